@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # for type checkers and editors; `_EXPORTS` is for run time
     from .optimizers.artifact import load, save
     from .optimizers.optimize import optimize
     from .optimizers.settings import OptimizationSettings, Splits
+    from .optimizers.tunables import TunableSearch
     from .programs import (
         C3PO,
         Direct,
@@ -49,6 +50,9 @@ if TYPE_CHECKING:  # for type checkers and editors; `_EXPORTS` is for run time
         Prism,
         SetSelection,
         Tunable,
+        choice,
+        integer,
+        real,
         tunables,
     )
 
@@ -71,8 +75,9 @@ _EXPORTS = {
     "optimizers.artifact": "load save",
     "optimizers.optimize": "optimize",
     "optimizers.settings": "OptimizationSettings Splits",
+    "optimizers.tunables": "TunableSearch",
     "programs": "C3PO Direct Exemplar Exemplars FullContext IRCoT Kair Naive Oracle ParRag PolyHop Prism SetSelection "
-    "Tunable tunables",
+    "Tunable choice integer real tunables",
 }
 _MODULES = {name: module for module, names in _EXPORTS.items() for name in names.split()} | {"lm": "engines.models"}
 

@@ -1,4 +1,4 @@
-"""Import what a command line names as ``MODULE:NAME``, and tell how to install what a feature needs."""
+"""Import what a command line names as ``MODULE:NAME`` or ``FILE.py:NAME``; tell how to install what a feature needs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,22 @@ from .errors import PolyhopError
 
 
 def import_named(spec: str, what: str) -> Any:
-    """The attribute ``NAME`` of ``MODULE``; modules of the current folder are found, as with ``python -m``."""
-    module, _, name = spec.partition(":")
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.insert(0, here)
+    """The attribute ``NAME`` of ``MODULE``, or of ``FILE.py``, which is imported under its name as a script's neighbour
+    would be; modules of the current folder are found, as with ``python -m``.
+
+    Raises:
+        PolyhopError: there is no such module or attribute, or another module has the name of the file.
+    """
+    module, _, name = spec.rpartition(":")
+    file = Path(module).absolute() if module.endswith(".py") else None
+    if (folder := str(file.parent if file else Path.cwd())) not in sys.path:
+        sys.path.insert(0, folder)
     try:
-        return getattr(import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
+        found = import_module(file.stem if file else module)
+        if file and (known := getattr(found, "__file__", None)) and not file.samefile(known):
+            raise ImportError(f"the module {file.stem} is {known}: rename your file")
+        return getattr(found, name)
+    except (ImportError, AttributeError, ValueError, OSError) as error:
         raise PolyhopError(f"cannot import the {what} {spec!r}: {error}") from error
 
 

@@ -391,6 +391,16 @@ class Shared:
         return self
 
 
+class Told(str):
+    """A passage as text; `dspy.Retrieve` reads its ``long_text``, where the retriever is ``dspy.settings.rm``."""
+
+    __slots__ = ()
+
+    @property
+    def long_text(self) -> str:
+        return str(self)
+
+
 class SearchTool:
     """Makes a retriever a tool of DSPy's agents: ``dspy.Tool(retriever)``, ``dspy.ReAct(..., tools=[retriever])``."""
 
@@ -401,10 +411,10 @@ class SearchTool:
         retriever.__doc__ = cls.__call__.__doc__  # what the tool says of itself
         return retriever
 
-    def __call__(self, query: str, k: int = 5) -> list[str]:
-        """Search the documents; returns the k best passages, each as "title | text"."""
-        hits = self.search(query, k)  # type: ignore[attr-defined]
-        return [f"{hit.passage.title} | {hit.passage.text[:_TOLD]}" for hit in hits]
+    def __call__(self, query: str, k: int = 5, offset: int = 0) -> list[str]:
+        """Search the documents; returns the k best passages, each as "title | text". An offset skips the first ones."""
+        hits = self.search(query, k, offset)  # type: ignore[attr-defined]
+        return [Told(f"{hit.passage.title} | {hit.passage.text[:_TOLD]}") for hit in hits]
 
 
 def check_page(k: int, offset: int = 0) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.metadata import distribution
 from math import fsum
@@ -18,10 +16,8 @@ from typing import Any
 import dspy
 from dspy import lm15
 
-_AGENT: ContextVar[str] = ContextVar("agent", default="")
-
 OTHER = "other"
-"""The agent of calls from a plain ``dspy.Predict``."""
+"""The agent of calls from outside of a program's predictors."""
 
 FREE = frozenset({"lexical"})
 """Models that count tokens, for comparison, and cost nothing."""
@@ -58,7 +54,7 @@ class Ledger:
         if self.abandoned.is_set():
             raise Abandoned
         with self._lock:
-            self._calls.append((_AGENT.get() or OTHER, lm, dict(usage_entry)))
+            self._calls.append((_asking(), lm, dict(usage_entry)))
 
     def record(self, incident: str) -> None:
         with self._lock:
@@ -83,14 +79,10 @@ class Ledger:
             return {name: _sum([(lm, usage) for agent, lm, usage in self._calls if agent == name]) for name in agents}
 
 
-@contextmanager
-def acting_as(agent: str) -> Iterator[None]:
-    """Inside, calls are recorded under an agent's name."""
-    token = _AGENT.set(agent)
-    try:
-        yield
-    finally:
-        _AGENT.reset(token)
+def _asking() -> str:
+    """The role of the predictor that asks, the innermost of the modules that DSPy is calling."""
+    roles = (getattr(module, "role", "") for module in reversed(dspy.settings.caller_modules or ()))
+    return next(filter(None, roles), OTHER)
 
 
 def record_incident(incident: str) -> None:

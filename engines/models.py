@@ -112,6 +112,13 @@ def roles(program: dspy.Module) -> dict[str, list[dspy.Predict]]:
     return found
 
 
+def name_predictors(program: dspy.Module) -> None:
+    """Tell the predictors of a program their roles, under which costs and steps are recorded."""
+    for role, predictors in roles(program).items():
+        for predictor in predictors:
+            predictor.role = getattr(predictor, "role", "") or role
+
+
 def role_groups(program: dspy.Module) -> Mapping[str, Sequence[str]]:
     """The groups of roles that a program names: those of C-3PO's proxy, for example."""
     groups: Mapping[str, Sequence[str]] = getattr(program, "role_groups", {})

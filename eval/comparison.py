@@ -1,17 +1,19 @@
-"""Runs compared question by question."""
+"""Runs compared question by question; also other systems' scores, as JSON lines with an id and numbers."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import isfinite
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..data.text import plain
 from .folder import RunError, replacing
+from .given import given_records
 from .metrics import COSTS, METRICS, quantity
 from .records import QuestionRecord, read_manifest, read_records
 from .statistics import Comparison, compare, holm
@@ -68,28 +70,22 @@ class RunComparison:
         return next((row for row in self.rows if (row.metric, row.run) == (metric, run)), None)
 
 
-def compare_runs(paths: Sequence[Path], metrics: Sequence[str] | None = None) -> RunComparison:
+def compare_runs(paths: Sequence[Path], metrics: Sequence[str] | None = None, few: bool = False) -> RunComparison:
     """Compare runs, finished or not, with the first of them.
 
     Args:
-        metrics: By default all that the runs have.
+        metrics: By default all that the runs have; with ``few`` those that tables show.
     """
     if len(paths) < 2:
         raise RunError("Name at least two runs: polyhop compare RUN RUN ...")
-    manifests = {path: read_manifest(path) for path in paths}
-    first = manifests[paths[0]].dataset
-    if other := next((path for path in paths if manifests[path].dataset != first), None):
-        raise RunError(
-            f"The runs have different datasets: {plain(str(first))} in {paths[0]}, "
-            f"{plain(str(manifests[other].dataset))} in {other}."
-        )
-    tables = [list(map(in_brief, read_records(path))) for path in paths]
-    names = run_names({path: manifest.program.name for path, manifest in manifests.items()})
-    runs = [
-        ComparedRun(names[path], path, manifests[path].questions.count, len(table))
-        for path, table in zip(paths, tables, strict=True)
-    ]
-    return compare_records(runs, tables, metrics)
+    read = [_scores_of(path) if path.is_file() else _run(path) for path in paths]
+    datasets = {dataset: run.path for run, dataset, _ in reversed(read) if not run.path.is_file()}
+    if len(datasets) > 1:
+        told = ", ".join(f"{plain(str(dataset))} in {path}" for dataset, path in datasets.items())
+        raise RunError(f"The runs have different datasets: {told}.")
+    names = run_names({run.path: run.name for run, *_ in read})
+    runs = [replace(run, name=names[run.path]) for run, *_ in read]
+    return compare_records(runs, [records for *_, records in read], metrics, few)
 
 
 def in_brief(record: QuestionRecord) -> QuestionRecord:
@@ -98,7 +94,10 @@ def in_brief(record: QuestionRecord) -> QuestionRecord:
 
 
 def compare_records(
-    runs: Sequence[ComparedRun], records: Sequence[Sequence[QuestionRecord]], metrics: Sequence[str] | None = None
+    runs: Sequence[ComparedRun],
+    records: Sequence[Sequence[QuestionRecord]],
+    metrics: Sequence[str] | None = None,
+    few: bool = False,
 ) -> RunComparison:
     """Compare the records of runs with those of the first of them."""
     names, tables = [run.name for run in runs], [{record.id: record for record in each} for each in records]
@@ -109,9 +108,10 @@ def compare_records(
     known = [*dict.fromkeys([*METRICS, *COSTS, *sorted(own)])]
     if unknown := next((name for name in metrics or () if name not in known), None):
         raise RunError(f"No metric {unknown!r}: choose from {', '.join(known)}.")
+    others = own - METRICS.keys() - COSTS.keys()
     rows = [
         row
-        for metric in metrics or known
+        for metric in metrics or [name for name in known if not few or quantity(name).shown or name in others]
         for row in _rows(metric, names, [[_value(table[id], metric) for id in ids] for table in tables])
     ]
     for name in names[1:]:
@@ -125,6 +125,39 @@ def compare_records(
         if (flip := _flip(name, tables[0][id], table[id]))
     ]
     return RunComparison(tuple(runs), len(ids), tuple(rows), tuple(flips))
+
+
+def _run(path: Path) -> tuple[ComparedRun, str | None, list[QuestionRecord]]:
+    """A run, under the name of its program, its dataset, and its records."""
+    manifest, records = read_manifest(path), list(map(in_brief, read_records(path)))
+    run = ComparedRun(manifest.program.name, path, manifest.questions.count, len(records))
+    return run, manifest.dataset, records
+
+
+def _scores_of(path: Path) -> tuple[ComparedRun, None, list[QuestionRecord]]:
+    """The same of JSON lines such as ``{"id": "q1", "f1": 0.5}``: every number and truth value is a score."""
+    records: dict[str, QuestionRecord] = {}
+    for number, line in enumerate(given_records(path)):
+        question = str(line.get("question", ""))
+        id = str(line.pop("id", question))
+        scores = {name: float(value) for name, value in line.items() if _is_number(value)}
+        if id in records or not scores:
+            raise RunError(f"{path}: {plain(id)[:80]!r} is there twice or has no score.")
+        record: dict[str, Any] = {
+            "n": number,
+            "id": id,
+            "question": question,
+            "scores": scores,
+            "answer": None,
+            "costs": {},
+        }
+        record |= {name: [] for name in ("gold_answers", "gold", "evidence", "ranking")}
+        records[id] = QuestionRecord.model_validate(record)
+    return ComparedRun(path.stem, path, len(records), len(records)), None, list(records.values())
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and isfinite(value)
 
 
 def run_names(programs: Mapping[Path, str]) -> dict[Path, str]:
@@ -165,10 +198,12 @@ def write_csv(path: Path, result: RunComparison) -> None:
     """One line per metric and run, with all statistics."""
     with replacing(path) as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow("metric run questions mean difference low high p_permutation wins ties losses p_holm".split())
+        writer.writerow(
+            "metric run questions mean difference low high p_permutation wins ties losses shown p_holm".split()
+        )
         for row in result.rows:
             known = row.versus
-            more = [*known.difference, *known[1:], row.p_holm] if known else [""] * 8
+            more = [*known.difference, *known[1:], row.p_holm] if known else [""] * 9
             writer.writerow([_defused(row.metric), _defused(row.run), row.questions, row.mean, *more])
 
 

@@ -21,11 +21,12 @@ from typing import Any, NamedTuple
 import dspy
 from dspy import AdapterParseError, LMError
 
-from ..data.passages import Evidence, Passage
 from ..engines.costs import Ledger
 from ..engines.replies import CutReplyError, EmptyReplyError, OverlongReplyError, RefusedError, explain
-from .gold import LookUp, ProgramOutput, gold_evidence
-from .metrics import score
+from ..programs.asking import ask
+from ..programs.trace import Trace
+from .gold import LookUp, PredictionError, ProgramOutput, gold_evidence
+from .metrics import METRICS, score
 from .official.submissions import Submission
 from .records import EvidenceRecord, Failure, QuestionRecord
 
@@ -58,7 +59,7 @@ class QuestionTask:
         try:
             # Histories and DSPy's trace would keep the last 10,000 calls.
             with dspy.context(usage_tracker=ledger, disable_history=True, trace=None):
-                prediction = self.program(**example.inputs(), **self._gold(example))
+                prediction = ask(self.program, example, **self._gold(example))
             seconds = perf_counter() - start
             output, details = _read(prediction)
             counted = trace_counts(prediction)
@@ -191,26 +192,19 @@ class ThreadExecutor:
 # --- predictions and failures ----------------------------------------------------------------------------------------
 
 
-class PredictionError(TypeError):
-    """A program returned something that is not a prediction."""
-
-
 def trace_counts(prediction: dspy.Prediction) -> dict[str, float]:
     """The costs that a trace counts, cached replies included."""
-    trace = prediction.get("trace")
+    trace = prediction.get("trace") if isinstance(prediction, dspy.Prediction) else None
     return {name: getattr(trace, name) for name in _COUNTED if hasattr(trace, name)}
 
 
 def _read(prediction: Any) -> tuple[ProgramOutput, dict[str, Any]]:
     """The parts of a prediction that are scored, and those that are only recorded."""
-    answer = getattr(prediction, "answer", None)
-    if not isinstance(answer, str):
-        raise PredictionError(f"the program must return an answer that is a string, got {answer!r}")
+    if not isinstance(prediction, dspy.Prediction):
+        raise PredictionError(f"the program must return a dspy.Prediction, got {prediction!r}")
     output = ProgramOutput.of(prediction)
-    if not all(isinstance(item, Evidence) for item in output.evidence) or not all(
-        isinstance(passage, Passage) for passage in output.ranking
-    ):
-        raise PredictionError("evidence must be a sequence of Evidence, and ranking one of Passage")
+    if "answer" not in output.returned and not any(metric.own for metric in METRICS.values()):
+        raise PredictionError("the program must return an answer, or be scored by a metric of your own")
     for item in output.evidence:
         if item.sentence is not None and not 0 <= item.sentence < len(item.passage.sentences):
             raise PredictionError(f"the passage {item.passage.id!r} has no sentence {item.sentence}")
@@ -220,7 +214,7 @@ def _read(prediction: Any) -> tuple[ProgramOutput, dict[str, Any]]:
         "confidence": confidence if isinstance(confidence, int | float) and isfinite(confidence) else None,
         **({"status": str(prediction.status)} if prediction.get("status") else {}),
         "stop_reason": str(prediction.get("stop_reason") or ""),
-        "trace": trace.to_records() if trace is not None else [],
+        "trace": trace.to_records() if isinstance(trace, Trace) else [],
     }
 
 

@@ -17,7 +17,7 @@ import dspy
 
 from ..data.passages import Evidence, Fact, Passage
 from .gold_replies import GoldReplies, GoldReply, asked
-from .metrics import Attempt, Metric, attempt_of, joint_f1
+from .metrics import Attempt, Metric, attempt_of, joint_f1, takes_feedback
 from .scoring import counted, exact_match, fact_in, sentences_of
 
 _MOST_NAMED = 5  # sentences or texts listed in one sentence
@@ -47,6 +47,9 @@ class FeedbackMetric:
         pred_name: str | None = None,
         pred_trace: Any = None,
     ) -> dspy.Prediction | bool:
+        if self.metric.own is not None and takes_feedback(self.metric.own):
+            said: dspy.Prediction | bool = self.metric.own(gold, pred, trace, pred_name, pred_trace)
+            return said
         attempt = attempt_of(gold, pred)
         score = self.metric.function(attempt)
         if trace is not None and pred_name is None:

@@ -9,6 +9,7 @@ import dspy
 
 from ..data.errors import PolyhopError
 from ..data.passages import Evidence, Fact, Passage, Place
+from ..programs.asking import items_of
 from ..programs.prediction import UNKNOWN
 from ..programs.trace import Searched, Trace
 from .scoring import fact_in, mentions
@@ -23,6 +24,10 @@ LookUp = Callable[[str], Iterable[Passage]]
 """Finds the passages of a title, perhaps among others, or of what users call a document: ``BM25Index.named``."""
 
 
+class PredictionError(TypeError):
+    """A program returned something that is not a prediction."""
+
+
 class Gold(NamedTuple):
     """What is right."""
 
@@ -32,6 +37,9 @@ class Gold(NamedTuple):
     texts: tuple[str, ...] | None = None  # the texts of the gold passages; None where some of them are unknown
 
 
+PARTS = frozenset({"answer", "evidence", "ranking"})
+
+
 class ProgramOutput(NamedTuple):
     """The parts of a prediction that are scored."""
 
@@ -39,15 +47,24 @@ class ProgramOutput(NamedTuple):
     evidence: tuple[Evidence, ...] = ()
     ranking: tuple[Passage, ...] = ()
     searches: tuple[tuple[str, ...], ...] = ()  # the ids of the passages that each search found, best first
+    returned: frozenset[str] = PARTS  # which of them the program returns; the others are not scored
+    prediction: dspy.Prediction | None = None
 
     @classmethod
     def of(cls, prediction: dspy.Prediction) -> ProgramOutput:
-        evidence, ranking = prediction.get("evidence") or (), prediction.get("ranking") or ()
+        """Raises: PredictionError: the answer is not a text, a number or a truth value."""
+        evidence, ranking = items_of(prediction, "evidence", Evidence), items_of(prediction, "ranking", Passage)
+        answer = prediction.get("answer")
+        if not isinstance(answer, str | int | float | None):
+            raise PredictionError(f"the program must return an answer that is a string, got {answer!r}")
         trace = prediction.get("trace")
         steps = trace.flat() if isinstance(trace, Trace) else ()
         first = (step for step in steps if isinstance(step, Searched) and not step.offset)
         searches = tuple(tuple(id for id, *_ in step.found) for step in first)
-        return cls(prediction.answer, tuple(evidence), tuple(ranking), searches)
+        parts = {"answer": answer, "evidence": evidence, "ranking": ranking}
+        returned = frozenset(name for name, value in parts.items() if value is not None)
+        told = "" if answer is None else str(answer)
+        return cls(told, evidence or (), ranking or (), searches, returned, prediction)
 
     @property
     def passages(self) -> list[Passage]:
@@ -92,7 +109,7 @@ def gold_facts(example: dspy.Example) -> tuple[GoldFact, ...]:
 
 
 def _answers(example: dspy.Example) -> Iterable[str]:
-    return () if example.get("answers") == () else example.get("answers") or (example.answer,)
+    return example.get("answers") or filter(None, (example.get("answer"),))
 
 
 def gold_with_texts(example: dspy.Example, output: ProgramOutput, look_up: LookUp | None = None) -> Gold:

@@ -29,6 +29,7 @@ CONFIDENT = 0.95
 _ALIKE = 0.5  # share of topic words that two questions or statements have in common
 _ID = re.compile(r"\d+(?:s\d+)?")
 _UNTOLD = object()
+_ANSWERED = ("question", "answer", "proposed_answer", "draft")  # inputs that are no evidence
 
 
 class GoldReplies:
@@ -194,6 +195,9 @@ class GoldReply:
     def carried(self) -> bool:
         """Whether the passages state the answer to what is asked here."""
         if self.is_main:
+            if not self.numbered:  # programs that are not polyhop's read plain text
+                read = " ".join(str(text) for name, text in self.inputs.items() if name not in _ANSWERED)
+                return not self.oracle.pages or mentions(read, self.answers) > 0
             return self.complete or not self.oracle.pages
         passage = None if self.at is None else self.oracle.steps[self.at].passage_id
         return passage is not None and passage in self.oracle.pages and self.has(passage)

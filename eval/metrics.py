@@ -16,21 +16,25 @@ DSPy passes a trace while it collects exemplars; the metric then returns whether
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, wraps
+from math import isfinite
 from typing import Any, Literal
 
 import dspy
 
 from ..data.errors import PolyhopError
 from ..data.importing import import_named
+from ..engines.replies import explain
 from . import scoring
 from .gold import Gold, LookUp, ProgramOutput, gold_of, gold_with_texts
 from .scoring import CUTOFFS, NDCG_CUTOFF, Scores
 
 Kind = Literal["percent", "number", "dollars"]
 Needs = Literal["passages", "facts", "texts"]
+Part = Literal["answer", "evidence", "ranking"]
 
 
 @dataclass(frozen=True)
@@ -111,15 +115,21 @@ class Metric(Quantity):
 
     Attributes:
         needs: The part of the gold that the score depends on; questions without it have no such score.
+        of: What the program must return; the gold must have an answer for "answer".
+        own: The DSPy metric that this one was made from, if it is one of the user's.
         feedback: Explains the score for prompt optimizers, instead of `polyhop.eval.feedback`.
     """
 
     function: Callable[[Attempt], float]  # returns the score
     needs: Needs | None = None
+    of: tuple[Part, ...] = ()
+    own: Callable[..., Any] | None = None
     threshold: float = 0.8  # the score from which a run may serve as an exemplar
     feedback: Callable[[Attempt], str] | None = None
 
     def __call__(self, example: dspy.Example, prediction: dspy.Prediction, trace: Any = None) -> float | bool:
+        if self.own is not None and trace is not None:
+            return score_of(self.own(*arguments(self.own, example, prediction, trace)))
         score = self.score(example, prediction)
         return score if trace is None else self.reached(score)
 
@@ -131,17 +141,20 @@ class Metric(Quantity):
 
     def applies(self, example: dspy.Example) -> bool:
         """Whether a question has the gold that the score needs."""
-        return _has(gold_of(example), "passages" if self.needs == "texts" else self.needs)
+        return self._has(gold_of(example), "passages" if self.needs == "texts" else self.needs)
+
+    def scores(self, attempt: Attempt) -> bool:
+        """Whether the question has the gold, and the program returns what the score needs."""
+        return self._has(attempt.gold, self.needs) and attempt.output.returned.issuperset(self.of)
+
+    def _has(self, gold: Gold, needs: Needs | None) -> bool:
+        return (needs is None or bool(getattr(gold, needs))) and ("answer" not in self.of or bool(gold.answers))
 
 
 def attempt_of(example: dspy.Example, prediction: dspy.Prediction) -> Attempt:
     """A prediction with its gold."""
     output = ProgramOutput.of(prediction)
     return Attempt(example, gold_with_texts(example, output), output)
-
-
-def _has(gold: Gold, needs: Needs | None) -> bool:
-    return needs is None or bool(getattr(gold, needs))
 
 
 # --- registry --------------------------------------------------------------------------------------------------------
@@ -175,6 +188,7 @@ def metric(
     unit: str = "",
     shown: bool = True,
     needs: Needs | None = None,
+    of: tuple[Part, ...] = (),
     threshold: float = 0.8,
     feedback: Callable[[Attempt], str] | None = None,
 ) -> Callable[[Callable[[Attempt], float]], Metric]:
@@ -191,6 +205,7 @@ def metric(
             shown,
             function=function,
             needs=needs,
+            of=of,
             threshold=threshold,
             feedback=feedback,
         )
@@ -200,23 +215,25 @@ def metric(
 
 
 def find_metric(name: str) -> Metric:
-    """A metric by name, or by ``module:attribute`` one of your own, which this registers."""
+    """A metric by name; or by ``MODULE:NAME`` or ``FILE.py:NAME`` one of your own, which this registers: a `metric`, or
+    any that DSPy takes."""
     if ":" not in name:
         if name not in METRICS:
             raise PolyhopError(
-                f"no metric {name!r}: choose from {', '.join(METRICS)}, or name your own as module:metric"
+                f"no metric {name!r}: choose from {', '.join(METRICS)}, or name your own as FILE.py:METRIC"
             )
         return METRICS[name]
     found = import_named(name, "metric")
-    if not isinstance(found, Metric):
-        raise PolyhopError(f"{name!r} is not a metric: decorate it with @polyhop.eval.metrics.metric(label=...)")
-    return found
+    if isinstance(found, type):  # such as dspy.SemanticF1
+        found = found()
+    if not callable(found) or not any(_takes(found, count) for count in (2, 3, 5)):
+        raise PolyhopError(f"{name!r} is not a metric: metrics are called with an example and a prediction")
+    return METRICS[metric_name(found)]
 
 
 def metric_name(metric: Any) -> Any:
-    """The name of a DSPy metric, which is registered if it is not yet: ``metric(example, prediction, trace=None)``.
-
-    The prediction that it gets has an answer, evidence and a ranking.
+    """The name of a DSPy metric, which is registered if it is not yet: ``metric(example, prediction, trace=None)``, or
+    with two more arguments, as GEPA calls it.
 
     Raises:
         ValueError: another metric has its name.
@@ -228,15 +245,51 @@ def metric_name(metric: Any) -> Any:
 
         @wraps(own)  # with its module, by which workers get it
         def scored(attempt: Attempt) -> float:
-            score = own(attempt.example, dspy.Prediction(**attempt.output._asdict()))
-            return float(score.score if isinstance(score, dspy.Prediction) else score)
+            prediction = attempt.output.prediction
+            try:
+                return score_of(own(*arguments(own, attempt.example, prediction)))
+            except Exception as error:
+                about = str(attempt.example.get("question"))[:80]
+                raise PolyhopError(f"the metric {name} failed on {about!r}: {explain(error)}") from error
 
         name = str(getattr(own, "__name__", type(own).__name__))
-        metric = Metric(name, name.replace("_", " ").capitalize(), "number", True, function=scored)
+        label = name.replace("_", " ").capitalize()
+        metric = Metric(name, label, "number", maximize=True, shown=True, function=scored, own=own)
     known = METRICS.setdefault(metric.name, metric)
-    if known is not own and getattr(known.function, "__wrapped__", None) is not own:
+    if known is not own and known.own is not own:
         raise ValueError(f"another metric is called {metric.name}: give yours another name")
     return metric.name
+
+
+def score_of(said: Any) -> float:
+    """The number that a DSPy metric returned, perhaps with feedback.
+
+    Raises:
+        ValueError: it is not a finite number.
+    """
+    score = float(said.score if isinstance(said, dspy.Prediction) else said)
+    if not isfinite(score):
+        raise ValueError(f"it returned {score}, which is not a finite number")
+    return score
+
+
+def takes_feedback(metric: Callable[..., Any]) -> bool:
+    """Whether a metric takes the five arguments of GEPA."""
+    return _takes(metric, 5)
+
+
+def arguments(metric: Callable[..., Any], example: dspy.Example, prediction: Any, trace: Any = None) -> tuple[Any, ...]:
+    """What a DSPy metric is called with: all five arguments of GEPA, or as few as it takes."""
+    count = 5 if _takes(metric, 5) else 2 if trace is None and _takes(metric, 2) else 3
+    return (example, prediction, trace, None, None)[:count]
+
+
+def _takes(metric: Callable[..., Any], count: int) -> bool:
+    try:
+        inspect.signature(metric).bind(*[None] * count)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def quantity(name: str) -> Quantity:
@@ -247,38 +300,33 @@ def quantity(name: str) -> Quantity:
 def score(
     example: dspy.Example, output: ProgramOutput | None, look_up: LookUp | None = None
 ) -> tuple[Gold, dict[str, float]]:
-    """The gold of a question, and all scores of an output that the gold allows; of a failure (None) all are 0.
-
-    There are none if ``answers`` is an empty tuple.
-    """
+    """The gold of a question, and all scores of an output that the gold allows; of a failure (None) all are 0."""
     known = output or ProgramOutput("")
-    if example.get("answers") == ():
-        return gold_of(example), {}
     attempt = Attempt(example, gold_with_texts(example, known, look_up), known)
-    values = {name: each.function(attempt) for name, each in METRICS.items() if _has(attempt.gold, each.needs)}
-    return attempt.gold, values if output else dict.fromkeys(values, 0.0)
+    able = {name: each for name, each in METRICS.items() if each.scores(attempt)}
+    return attempt.gold, {name: each.function(attempt) if output else 0.0 for name, each in able.items()}
 
 
 # --- metrics ---------------------------------------------------------------------------------------------------------
 
 
-@metric(label="Answer EM", threshold=1.0)
+@metric(label="Answer EM", threshold=1.0, of=("answer",))
 def answer_em(attempt: Attempt) -> float:
     """The answer equals a gold answer after normalization."""
     return scoring.exact_match(attempt.output.answer, attempt.gold.answers)
 
 
-@metric(label="Answer F1")
+@metric(label="Answer F1", of=("answer",))
 def answer_f1(attempt: Attempt) -> float:
     """Tokens shared with the best gold answer."""
     return attempt.answer.f1
 
 
-def _part(unit: str, part: str, needs: Needs, threshold: float = 0.8, shown: bool = True) -> Metric:
+def _part(unit: str, part: str, needs: Needs, **more: Any) -> Metric:
     """One of precision, recall and F1 of an attempt's scores."""
     label = f"{unit.capitalize()} {part[0].upper() if part != 'f1' else 'F1'}"
     counted = {"evidence": "passages", "fact": "sentences", "token": ""}[unit]
-    register = metric(label=label, name=f"{unit}_{part}", unit=counted, shown=shown, needs=needs, threshold=threshold)
+    register = metric(label=label, name=f"{unit}_{part}", of=("evidence",), unit=counted, needs=needs, **more)
     return register(lambda attempt: float(getattr(getattr(attempt, unit), part)))
 
 
@@ -293,7 +341,7 @@ fact_f1 = _part("fact", "f1", "facts", threshold=0.6)
 """The sentences of the evidence."""
 
 
-@metric(label="Joint F1", threshold=0.6, needs="passages")
+@metric(label="Joint F1", threshold=0.6, needs="passages", of=("answer", "evidence"))
 def joint_f1(attempt: Attempt) -> float:
     """Answer and evidence together (HotpotQA): sentences, or passages where no gold sentences are known."""
     if not attempt.gold.passages:
@@ -302,20 +350,23 @@ def joint_f1(attempt: Attempt) -> float:
 
 
 def _rank_metric(name: str, label: str, shown: bool = False) -> None:
-    metric(label=label, name=name, unit="passages", shown=shown, needs="passages")(lambda a: a.ranking[name])
+    known: Needs = "passages"
+    metric(label=label, name=name, unit=known, shown=shown, needs=known, of=("ranking",))(lambda a: a.ranking[name])
 
 
 for _k in CUTOFFS:
     _rank_metric(f"passage_recall@{_k}", f"Recall@{_k}", shown=_k == 5)
 for _k in CUTOFFS:
     _rank_metric(f"all_gold@{_k}", f"All gold@{_k}", shown=_k == 5)
-metric(label="Search recall@5", name="search_recall@5", unit="passages", needs="passages")(lambda a: a.found(5))
+metric(label="Search recall@5", name="search_recall@5", unit="passages", needs="passages", of=("ranking",))(
+    lambda attempt: attempt.found(5)
+)
 """What the retriever finds for the program's queries, before agents choose: the best of all searches of a question."""
 _rank_metric("passage_mrr", "MRR")
 _rank_metric(f"passage_ndcg@{NDCG_CUTOFF}", f"nDCG@{NDCG_CUTOFF}")
 
 
-@metric(label="Answer in evidence", needs="passages")
+@metric(label="Answer in evidence", needs="passages", of=("answer", "evidence"))
 def answer_in_evidence(attempt: Attempt) -> float:
     """A piece of evidence contains a gold answer as whole words; little is said by "yes" and "no"."""
     return float(any(scoring.mentions(item.text, attempt.gold.answers) for item in attempt.output.evidence))

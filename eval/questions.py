@@ -2,23 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..data.benchmarks import PREFIX, SAMPLE, Setting, find_benchmark, load_questions
+import dspy
+
+from ..data.benchmarks import PREFIX, SAMPLE, Setting, find_benchmark, load_questions, recognize_file
 from ..data.errors import Problem
-
-if TYPE_CHECKING:
-    import dspy
 
 _KEPT = 5  # problems, to show
 
 
+def as_questions(examples: Iterable[dspy.Example]) -> Iterable[dspy.Example]:
+    """Examples of any DSPy program, each with a ``question`` (by default its first input) and with texts for answers.
+
+    Those without an answer get no ``answers`` if there is a metric of the user's own, which may read other fields.
+    """
+    return examples if isinstance(examples, Questions) else [_as_question(example) for example in examples]
+
+
+def _as_question(example: dspy.Example) -> dspy.Example:
+    from .metrics import METRICS
+
+    more: dict[str, Any] = {}
+    if not isinstance(example, dspy.Example) or example.get("answers") is not None:
+        return example
+    if example.get("question") is None:
+        with suppress(ValueError):  # nobody said what the inputs are
+            more["question"] = str(next(iter(example.inputs().values()), ""))
+    answer = example.get("answer")
+    if isinstance(answer, int | float):
+        more["answer"] = str(answer)
+    elif not isinstance(answer, str) and any(metric.own for metric in METRICS.values()):
+        more["answers"] = ()
+    return example.copy(**more) if more else example
+
+
 @dataclass(eq=False)
 class Questions:
-    """The questions of a benchmark; the arguments are those of `load_questions`.
+    """The questions of a benchmark; the arguments are those of `load_questions`. ``Questions("q.jsonl")`` are those of
+    a file, whose format is recognized.
 
     Attributes:
         dataset: The benchmark's name.
@@ -39,6 +65,8 @@ class Questions:
     problems: list[Problem] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
+        if self.source is None and Path(self.dataset).suffix:  # no benchmark has a dot in its name
+            self.dataset, self.source = recognize_file(self.dataset), self.dataset
         self.dataset = SAMPLE if self.dataset.casefold() == SAMPLE else find_benchmark(self.dataset).name
 
     @property

@@ -10,7 +10,7 @@ as an answer. It scores 0 in every mean, as a missing prediction does in the off
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +26,7 @@ from .executor import QuestionTask, ThreadExecutor
 from .folder import RunError
 from .gold import LookUp
 from .official.submissions import SUBMISSIONS
+from .questions import as_questions
 from .records import QuestionRecord, RunFolder
 from .settings import RunManifest
 from .summary import finish
@@ -105,8 +106,7 @@ def evaluate(
         KeyboardInterrupt: and any other `BaseException` of a program, such as a spent budget, at once; finished
             questions are in the folder.
     """
-    if isinstance(questions, Iterator):
-        questions = list(questions)  # an iterator can be read only once
+    questions = as_questions(questions)
     if manifest is None:
         manifest = RunManifest.of(program, questions, timeout=timeout)
     if not manifest.questions.count:

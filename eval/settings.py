@@ -179,7 +179,10 @@ def _check(example: Any, number: int) -> None:
         return  # it is answered, not scored
     answers = example.get("answers") or [example.get("answer")]
     if isinstance(answers, str) or not all(isinstance(answer, str) for answer in answers):
-        raise RunError(f"Question {number} needs a string 'answer' or a list 'answers': {str(example)[:80]!r}.")
+        raise RunError(
+            f"Question {number} needs a string 'answer' or a list 'answers', or a metric of your own: "
+            f"{str(example)[:80]!r}."
+        )
 
 
 def _models(program: dspy.Module) -> dict[str, Any]:

@@ -30,6 +30,7 @@ RUN, QRELS = "run.trec", "qrels.trec"
 
 _LISTED = 20  # kinds of failure
 _RESAMPLES = 2_000
+_TELLING = {"answer": "answer_em", "evidence": "evidence_f1", "ranking": "passage_mrr"}
 
 Floats = npt.NDArray[np.float64]
 
@@ -57,14 +58,15 @@ def summarize(records: Iterable[QuestionRecord], skipped: int = 0) -> dict[str, 
 
     ``metrics`` has the means over all questions with such a value, a failure as 0; ``scored`` the number of these
     questions; ``intervals`` their 95% bootstrap intervals; ``by_hops`` and ``by_kind`` have the same for groups of
-    questions. ``by_agent`` has the total costs of each agent, ``incidents`` the number of retried and shortened
-    requests by cause. Only ``timing``, ``incidents`` and the metrics that begin with ``seconds`` differ when a run is
-    repeated.
+    questions. ``not_returned`` are the parts of a prediction that the program leaves out although there is gold for
+    them, so that they are not scored. ``by_agent`` has the total costs of each agent, ``incidents`` the number of
+    retried and shortened requests by cause. Only ``timing``, ``incidents`` and the metrics that begin with ``seconds``
+    differ when a run is repeated.
     """
     values: dict[str, array[float]] = defaultdict(lambda: array("d"))
     failed, hops, kinds = list[bool](), list[str](), list[str]()
     failures, incidents, agents = Counter[tuple[str, str]](), Counter[str](), dict[str, Mapping[str, float]]()
-    not_found, priced = 0, True
+    not_found, priced, gold = 0, True, set[str]()
     for row, record in enumerate(records):
         for name, value in (record.scores | record.costs).items():
             values[name].extend([nan] * (row - len(values[name])))
@@ -77,6 +79,7 @@ def summarize(records: Iterable[QuestionRecord], skipped: int = 0) -> dict[str, 
         for agent, costs in record.costs_by_agent.items():
             agents[agent] = sum_costs([agents[agent], costs]) if agent in agents else costs
         not_found += record.gold_not_found
+        gold |= ({"answer"} if record.gold_answers else set()) | ({"evidence", "ranking"} if record.gold else set())
         hops.append("unknown" if record.hops is None else str(record.hops))
         kinds.append(record.kind or "unknown")
     if not failed:
@@ -91,12 +94,15 @@ def summarize(records: Iterable[QuestionRecord], skipped: int = 0) -> dict[str, 
         if np.isnan(columns["fact_f1"][scored]).any():  # sentences here, passages there: no mean
             del columns["joint_f1"]
     failures_of = np.array(failed)
+    if not failures_of.all():  # what no prediction has is not scored: a failure alone does not show that it should
+        columns = {name: each for name, each in columns.items() if not np.isnan(each[~failures_of]).all()}
     total = _part(columns, failures_of, slice(None))
     total["counts"] |= {"skipped": skipped, "gold_not_found": not_found}
     total["metrics"] |= {f"seconds_p{rank}": float(np.percentile(seconds, rank)) for rank in (50, 95)}
     return {
         "schema": SCHEMA,
         **total,
+        "not_returned": [part for part, name in _TELLING.items() if name not in columns and part in gold],
         "failures": [
             {"cause": cause, "message": message, "count": number}
             for (cause, message), number in sorted(failures.items(), key=lambda item: (-item[1], item[0]))[:_LISTED]

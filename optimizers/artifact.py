@@ -341,11 +341,10 @@ def build(
     artifact: Artifact,
     retriever: Retriever | None,
     sparse: Retriever | None = None,
-    kind: type[Program] | None = None,
 ) -> dspy.Module:
-    """The untuned program that an artifact names, or of the class ``kind``."""
+    """The untuned program that an artifact names."""
     of, path = artifact.manifest.program, artifact.path
-    kind = kind or _named(artifact)
+    kind = _named(artifact)
     if of.retriever == "none":
         if retriever is not None:
             name = of.name or of.kind[:80]
@@ -363,7 +362,7 @@ def build(
 def _named(artifact: Artifact) -> type[Program]:
     """The registered program that an artifact names."""
     of, path = artifact.manifest.program, artifact.path
-    own = f"polyhop.load(dir, program=...), or on the command line as MODULE:CLASS={path}"
+    own = f"polyhop.load(dir, program=...), or on the command line as FILE.py:NAME={path}"
     if of.name is None:
         raise ArtifactError(f"{path} has a program of your own class {of.kind[:80]!r}: load it with {own}")
     if of.name not in PROGRAMS:

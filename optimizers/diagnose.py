@@ -25,6 +25,7 @@ from ..eval.folder import replacing
 from ..eval.gold import LookUp, gold_facts
 from ..eval.gold_replies import GoldReplies
 from ..eval.metrics import joint_f1
+from ..eval.questions import as_questions
 from ..eval.statistics import Interval
 from ..programs.search import Search
 from ..signatures.fields import fenced
@@ -240,7 +241,7 @@ def diagnose(
     ask = _Diagnostician(program, metrics, against, look_up, against != "gold" if alone is None else alone)
     among = [role for role in ask.roles if among is None or role in among]
     found = []
-    for one in in_threads([partial(ask, example, among) for example in questions], threads):
+    for one in in_threads([partial(ask, example, among) for example in as_questions(questions)], threads):
         found.append(one)
         on_progress(one)
     return Diagnosis(found, metrics, ask.roles)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
-from math import isfinite
 from time import perf_counter
 from typing import Any, NamedTuple, TypeVar
 
@@ -22,6 +21,8 @@ from ..engines.costs import Ledger
 from ..engines.replies import explain
 from ..engines.secrets import learn_models
 from ..eval.executor import trace_counts
+from ..eval.metrics import arguments, score_of
+from ..programs.asking import ask
 
 T = TypeVar("T")
 
@@ -80,7 +81,7 @@ def _answer(number: int, program: dspy.Module, example: dspy.Example, metric: Me
     start = perf_counter()
     try:
         with dspy.context(usage_tracker=ledger, disable_history=True, trace=None):
-            prediction = program(**example.inputs())
+            prediction = ask(program, example)
     except Exception as error:  # noqa: BLE001  # one question must not fail the others
         return Answered(number, 0.0, {**ledger.costs(), "seconds": perf_counter() - start}, explain(error))
     costs = {**ledger.costs(), **trace_counts(prediction), "seconds": perf_counter() - start}
@@ -99,10 +100,6 @@ def scored(metric: Metric, example: dspy.Example, prediction: Any) -> float:
         PolyhopError: the metric raises or does not return a finite number.
     """
     try:
-        said: Any = metric(example, prediction)
-        score = float(said.score if isinstance(said, dspy.Prediction) else said)
-        if not isfinite(score):
-            raise ValueError(f"it returned {score}, which is not a finite number")
-        return score
+        return score_of(metric(*arguments(metric, example, prediction)))
     except Exception as error:
         raise PolyhopError(f"the metric failed on {str(example.get('question'))[:80]!r}: {explain(error)}") from error

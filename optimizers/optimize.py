@@ -341,7 +341,7 @@ def judge(candidate: Path, incumbent: Path, settings: OptimizationSettings) -> d
     most. A question that fails scores 0.
     """
     level = settings.level / settings.comparisons
-    scored = compare(*(_column(run, settings.metric) for run in (candidate, incumbent)), seed=settings.seed)
+    scored = compare(*(_column(run, settings.scored) for run in (candidate, incumbent)), seed=settings.seed)
     gain, p = scored.difference.mean, scored.p_permutation
     better = gain > 0 and p < level
     if settings.cost is None:
@@ -369,7 +369,7 @@ def _score(column: Sequence[float]) -> Score:
 
 def _means(run: Path, settings: OptimizationSettings) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "score": float(np.nanmean(_column(run, settings.metric))),
+        "score": float(np.nanmean(_column(run, settings.scored))),
         "failures": sum(record.error is not None for record in read_records(run)),
     }
     if settings.cost is not None:

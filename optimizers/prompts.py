@@ -17,11 +17,10 @@ from __future__ import annotations
 import inspect
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
-from itertools import cycle
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -29,17 +28,16 @@ from typing import Any
 import dspy
 import optuna
 from dspy.teleprompt import Teleprompter
-from dspy.teleprompt.gepa import InstructionProposer
 from dspy.utils.callback import BaseCallback
 
 from ..data.errors import PolyhopError
 from ..engines.models import roles
 from ..engines.replies import explain, model_errors
-from ..eval.feedback import CALIBRATION, faults, with_feedback
 from ..eval.gold_replies import GoldReplies
-from ..eval.metrics import Metric as PolyhopMetric
+from ..programs.asking import as_asked
 from .diagnose import diagnose
 from .exemplars import in_words
+from .gepa import BriefProposer, MostFaults, PairedAcceptance, feedback_metric
 from .measure import Metric, named
 from .replay import Call, Replay, argued, shortened, with_stand_ins
 
@@ -54,6 +52,8 @@ class Size:
     candidates: int
     runs: int
 
+
+_LONGEST = 6_000  # characters of an instruction that GEPA writes
 
 SIZES = {"light": Size(20, 20, 2, 3, 100), "medium": Size(50, 40, 3, 6, 300), "heavy": Size(100, 80, 4, 12, 900)}
 
@@ -107,7 +107,8 @@ def optimize_prompts(
     check(name, program, prompt_model)
     size, dice = SIZES[auto], random.Random(seed)
     train, val = (
-        dice.sample(list(part), min(most, len(part))) for part, most in ((trainset, size.train), (valset, size.val))
+        [as_asked(program, example) for example in dice.sample(list(part), min(most, len(part)))]
+        for part, most in ((trainset, size.train), (valset, size.val))
     )
     student = with_stand_ins(program, brief=name != "gepa")
     writer = prompt_model or student.predictors()[0].lm
@@ -274,7 +275,8 @@ def gepa(job: Job) -> dspy.Module:
     """For polyhop's metrics the feedback is that of `polyhop.eval.feedback`. GEPA gets no folder to resume from: it
     would read a pickle there, which can run anybody's code. What was asked before comes from DSPy's reply cache."""
     teleprompter = dspy.GEPA(
-        metric=_feedback(job.metric),
+        metric=feedback_metric(job.metric),
+        gepa_kwargs={"acceptance_criterion": PairedAcceptance(level=0.5, longest=_LONGEST)},
         max_metric_calls=job.size.runs,
         reflection_minibatch_size=min(3, len(job.train)),
         reflection_lm=job.writer,
@@ -306,7 +308,7 @@ def _teleprompter(name: str) -> type[Teleprompter]:
 def _any_of_dspy(kind: type[Teleprompter], job: Job) -> dspy.Module:
     """An optimizer of DSPy with the arguments that it takes."""
     given = {
-        "metric": _feedback(job.metric) if kind is dspy.GEPA else job.metric,
+        "metric": feedback_metric(job.metric) if kind is dspy.GEPA else job.metric,
         "prompt_model": job.writer,
         "reflection_lm": job.writer,
         "num_threads": job.threads,
@@ -323,69 +325,6 @@ def _any_of_dspy(kind: type[Teleprompter], job: Job) -> dspy.Module:
         return kind(**taken(kind.__init__)).compile(job.student, **taken(kind.compile))
     except (TypeError, ValueError, AssertionError) as error:  # an argument that it requires, or too few questions
         raise PolyhopError(f"dspy.{kind.__name__}: {explain(error)}; use it from Python") from error
-
-
-def _feedback(metric: Metric) -> Metric:
-    """A metric as GEPA calls it."""
-    if isinstance(metric, PolyhopMetric):
-        return with_feedback(metric)
-    try:
-        inspect.signature(metric).bind(None, None, None, None, None)
-    except TypeError:
-        return lambda gold, pred, trace=None, pred_name=None, pred_trace=None: metric(gold, pred)
-    return metric
-
-
-class MostFaults:
-    """GEPA's component selector: reflects on the agent with the most faulty replies in the minibatch, weighted by the
-    points that the questions lost. GEPA's default is turns: an agent without a fault costs a reflection. If no fault is
-    known, the agents take turns.
-    """
-
-    def __init__(self, program: dspy.Module) -> None:
-        self._agents = {frozenset(each.signature.fields): name for name, each in program.named_predictors()}
-        self._turns = cycle([name for name, _ in program.named_predictors()])
-
-    def __call__(
-        self,
-        state: Any,
-        trajectories: Sequence[Mapping[str, Any]],
-        subsample_scores: Sequence[float],
-        candidate_idx: int,
-        candidate: Mapping[str, str],
-    ) -> list[str]:
-        lost: defaultdict[str, float] = defaultdict(float)
-        for trajectory in trajectories:
-            example, prediction, score = (trajectory[name] for name in ("example", "prediction", "score"))
-            points = 1 - float(getattr(score, "score", score) or 0.0)
-            seen = prediction.get("ranking") or () if isinstance(prediction, dspy.Prediction) else ()
-            for predictor, inputs, reply in trajectory["trace"]:
-                name = self._agents.get(frozenset(predictor.signature.fields), "")
-                if name in candidate and isinstance(reply, dspy.Prediction):
-                    found = faults(example, seen, predictor.signature, inputs, reply) or {}
-                    lost[name] += points if found.keys() - CALIBRATION else 0.0
-        if any(lost.values()):
-            return [max(lost, key=lambda name: lost[name])]
-        return [next(self._turns)]
-
-
-class BriefProposer(InstructionProposer):
-    """GEPA's own proposer, shown only the passages that a reply or its feedback names, and a few others."""
-
-    def __call__(
-        self,
-        candidate: dict[str, str],
-        reflective_dataset: dict[str, list[dict[str, Any]]],
-        components_to_update: list[str],
-    ) -> dict[str, str]:
-        def brief(record: Mapping[str, Any]) -> dict[str, Any]:
-            outputs = record["Generated Outputs"]
-            named = {**(outputs if isinstance(outputs, Mapping) else {"": outputs}), "feedback": record["Feedback"]}
-            return {**record, "Inputs": shortened(record["Inputs"], named)}
-
-        shown = {name: [brief(record) for record in records] for name, records in reflective_dataset.items()}
-        proposed: dict[str, str] = super().__call__(candidate, shown, components_to_update)
-        return proposed
 
 
 # --- the way back, and what is printed -------------------------------------------------------------------------------

@@ -29,6 +29,8 @@ from ..data.pool import PassagePool
 from ..engines.models import roles
 from ..eval.gold_replies import GoldReplies
 from ..eval.metrics import Metric as PolyhopMetric
+from ..eval.metrics import attempt_of
+from ..programs.asking import ask
 from ..programs.prediction import UNKNOWN
 from ..programs.run import Run, running
 from ..programs.search import Search
@@ -86,7 +88,9 @@ class ReplayedRun:
 
     def score(self, example: dspy.Example, metric: Metric) -> float:
         """The score; 0 for a failure, NaN for a question without such a score."""
-        if isinstance(metric, PolyhopMetric) and not metric.applies(example):
+        if isinstance(metric, PolyhopMetric) and not (
+            metric.applies(example) if self.prediction is None else metric.scores(attempt_of(example, self.prediction))
+        ):
             return nan
         return 0.0 if self.prediction is None else scored(metric, example, self.prediction)
 
@@ -148,14 +152,14 @@ class Replay:
             instead: Replies that go before these.
             oracle: For ``perfect_search``.
         """
-        replayed, inputs = ReplayedRun(known or {}, instead), dict(example.inputs())
+        replayed, inputs = ReplayedRun(known or {}, instead), dict[str, Any]()
         if self._perfect and oracle is not None and self._search is not None:
             gold = [page for page in oracle.pages.values() if page is not None]
-            inputs["pool"] = _GoldFirst(gold, partial(self._others, inputs.get("pool")))
+            inputs["pool"] = _GoldFirst(gold, partial(self._others, example.get("pool")))
         token = _RUN.set(replayed)
         try:
             with dspy.context(disable_history=True):
-                replayed.prediction = self._student(**inputs)
+                replayed.prediction = ask(self._student, example, **inputs)
         except Exception as error:  # noqa: BLE001  # a failed question scores 0, as in an evaluation
             replayed.error = error
         finally:

@@ -44,15 +44,15 @@ def sections(path: Path) -> list[Section]:
         settings=settings,
         summary=summary,
         start=START,
-        goal=name(settings.metric) + (f" (cost to minimize: {lower(cost)})" if cost else ""),
+        goal=name(settings.scored) + (f" (cost to minimize: {lower(cost)})" if cost else ""),
         stages=", then ".join(stage + details.get(stage, "") for stage in settings.stages),
         cost_name=name(cost) if cost else "",
         rows=_rows(run),
         proposals=list(run.proposals),
         test=test,
-        test_start=_score(test.start, settings.metric) if test else "",
-        test_best=_score(test.best, settings.metric) if test else "",
-        test_difference=_score(test.difference, settings.metric, "+") if test else "",
+        test_start=_score(test.start, settings.scored) if test else "",
+        test_best=_score(test.best, settings.scored) if test else "",
+        test_difference=_score(test.difference, settings.scored, "+") if test else "",
         searches=list(_searches(run)),
         changes=changes,
     )
@@ -64,7 +64,7 @@ def comparison(runs: Mapping[str, Path]) -> Section:
     rows = []
     for title, path in runs.items():
         run = read_run(path)
-        test, metric = run.summary.test if run.summary else None, run.settings.metric
+        test, metric = run.summary.test if run.summary else None, run.settings.scored
         scores = [number(test.start.mean, metric), number(test.best.mean, metric)] if test else ["", ""]
         kept = [each.stage for each in run.summary.stages if each.kept and each.n] if run.summary else []
         result = "not finished" if run.summary is None else f"kept: {', '.join(kept) or 'nothing'}"
@@ -77,7 +77,7 @@ def comparison(runs: Mapping[str, Path]) -> Section:
 
 def _rows(run: OptimizationRun) -> list[list[str]]:
     """A row per stage that has ended."""
-    metric, cost = run.settings.metric, run.settings.cost
+    metric, cost = run.settings.scored, run.settings.cost
     rows = []
     for stage in run.summary.stages if run.summary else ():
         verdict = f"{'kept' if stage.kept else 'not kept'}: {stage.why}" if stage.n else "the baseline"

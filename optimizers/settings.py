@@ -99,7 +99,7 @@ class OptimizationSettings(BaseModel):
     rounds: int = _option(1, "How often to run the stages; stops after a round in which none helped.", ge=1)
     metric: Annotated[str, BeforeValidator(_metric_name)] = _option(
         "joint_f1",
-        "Metric to maximize: answer_em, answer_f1, evidence_f1, fact_f1, joint_f1, ..., or your own MODULE:NAME.",
+        "Metric to maximize: answer_em, answer_f1, evidence_f1, fact_f1, joint_f1, ..., or your own FILE.py:NAME.",
         "NAME",
     )
     cost: str | None = _option(
@@ -158,6 +158,11 @@ class OptimizationSettings(BaseModel):
             raise PolyhopError(f"{where}: {name}: {reason}, got {first['input']!r}") from error
 
     @property
+    def scored(self) -> str:
+        """The name of the metric in records, without its module."""
+        return self.metric.rpartition(":")[2]
+
+    @property
     def executor(self) -> Ray | None:
         """The worker processes that answer questions; None for this process."""
         from ..eval.cluster import workers_of
@@ -192,6 +197,10 @@ class Splits:
     test: Sequence[dspy.Example]
 
     def __post_init__(self) -> None:
+        from ..eval.questions import as_questions  # imports DSPy
+
+        for name, questions in self.named.items():
+            object.__setattr__(self, name, list(as_questions(questions)))
         seen: dict[str, str] = {}
         for name, questions in self.named.items():
             if not questions:

@@ -67,7 +67,7 @@ def _exemplars(stage: Stage) -> tuple[dspy.Module | None, Proposal]:
         part.memory = part.memory.joined([*gold, *own])
         part.count.value = max(part.count.value, 1)
         part.mode.value = "same complexity" if part.mode.value == "none" else part.mode.value
-    added, gains = 0, effects(before, stage.measured(every, stage.folder / "shown"), settings.metric)
+    added, gains = 0, effects(before, stage.measured(every, stage.folder / "shown"), settings.scored)
     for _, part in program.named_sub_modules(Exemplars):
         joined = part.memory.joined(useful([*gold, *own], gains, settings.exemplars))
         added, part.memory = added + len(joined) - len(part.memory), joined

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
-from ..engines.costs import acting_as, current_attempt, record_incident
+from ..engines.costs import current_attempt, record_incident
 from ..engines.replies import estimated_tokens
 from ..signatures.fields import NumberedPassage, NumberedPassages, fenced
 from .run import current, record
@@ -43,19 +43,18 @@ class Agent(dspy.Predict):
         kwargs = _fitted(role, self.signature.instructions, kwargs)
         tags = isinstance(dspy.settings.adapter, dspy.XMLAdapter)
         current().trace.calls += 1
-        with acting_as(role):
-            while True:
-                try:
-                    return super().forward(**fenced(kwargs, tags), demos=fenced(demos, tags))
-                except ContextWindowExceededError:
-                    half = _first(kwargs, max(_tokens(kwargs) / 2, _SENTENCE))
-                    if _tokens(half) < _tokens(kwargs):
-                        kwargs = half
-                    elif demos:
-                        demos = []
-                    else:
-                        raise
-                    record_incident("prompt shortened")
+        while True:
+            try:
+                return super().forward(**fenced(kwargs, tags), demos=fenced(demos, tags))
+            except ContextWindowExceededError:
+                half = _first(kwargs, max(_tokens(kwargs) / 2, _SENTENCE))
+                if _tokens(half) < _tokens(kwargs):
+                    kwargs = half
+                elif demos:
+                    demos = []
+                else:
+                    raise
+                record_incident("prompt shortened")
 
     async def aforward(self, **kwargs: Any) -> Any:
         return await dspy.asyncify(type(self).forward)(self, **kwargs)

@@ -19,7 +19,6 @@ from dspy.utils.callback import BaseCallback
 from ..data.passages import Fact
 from ..data.text import count
 from . import trace as steps
-from .agent import Agent
 from .search import Search
 from .trace import TraceStep, listening
 
@@ -67,7 +66,7 @@ class _Agents(BaseCallback):
         self._tell = tell
 
     def on_module_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
-        if isinstance(instance, Agent):
+        if isinstance(instance, dspy.Predict):
             self._tell(Event(_asking(instance), agent=_role(instance)))
 
 
@@ -75,7 +74,7 @@ class StatusMessages(StatusMessageProvider):
     """The messages of `dspy.streamify` on a program: searches, and agents that are asked."""
 
     def module_start_status_message(self, instance: Any, inputs: dict[str, Any]) -> str | None:
-        if isinstance(instance, Agent):
+        if isinstance(instance, dspy.Predict):
             return _asking(instance)
         if isinstance(instance, Search):
             query = inputs.get("query") or next(iter(inputs.get("args") or ()), "")
@@ -83,12 +82,12 @@ class StatusMessages(StatusMessageProvider):
         return None
 
 
-def _asking(agent: Agent) -> str:
+def _asking(agent: dspy.Predict) -> str:
     return f"asking the {_role(agent).replace('_', ' ')}"
 
 
-def _role(agent: Agent) -> str:
-    return agent.role or str(agent.signature.__name__)
+def _role(agent: dspy.Predict) -> str:
+    return str(getattr(agent, "role", "") or agent.signature.__name__)
 
 
 @dataclass(frozen=True)
@@ -157,6 +156,8 @@ def describe(step: TraceStep) -> Description:
             return Description("refined", f"#{number} {question}")
         case steps.Answered(answer, reasoning, confidence):
             return Description("answered", f"{answer} ({confidence:.2f})", tuple(reasoning.splitlines()))
+        case steps.Replied(agent, replied):
+            return Description(agent or "replied", details=tuple(f"{name}: {text}" for name, text in replied))
         case steps.Shortened(agent, needed, shown):
             return Description("shortened", f"{agent}: about {needed:,} tokens to {shown:,}")
         case steps.Stopped(reason):

@@ -221,6 +221,14 @@ class Answered(TraceStep):
 
 
 @dataclass(frozen=True)
+class Replied(TraceStep):
+    """The reply of a predictor in a program that is not polyhop's, field by field."""
+
+    agent: str
+    fields: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
 class Shortened(TraceStep):
     """The last passages of one call were left out, to stay within ``prompt_tokens``."""
 

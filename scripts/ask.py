@@ -65,7 +65,8 @@ def ask(
         str,
         typer.Option(
             metavar="NAME|DIR",
-            help="A program, the folder of an artifact, or your own MODULE:CLASS; its artifact is MODULE:CLASS=DIR.",
+            help="A program, the folder of an artifact, or any DSPy program as FILE.py:NAME; FILE.py:NAME=DIR with the "
+            "state of an artifact, or =STATE.json with one that DSPy saved.",
         ),
     ] = "polyhop",
     lm: ModelsOption = None,
@@ -143,12 +144,14 @@ def _print(run: dspy.Module, question: str, searched: str | None, *, trace: bool
 
     from ..engines.costs import Ledger
     from ..engines.replies import model_errors
+    from ..programs.asking import ask as answer
+    from ..programs.asking import completed
     from . import view
     from .progress import showing_progress
 
     start, ledger = perf_counter(), Ledger(on_incident=lambda incident: warn(f"{incident} ..."))
     with showing_progress(), model_errors(), dspy.context(usage_tracker=ledger, disable_history=True, trace=None):
-        prediction = run(question=question)
+        prediction = completed(answer(run, dspy.Example(question=question).with_inputs("question")))
     seconds = perf_counter() - start
     if as_json:
         view.print_json(question, prediction, seconds, ledger, index=searched)

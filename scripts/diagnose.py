@@ -48,7 +48,7 @@ def diagnose(
     ] = None,
     program: Annotated[
         str | None,
-        typer.Option(metavar="MODULE:CLASS[=DIR]", help="The program, if the run has one of your own."),
+        typer.Option(metavar="FILE.py:NAME[=DIR]", help="The program, if the run has one of your own."),
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only N random questions of the run.")] = None,
     threads: ThreadsOption = 1,
@@ -212,7 +212,7 @@ def _program(run: Path, manifest: RunManifest) -> str:
 
     stored, name = manifest.files.get("program"), manifest.program.name.partition(" (")[0]
     if ":" in splitdrive(stored or "")[1] or not (stored or name in PROGRAMS):
-        raise PolyhopError(f"{run} has a program of its own ({name}): name it with --program MODULE:CLASS[=DIR]")
+        raise PolyhopError(f"{run} has a program of its own ({name}): name it with --program FILE.py:NAME[=DIR]")
     return stored or name
 
 

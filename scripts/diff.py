@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..data.text import plain
-from .options import artifact_of, label, open_prompts, program_class
+from .options import artifact_of, label, open_prompts, searches
 from .text import MOST_TEXT, new_table
 
 if TYPE_CHECKING:
@@ -55,9 +55,7 @@ def _state(name: str, artifacts: dict[str, Artifact]) -> State:
     if name in artifacts:
         return artifacts[name].state
     chained = any(each.startswith("search.chain[") for found in artifacts.values() for each in found.state)
-    if artifacts and not chained and (kind := program_class(name)):
-        return dump(kind.over())
-    return dump(open_prompts(name)[0])
+    return dump(open_prompts(name, "bm25" if artifacts and not chained and searches(name) else None)[0])
 
 
 def _print(found: Difference, before: str, after: str) -> None:

@@ -59,7 +59,12 @@ def evaluate(
         str | None, typer.Option(help="Split of a dataset on the hub or of the sample.  [default for the sample: dev]")
     ] = None,
     index: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Search this index, made by 'polyhop index' (setting open).")
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Search this index (setting open); sample for the sample corpus.  [default for questions without "
+            "contexts: $POLYHOP_INDEX, or that of the current folder]",
+        ),
     ] = None,
     setting: Annotated[
         Setting | None,
@@ -82,7 +87,7 @@ def evaluate(
     settings: SettingsOption = None,
     metric: Annotated[
         list[str] | None,
-        typer.Option(metavar="MODULE:NAME", help="Add a metric of your own; may be repeated."),
+        typer.Option(metavar="FILE.py:NAME", help="Add a metric of your own, or any of DSPy; may be repeated."),
     ] = None,
     threads: ThreadsOption = 1,
     workers: WorkersOption = None,
@@ -132,11 +137,12 @@ def evaluate(
     for name in metric or ():
         find_metric(name)
     dataset = dataset or dataset_of(questions)
+    index, chosen = setting_of(dataset, setting, index, questions, program or ())
     asked = Questions(
         dataset,
         questions,
         split=split or ("dev" if dataset.casefold() == "sample" else None),
-        setting=setting_of(dataset, setting, index),
+        setting=chosen,
         limit=limit,
         seed=seed,
         strict=strict,

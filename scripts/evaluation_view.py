@@ -109,6 +109,8 @@ def show_problems(summaries: Mapping[str, Mapping[str, Any]], questions: Questio
         lost = f"{counts['gold_not_found']:,} of {counts['questions']:,} questions"
         warn(f"{lost} have gold passages that are not in the index: is it the right one?")
     for name, summary in summaries.items():
+        if missing := summary.get("not_returned"):
+            warn(f"{name} returns no {' and no '.join(missing)}: not scored")
         for cause in summary["failures"]:
             warn(f"{name}: {cause['count']} failed: {cause['message']}")
         if summary["incidents"]:

@@ -23,6 +23,7 @@ class Format(StrEnum):
     markdown = "markdown"
     messages = "messages"
     json = "json"
+    dspy = "dspy"
 
 
 class Adapter(StrEnum):
@@ -37,7 +38,7 @@ def export(
         Format,
         typer.Option(
             help="markdown: to read. messages: role and content, with {{input}} placeholders. json: everything about "
-            "each agent."
+            "each agent. dspy: the state that DSPy's own load() reads, without polyhop."
         ),
     ] = Format.markdown,
     adapter: Annotated[Adapter, typer.Option(help="DSPy's ChatAdapter (its default) or JSONAdapter.")] = Adapter.chat,
@@ -83,10 +84,22 @@ def _text(
         raise PolyhopError(f"{name} has no agent {agent!r}: its agents are {', '.join(found)}")
     if format is Format.markdown:
         return markdown(program, name, adapter.value, manifest, agent or "")
+    if format is Format.dspy:
+        return _state(program)
     if format is Format.json:
         return _json(record(program, name, adapter.value, agent or ""))
     messages = {key: list(prompt.messages) for key, prompt in found.items()}
     return _json(messages[agent] if agent else messages)
+
+
+def _state(program: dspy.Module) -> str:
+    """What `dspy.Module.save` writes, without models."""
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "state.json")
+        program.save(path)
+        return path.read_text(encoding="utf-8")
 
 
 def _json(value: object) -> str:

@@ -27,6 +27,7 @@ from .export import export
 from .index import index
 from .optimize import optimize
 from .report import report
+from .score import score
 from .search import search
 from .serve import serve
 from .table import table
@@ -93,7 +94,7 @@ def polyhop(
 
 
 COMMANDS: tuple[Callable[..., None], ...] = (
-    ask, search, index, evaluate, compare, report, diagnose, optimize, table, diff, export,
+    ask, search, index, evaluate, score, compare, report, diagnose, optimize, table, diff, export,
     serve, demo, doctor,
 )  # fmt: skip
 for command in COMMANDS:

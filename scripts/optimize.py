@@ -18,7 +18,7 @@ from ..data.errors import PolyhopError
 from ..data.text import plain
 from ..optimizers.settings import OptimizationSettings, read_settings
 from .evaluation_view import show_skipped
-from .options import build_program, label
+from .options import build_program, label, models_of
 from .source import Setting, Source, dataset_of, setting_of
 from .text import new_table, warn
 from .tracking import tracked
@@ -99,7 +99,7 @@ def optimize(
     console = Console(file=sys.stderr)  # stays on the terminal while prompt optimizers write to a file
     if out.exists() and not out.is_dir():
         raise RunError(f"{out} is a file: choose another --out.")
-    models = [*(predictor.lm for predictor in program.predictors()), prompt_model]
+    models = [*models_of(program), prompt_model]
     limits = (settings.budget_calls, settings.budget_usd, settings.budget_minutes)
     if limits == (None, None, None) and any(lm is not None and lm.model not in FREE for lm in models):
         warn("no budget is set: --budget-calls, --budget-usd and --budget-minutes limit what the run may spend")
@@ -163,8 +163,9 @@ class _Opened:
             named = {"train": "train", "test": "dev"}
         self._files = {name: file for name, file in named.items() if file}
         self.sources = dict(self._files)
-        setting = setting_of(self.dataset, Setting(settings.setting) if settings.setting else None, settings.index)
-        self.source = Source(Questions(self.dataset, settings.train, setting=setting), settings.index)
+        given = Setting(settings.setting) if settings.setting else None
+        index, setting = setting_of(self.dataset, given, settings.index, settings.train, [settings.program])
+        self.source = Source(Questions(self.dataset, settings.train, setting=setting), index)
         self.read: list[Questions] = []
 
     def program(self) -> dspy.Module:
@@ -280,7 +281,7 @@ def _print(summary: OptimizationSummary, out: Path, settings: OptimizationSettin
 
     from ..eval.report import p_value
 
-    metric, cost = settings.metric, settings.cost
+    metric, cost = settings.scored, settings.cost
     shown = new_table(f"{metric} on the validation questions", "stage", "score", "gain", "p", *([cost] if cost else []))
     shown.add_column("")
     for stage in summary.stages:

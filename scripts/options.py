@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from difflib import get_close_matches
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,12 +22,13 @@ if TYPE_CHECKING:
     import dspy
 
     from ..data.lucene.bm25 import BM25Index
+    from ..data.passages import Retriever
     from ..data.pool import PassagePool
     from ..optimizers.artifact import Artifact, Manifest
-    from ..programs import Program
 
 
 SAMPLE = "sample"
+_SAVED = ".json"  # states that DSPy saves
 
 
 IndexOption = Annotated[
@@ -99,15 +102,21 @@ def paying(
     Args:
         out: The folder of the run, which keeps what is spent when it is resumed.
     """
+    import dspy
+
     from ..engines.budget import Budget, BudgetSpent
     from ..eval.folder import account
 
     if (calls, usd, minutes) == (None, None, None):
         yield lambda program: None
         return
-    budget = Budget(calls=calls, usd=usd, minutes=minutes, file=account(out) if out else None)
+    budget, default = (
+        Budget(calls=calls, usd=usd, minutes=minutes, file=account(out) if out else None),
+        dspy.settings.lm,
+    )
     try:
-        yield budget.meter_program
+        with dspy.context(lm=budget.meter(default)) if default else nullcontext():  # of predictors without a model
+            yield budget.meter_program
     except BudgetSpent as spent:
         kept = f"what is done is in {out}: resume with a larger one" if out else "use --out to be able to resume"
         raise PolyhopError(f"the budget ({spent}) is spent; {kept}") from None
@@ -120,8 +129,11 @@ DepthOption = Annotated[int | None, typer.Option("-k", min=1, max=1000, help="Pa
 
 def searches(name: str) -> bool:
     """Whether a program, an artifact or a class by name searches. Names that are unknown are errors later."""
-    if kind := program_class(name):
-        return kind.searches
+    from ..programs import PROGRAMS
+
+    own, _ = _parts(name)
+    if name in PROGRAMS or own:
+        return PROGRAMS[name].searches if name in PROGRAMS else _takes_retriever(import_named(own, "program"))
     artifact = artifact_of(name)
     return artifact is not None and artifact.manifest.program.retriever != "none"
 
@@ -153,14 +165,16 @@ def build_program(
     settings: Sequence[str] | None = None,
     no_cache: bool = False,
 ) -> dspy.Module:
-    """A program by name, or from the folder of an artifact, with its models. Models never come from an artifact.
-    Without a source, each question brings its own passages.
+    """A program by name, from the folder of an artifact, or one of the user's own, with its models. Models never come
+    from an artifact; a program of the user's own keeps those that its code gives it, unless others are named. Without a
+    source, each question brings its own passages.
     """
-    from ..engines.models import assign_models, protect_cache
+    from ..engines.models import VARIABLE, assign_models, protect_cache
+    from ..programs.search import Search
 
     program = _program(name, source, retriever)
     if k is not None:
-        if not hasattr(program, "search"):
+        if not isinstance(getattr(program, "search", None), Search):
             raise PolyhopError(f"{name} does not search: -k does not apply")
         try:
             program.search.k.value = k
@@ -173,19 +187,24 @@ def build_program(
     for text in settings or ():
         _set_tunable(program, text)
     _check_profile(models, program)
-    assign_models(program, models, {"cache": False} if no_cache else {})
-    if any(predictor.lm.cache for predictor in program.predictors()):
+    if models or os.environ.get(VARIABLE) or None in models_of(program):
+        assign_models(program, models, {"cache": False} if no_cache else {})
+    if any(model.cache for model in models_of(program)):
         protect_cache()
     return program
 
 
-def open_prompts(name: str) -> tuple[dspy.Module, Manifest | None]:
-    """A program for inspection, without a retriever; with its manifest, if it is an artifact."""
-    if artifact := artifact_of(name):
-        from ..optimizers.artifact import build
+def models_of(program: dspy.Module) -> list[Any]:
+    """The model of each predictor, its own or DSPy's default; None if there is none."""
+    import dspy
 
-        return _restored(artifact, build(artifact, None, kind=_own_class(name))), artifact.manifest
-    return _program(name, None, None), None
+    return [predictor.lm or dspy.settings.lm for predictor in program.predictors()]
+
+
+def open_prompts(name: str, retriever: str | None = None) -> tuple[dspy.Module, Manifest | None]:
+    """A program for inspection, without a retriever; with its manifest, if it is an artifact."""
+    artifact = artifact_of(name)
+    return _program(name, None, retriever), artifact.manifest if artifact else None
 
 
 def label(name: str) -> str:
@@ -193,7 +212,10 @@ def label(name: str) -> str:
     ``polyhop (runs/tuned)``."""
     from ..programs import PROGRAMS
 
-    path = Path(_parts(name)[1]).resolve()
+    own, saved = _parts(name)
+    if own and not saved:
+        return own.rpartition(":")[2]
+    path = Path(saved).resolve()
     if name in PROGRAMS or not path.is_dir():
         return path.name
     from ..optimizers.artifact import read_manifest
@@ -208,81 +230,93 @@ def label(name: str) -> str:
 
 
 def artifact_of(name: str) -> Artifact | None:
-    """The artifact of ``DIR`` or ``MODULE:CLASS=DIR``; None for the name of a program."""
+    """The artifact of ``DIR`` or ``MODULE:NAME=DIR``; None for any other program."""
     from ..programs import PROGRAMS
 
     own, folder = _parts(name)
-    if not own and (name in PROGRAMS or not Path(folder).is_dir()):
+    if name in PROGRAMS or not folder or not ((own and not folder.endswith(_SAVED)) or Path(folder).is_dir()):
         return None
     from ..optimizers.artifact import read
 
     return read(folder)
 
 
-def program_class(name: str) -> type[Program] | None:
-    """The class that a program's name or ``MODULE:CLASS`` names; None for an artifact."""
-    from ..programs import PROGRAMS, Program
+def own_program(name: str, retriever: Retriever | None = None, sparse: Retriever | None = None) -> dspy.Module:
+    """The DSPy program that ``MODULE:NAME`` names: an instance, or what a class or a function returns, which is called
+    with the retriever if it has a parameter of that name."""
+    import dspy
 
-    if _parts(name)[0] or (name not in PROGRAMS and ":" not in name):
-        return None
-    kind = PROGRAMS[name] if name in PROGRAMS else import_named(name, "program")
-    if not (isinstance(kind, type) and issubclass(kind, Program)):
-        raise PolyhopError(f"{name} is not a subclass of polyhop.programs.Program")
-    return kind
+    from ..programs import Program
+
+    found = import_named(name, "program")
+    if isinstance(found, type) and issubclass(found, Program):
+        return found.over(retriever, sparse)
+    if isinstance(found, dspy.Module):
+        return found.deepcopy()
+    try:
+        made = found(retriever) if _takes_retriever(found) else found() if callable(found) else found
+    except TypeError as error:
+        raise PolyhopError(
+            f"{name} cannot be called with the retriever or without arguments ({error}): name a function that returns "
+            "the program"
+        ) from error
+    if not isinstance(made, dspy.Module):
+        raise PolyhopError(f"{name} is no dspy.Module, nor a class or a function that makes one")
+    return made
+
+
+def _takes_retriever(own: Any) -> bool:
+    """Whether what makes a program of the user's own does so with a ``retriever``, its first argument."""
+    import dspy
+
+    from ..programs import Program
+
+    if isinstance(own, type) and issubclass(own, Program):
+        return own.searches
+    if isinstance(own, dspy.Module) or not callable(own):
+        return False
+    made_by: Any = own.__init__ if isinstance(own, type) else own  # type: ignore[misc]
+    return [name for name in signature(made_by).parameters if name != "self"][:1] == ["retriever"]
 
 
 def _parts(name: str) -> tuple[str, str]:
-    """The class and the folder of ``MODULE:CLASS=DIR``, an artifact of a program of your own; else "" and the name."""
-    own, equals, folder = name.partition("=")
-    return (own, folder) if equals and ":" in own else ("", name)
-
-
-def _own_class(name: str) -> type[Program] | None:
-    """The class of ``MODULE:CLASS=DIR``."""
-    own, _ = _parts(name)
-    return program_class(own) if own else None
+    """The own program and the saved state of ``MODULE:NAME[=SAVED]``; else "" and the name."""
+    own, _, saved = name.partition("=")
+    return (own, saved) if ":" in own else ("", name)
 
 
 def _program(name: str, source: BM25Index | PassagePool | None, retriever: str | None) -> dspy.Module:
+    """A program; one that was saved with the retriever that it was tuned with."""
+    from ..engines.replies import explain
     from ..programs import PROGRAMS
 
-    if kind := program_class(name):
-        if retriever is not None and not kind.searches:
-            raise PolyhopError(f"{name} does not search: --retriever does not apply")
-        return kind.over(build_retriever(retriever or "chain", source), source)
-    if artifact := artifact_of(name):
-        return _loaded(artifact, source, retriever, _own_class(name))
-    raise PolyhopError(
-        f"unknown program {name!r}: choose {', '.join(sorted(PROGRAMS))}, the folder of an artifact, or MODULE:CLASS"
-    )
-
-
-def _loaded(
-    artifact: Artifact,
-    source: BM25Index | PassagePool | None,
-    retriever: str | None,
-    own: type[Program] | None,
-) -> dspy.Module:
-    """The program of an artifact, with the retriever that it was tuned with."""
-    from ..optimizers.artifact import build
-
-    kind = artifact.manifest.program.retriever
-    if kind == "none":
+    (own, saved), artifact = _parts(name), artifact_of(name)
+    if not artifact and not own and name not in PROGRAMS:
+        known = ", ".join(sorted(PROGRAMS))
+        raise PolyhopError(f"unknown program {name!r}: choose {known}, the folder of an artifact, or FILE.py:PROGRAM")
+    kind = artifact.manifest.program.retriever if artifact else "none"
+    used = retriever or ("chain" if kind == "none" else kind if kind in RETRIEVERS else "bm25")
+    if not searches(name):
         if retriever is not None:
-            raise PolyhopError(f"{artifact.path} does not search: --retriever does not apply")
-        return _restored(artifact, build(artifact, None, kind=own))
-    searched = build_retriever(retriever or (kind if kind in RETRIEVERS else "bm25"), source)
-    if follows_chain(kind) != follows_chain(retriever_name(searched)):
-        raise PolyhopError(f"{artifact.path} was saved with --retriever {kind}: omit --retriever, or use the same")
-    return _restored(artifact, build(artifact, searched, source, own))
+            raise PolyhopError(f"{name} does not search: --retriever does not apply")
+        searched = source = None
+    else:
+        searched = build_retriever(used, source)
+    if artifact:
+        from ..optimizers.artifact import build, restore
 
-
-def _restored(artifact: Artifact, program: dspy.Module) -> dspy.Module:
-    """Load an artifact into its program; differences between then and now are printed to stderr."""
-    from ..optimizers.artifact import restore
-
-    for difference in restore(artifact, program):
-        warn(f"{artifact.path}: {difference}")
+        if kind != "none" and follows_chain(kind) != follows_chain(retriever_name(searched)):
+            raise PolyhopError(f"{artifact.path} was saved with --retriever {kind}: omit --retriever, or use the same")
+        program = own_program(own, searched, source) if own else build(artifact, searched, source)
+        for difference in restore(artifact, program):  # between then and now
+            warn(f"{artifact.path}: {difference}")
+        return program
+    program = own_program(own, searched, source) if own else PROGRAMS[name].over(searched, source)
+    if own and saved:
+        try:
+            program.load(saved)
+        except Exception as error:  # whatever DSPy says of a state that does not fit
+            raise PolyhopError(f"{saved} is no saved state of {own}: {explain(error)}") from error
     return program
 
 

@@ -29,7 +29,9 @@ from .options import (
     SettingsOption,
     build_program,
     label,
+    models_of,
     open_source,
+    searches,
 )
 
 if TYPE_CHECKING:
@@ -96,9 +98,10 @@ def serve(
     from ..programs import PROGRAMS
     from ..serve.service import Limits, Service
 
-    index = chosen_index(index)
-    source = open_source(index)
-    names = {label(program): program} | {name: name for name in PROGRAMS if name not in _NOT_SERVED}
+    index = chosen_index(index) if index or program in PROGRAMS or searches(program) else None
+    source = open_source(index) if index else None
+    others = {name: name for name in PROGRAMS if name not in _NOT_SERVED} if source else {}
+    names = {label(program): program} | others
     default = label(program)
 
     def build(name: str) -> dspy.Module:
@@ -107,10 +110,10 @@ def serve(
 
     budget = Budget(calls=budget_calls, usd=budget_usd) if budget_calls or budget_usd else None
     # The embedded engine computes here: more threads would only keep events of others waiting.
-    embedded = all(predictor.lm.model in FREE for predictor in build(default).predictors())
+    embedded = all(model.model in FREE for model in models_of(build(default)))
     limits = Limits(concurrency=concurrency or (4 if embedded else 64), seconds=timeout)
-    called, examples = index.name if index.name != HOME else index.absolute().parent.name, _examples(index)
-    service = Service(build, names, source, index=called, examples=examples, limits=limits, budget=budget)
+    called = "" if index is None else index.name if index.name != HOME else index.absolute().parent.name
+    service = Service(build, names, source, index=called, examples=_examples(index), limits=limits, budget=budget)
     service.program(default)  # a wrong option is an error now
     if mcp:
         from ..serve.tools import tool_server
@@ -155,7 +158,7 @@ def _uploads(service: Service, folder: Path | None) -> Uploads | None:
     return Uploads(service, service.source.path, folder)
 
 
-def _examples(index: Path) -> list[str]:
+def _examples(index: Path | None) -> list[str]:
     """Questions on the sample corpus."""
     if str(index) != SAMPLE:
         return []

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from difflib import get_close_matches
 from enum import StrEnum
@@ -17,13 +18,13 @@ import typer
 from ..data.errors import PolyhopError
 from ..data.text import ends_path
 from .evaluation_view import evaluation_bar
-from .options import sample_pool
+from .home import is_index
+from .index import HOME
+from .options import SAMPLE, open_source, searches
 from .text import warn
 from .tracking import tracked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import dspy
 
     from ..data.lucene.bm25 import BM25Index
@@ -48,15 +49,31 @@ def dataset_of(file: str | None) -> str:
     return recognize_file(file) if file else "sample"
 
 
-def setting_of(dataset: str, setting: Setting | None, index: Path | None) -> Any:
-    """What is searched: by default the index if there is one, else the questions' own contexts."""
-    from ..data.benchmarks import find_benchmark
+def setting_of(
+    dataset: str, setting: Setting | None, index: Path | None, file: str | None, programs: Iterable[str] = ()
+) -> tuple[Path | None, Any]:
+    """The index that is searched, and the setting: by default the questions' own contexts without an index; questions
+    without contexts take the index of $POLYHOP_INDEX or of the current folder. The setting is None if nothing is
+    searched here, by programs of the user's own that search elsewhere."""
+    from ..data.benchmarks import find_benchmark, load_questions
 
     if setting is Setting.distractor and index is not None:
         raise PolyhopError("The setting distractor searches the questions' own contexts: leave --index out.")
-    has_contexts = dataset.casefold() != "sample" and find_benchmark(dataset).has_contexts
-    default = "distractor" if index is None and has_contexts else "open"
-    return setting.value if setting else default
+    if programs and not (setting or index or any(":" not in name or searches(name) for name in programs)):
+        return None, None
+    if dataset.casefold() == "sample":
+        return index, setting.value if setting else "open"
+    benchmark = find_benchmark(dataset)
+    has_contexts = benchmark.has_contexts
+    if index is None and setting is not Setting.distractor:
+        if benchmark.name == "own" and file:
+            first = next(load_questions(dataset, file, limit=1), None)
+            has_contexts = first is not None and first.pool is not None
+        if setting or not has_contexts:
+            home = Path(HOME) if is_index(Path(HOME)) else None
+            index = Path(os.environ["POLYHOP_INDEX"]) if os.environ.get("POLYHOP_INDEX") else home
+    default = "distractor" if index is None and benchmark.has_contexts else "open"
+    return index, setting.value if setting else default
 
 
 class Source:
@@ -70,26 +87,36 @@ class Source:
         self.searched: BM25Index | PassagePool | None = None
         self.look_up: Callable[[str], list[Passage]] | None = None
         self.path = index
-        if index is not None:
-            self.index = self.searched = BM25Index(index)
+        if index is not None or questions.dataset == "sample":
+            self.searched = open_source(index or Path(SAMPLE))
+        if isinstance(self.searched, BM25Index):
+            self.index = self.searched
             self.path = self.index.path
             self.look_up = self.index.named
-        elif questions.dataset == "sample":
-            pool = self.searched = sample_pool()
+        elif pool := self.searched:
+            self.path = None
             self.look_up = lambda title: [passage for passage in pool.passages if passage.title == title]
 
     def check(self, name: str, program: dspy.Module, settings: Iterable[str] = ()) -> None:
         """Raise if a program has nothing to search; keep it from abstaining where all questions have answers."""
-        if self.searched is None and self.questions.setting == "open" and hasattr(program, "search"):
+        from ..programs.search import retriever_kind
+
+        if self.searched is None and self.questions.setting == "open" and retriever_kind(program) != "none":
             raise PolyhopError(
                 f"{name} has nothing to search: name an --index"
                 + (", or use --setting distractor." if self.questions.have_contexts else ".")
             )
         from ..programs.run import ABSTAIN_BELOW
+        from ..programs.tunable import Tunable
 
         threshold = getattr(program, "abstain_below", None)
         is_set = any(setting.startswith("abstain_below=") for setting in settings)
-        if threshold and threshold.value == ABSTAIN_BELOW and not is_set and self._always_has_an_answer:
+        if (
+            isinstance(threshold, Tunable)
+            and threshold.value == ABSTAIN_BELOW
+            and not is_set
+            and self._always_has_an_answer
+        ):
             threshold.value = 0.0
 
     @cached_property

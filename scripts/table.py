@@ -22,6 +22,7 @@ from .options import (
     WorkersOption,
     build_program,
     label,
+    models_of,
     paying,
 )
 from .source import Source, setting_of
@@ -67,8 +68,8 @@ class TableSetting:
         """Its questions, and what is searched."""
         from ..eval.questions import Questions
 
-        setting = setting_of(self.dataset, None, self.index)
-        return Source(Questions(self.dataset, self.questions, setting=setting, limit=limit, seed=seed), self.index)
+        index, setting = setting_of(self.dataset, None, self.index, self.questions)
+        return Source(Questions(self.dataset, self.questions, setting=setting, limit=limit, seed=seed), index)
 
     def folder(self, row: str, retriever: str | None = None) -> str:
         """The name of a run's folder: the row, the questions' file, the index and the retriever."""
@@ -152,7 +153,7 @@ def table(
                     summaries[row.name] = source.evaluate(built, row.name, folder, threads=threads, executor=executor)
                 except PolyhopError as error:
                     raise PolyhopError(f"{row.name} on {setting.name}: {error}") from error
-                models |= {predictor.lm.model for predictor in built.predictors()}
+                models |= {model.model for model in models_of(built)}
             count = next(iter(summaries.values()))["counts"]["questions"]
             title = f"{setting.name}, {count:,} questions" + (": ours (published)" if read else "")
             metrics = read.metrics if read else _COLUMNS

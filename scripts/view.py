@@ -143,8 +143,10 @@ def _answer_line(prediction: dspy.Prediction, gold: dspy.Example | None) -> Text
         "  ",
         (plain(prediction.answer), "bold green"),
         (f"  perhaps: {plain(guess)}" if guess else "", "yellow"),
-        (f"  confidence {prediction.confidence:.2f}", "dim"),
     )
+    if prediction.confidence is None:  # a program of the user's own, which does not tell
+        return line
+    line.append(f"  confidence {prediction.confidence:.2f}", "dim")
     if prediction.answer != UNKNOWN:
         line.append(f", {prediction.status}", style=_STYLES.get(prediction.status, "yellow"))
     if gold:

@@ -33,6 +33,7 @@ from ..engines.budget import Budget, BudgetSpent
 from ..engines.costs import CANCELLED, Abandoned, Ledger
 from ..engines.replies import ModelError, explain, model_errors
 from ..engines.secrets import without_secrets
+from ..programs.asking import ask, completed
 from ..programs.prediction import check_question, to_record
 from ..programs.progress import Event, following
 from ..programs.trace import Searched, TraceStep
@@ -285,7 +286,8 @@ class _Asked:
             # DSPy's trace would keep the last 10,000 calls.
             context = dspy.context(usage_tracker=self.ledger, disable_history=True, trace=None)
             with model_errors(), context, following(self._follow):
-                prediction = self._program(question=self._question)
+                asked = dspy.Example(question=self._question).with_inputs("question")
+                prediction = completed(ask(self._program, asked))
         except (Abandoned, asyncio.CancelledError):
             return
         except BudgetSpent as spent:

@@ -21,8 +21,12 @@ from .service import Service
 
 _PASSAGE = 2_000  # characters of a passage in a list
 
-Query = Annotated[str, Field(min_length=1, max_length=5_000)]
-Depth = Annotated[int, Field(ge=1, le=50)]
+Query = Annotated[str, Field(min_length=1, max_length=5_000, description="Words to look for, or a question.")]
+Question = Annotated[str, Field(min_length=1, max_length=5_000, description="A whole question.")]
+Depth = Annotated[int, Field(ge=1, le=50, description="How many passages to list.")]
+Offset = Annotated[
+    int, Field(ge=0, le=1_000, description="How many passages to skip: 5 continues a list of the first 5.")
+]
 
 
 def tool_server(service: Service) -> MCPServer[Any]:
@@ -35,23 +39,25 @@ def tool_server(service: Service) -> MCPServer[Any]:
         log_level="ERROR",
     )
 
-    async def listed(retriever: str, query: str, k: int) -> str:
-        hits = await _told(service.search(query, k, 0, retriever))
-        return "\n\n".join(shown(hit, hits) for hit in hits) or "nothing found"
+    async def listed(retriever: str, query: str, k: int, offset: int) -> str:
+        hits = await _told(service.search(query, k, offset, retriever))
+        nothing = "nothing more found" if offset else "nothing found"
+        return "\n\n".join(shown(hit, hits) for hit in hits) or nothing
 
     @server.tool()
-    async def find_chain(question: Query, k: Depth = 5) -> str:
+    async def find_chain(question: Question, k: Depth = 5, offset: Offset = 0) -> str:
         """Find the passages that together answer a question: the first has words of it, and each other is tied to an
         earlier one by a name or a hyperlink. Each passage comes with its id and the reason why it was chosen."""
-        return await listed("chain", question, k)
+        return await listed("chain", question, k, offset)
 
     @server.tool()
-    async def search(query: Query, k: Depth = 5) -> str:
-        """Find the passages that match the words of a query best (BM25). Each passage comes with its id."""
-        return await listed("bm25", query, k)
+    async def search(query: Query, k: Depth = 5, offset: Offset = 0) -> str:
+        """Find the passages that match the words of a query best (BM25). Each passage comes with its id. Browse further
+        with an offset before you write another query."""
+        return await listed("bm25", query, k, offset)
 
     @server.tool()
-    async def read(id: Annotated[str, Field(max_length=1_000)]) -> str:
+    async def read(id: Annotated[str, Field(max_length=1_000, description="An id in brackets.")]) -> str:
         """Read the whole passage with an id that a search returned."""
         found = await service.in_thread(lambda: service.passages([id]))
         if id not in found:
@@ -59,7 +65,7 @@ def tool_server(service: Service) -> MCPServer[Any]:
         return "\n".join([quoted(found[id].title), "", *map(quoted, found[id].text.splitlines())])
 
     @server.tool()
-    async def answer(question: Query, context: Context[Any]) -> str:
+    async def answer(question: Question, context: Context[Any]) -> str:
         """Answer a question whose evidence is spread over several documents. Returns the answer, its confidence from 0
         to 1, and the sentences that support it."""
         done = 0
@@ -68,7 +74,8 @@ def tool_server(service: Service) -> MCPServer[Any]:
             if event["event"] == "answer":
                 evidence = [f"- {quoted(item['title'])}: {quoted(item['text'])}" for item in event["evidence"]]
                 said = quoted(withheld(event["answer"], event["guess"]))
-                return "\n".join([f"{said} (confidence {event['confidence']:.2f})", *evidence])
+                sure = "" if event["confidence"] is None else f" (confidence {event['confidence']:.2f})"
+                return "\n".join([f"{said}{sure}", *evidence])
             if "text" in event:
                 await context.report_progress(done, message=event["text"])
         raise ToolError("the server stopped")

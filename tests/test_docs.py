@@ -44,8 +44,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module", autouse=True)
 def mine(folder: Path) -> Iterator[None]:
     """The module of docs/extending.md, in the current folder of the examples."""
-    (module,) = blocks(ROOT / "docs" / "extending.md", "py")
-    (folder / "mine.py").write_text(module, encoding="utf-8")
+    for page, name in (("extending", "mine"), ("dspy", "hop")):
+        (module,) = blocks(ROOT / "docs" / f"{page}.md", "py")
+        (folder / f"{name}.py").write_text(module, encoding="utf-8")
     sys.path.insert(0, str(folder))
     known = METRICS.copy()
     yield
@@ -82,7 +83,7 @@ def test_an_artifact_of_the_own_program_on_the_command_line(folder: Path, monkey
         assert result.exit_code == 0, result.output
         assert told in result.output
         assert "search.chain" not in result.output
-    with pytest.raises(ArtifactError, match="on the command line as MODULE:CLASS=tuned"):
+    with pytest.raises(ArtifactError, match="on the command line as FILE.py:NAME=tuned"):
         open_prompts("tuned")
 
 

@@ -15,14 +15,14 @@ hops          Number of passages that the answer needs; by default the number of
 type          A kind of question, for results by kind.
 ============  =========================================================================================================
 
-Only the question and an answer are required. In a table, or in one text in place of a list, semicolons separate the
-items of ``gold`` and of ``answers``.
+Only the question and an answer are required; other fields are kept, for metrics and programs of the user's own. In a
+table, or in one text in place of a list, semicolons separate the items of ``gold`` and of ``answers``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from ..errors import DatasetError
@@ -32,6 +32,10 @@ from .question import GoldFact, QuestionRecord, distinct, question_id
 from .rows import Malformed, Record, json_kind, register
 
 _UNKNOWN = "unknown"
+_FIELDS = (
+    *("question", "answer", "answers", "answerable", "gold", "passages", "id", "_id", "hops", "type"),
+    *(each.name for each in fields(QuestionRecord)),
+)
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}  # in tables
 
 
@@ -123,6 +127,7 @@ def own_question(record: Record) -> QuestionRecord:
         pool=pool,
         hops=int(hops) if hops else None,
         kind=record.text("type", default=None),
+        more={name: value for name, value in record.fields.items() if name not in _FIELDS},
         answerable=answerable,
     )
 

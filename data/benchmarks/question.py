@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..passages import Passage
 from ..sample import SubQuestion
@@ -91,6 +91,7 @@ class QuestionRecord:
     answer_id: str | None = None  # 2WikiMultihopQA: the answer's Wikidata id, for the official alias file
     sub_questions: tuple[SubQuestion, ...] = ()
     paragraph_idx: Mapping[str, int] = field(default_factory=dict)
+    more: Mapping[str, Any] = field(default_factory=dict)  # other fields of the user's own questions, for metrics
     where: str = ""  # the record it was read from: `"dev.jsonl:17"`
 
     def __post_init__(self) -> None:
@@ -98,12 +99,11 @@ class QuestionRecord:
             object.__setattr__(self, "official_id", self.id)
 
     def to_example(self) -> dspy.Example:
-        """A DSPy example with all attributes, whose inputs are ``question`` and ``pool``."""
+        """A DSPy example with all attributes and the first ``answer``, whose inputs are ``question`` and ``pool``."""
         import dspy
 
-        return dspy.Example(**{item.name: getattr(self, item.name) for item in fields(self)}).with_inputs(
-            "question", "pool"
-        )
+        own = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "more"}
+        return dspy.Example(**{"answer": self.answers[0], **own, **self.more}).with_inputs("question", "pool")
 
 
 def distinct(*answers: str) -> tuple[str, ...]:

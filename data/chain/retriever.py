@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -335,8 +336,8 @@ class ChainRetriever(SearchTool, Shared):
     repeated for more of them. Copying returns the retriever itself.
 
     Args:
-        source: A `BM25Index`, a `LuceneSearcher` of Pyserini or a `PassagePool`; None if every question has its own
-            pool (see `over`).
+        source: A `BM25Index` or its folder, a `LuceneSearcher` of Pyserini or a `PassagePool`; None if every question
+            has its own pool (see `over`).
         weights: The weights of the features.
         vectors: Vectors of the same index; they add the similarity of question and passage as a feature.
         adaptive: Return as many passages as the chain needs (1 to 6, and at most ``k``) instead of ``k``.
@@ -348,24 +349,24 @@ class ChainRetriever(SearchTool, Shared):
 
     def __init__(
         self,
-        source: ChainSource | None = None,
+        source: ChainSource | str | Path | None = None,
         weights: ChainWeights | None = None,
         *,
         vectors: DenseIndex | None = None,
         adaptive: bool = False,
     ) -> None:
-        source = cast(ChainSource | None, chain_source(source))
-        if not getattr(source, "has_titles", True):
-            path = getattr(source, "path", "DIR")
+        found = cast(ChainSource | None, chain_source(source))
+        if not getattr(found, "has_titles", True):
+            path = getattr(found, "path", "DIR")
             raise PolyhopError(
                 f"the chain retriever looks up titles, which the index {path} does not have. Add them once: polyhop "
                 f"index --adopt {path}. Or search with BM25 alone: --retriever bm25"
             )
-        if vectors is not None and getattr(source, "manifest", None) != vectors.manifest:
+        if vectors is not None and getattr(found, "manifest", None) != vectors.manifest:
             raise ValueError("the vectors belong to another index than the one to search")
-        if source is not None and vectors is not None:
-            source = source.pinned()  # the vectors are of this state
-        self.source, self.vectors, self.adaptive = source, vectors, adaptive
+        if found is not None and vectors is not None:
+            found = found.pinned()  # the vectors are of this state
+        self.source, self.vectors, self.adaptive = found, vectors, adaptive
         self.weights = weights or ChainWeights()
 
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from ..errors import PolyhopError
@@ -57,11 +58,16 @@ def adapt(retriever: Any) -> Any:
 
 
 def chain_source(source: Any) -> Any:
-    """What a chain can be searched in: of a `LuceneSearcher` the `BM25Index` with its parameters, else the source.
+    """What a chain can be searched in: of a folder its index, of a `LuceneSearcher` the `BM25Index` with its
+    parameters, else the source.
 
     Raises:
         PolyhopError: the searcher ranks by something else than BM25 alone.
     """
+    if isinstance(source, str | Path):
+        from .bm25 import BM25Index
+
+        return BM25Index(source)
     if not _is_searcher(source):
         return source
     found = _BM25.fullmatch(source.get_similarity().toString())

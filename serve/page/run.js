@@ -117,12 +117,12 @@ export class Run {
     for (const item of event.evidence) this.keep(item.passage_id, item.sentence, "cited");
     if (event.status) this.check = event.status;
     this.end("answered");
-    const sure = Math.round(event.confidence * 100);
+    const sure = event.confidence === null ? null : Math.round(event.confidence * 100);
     const unknown = event.answer === "unknown";
     this.answer.replaceChildren(
       el("p", { cls: unknown ? "text unknown" : "text" }, unknown ? "No answer found" : event.answer),
       ...(event.guess ? [el("p", { cls: "guess" }, "Perhaps: ", el("b", {}, event.guess), ". The program is not sure enough.")] : []),
-      el("p", { cls: "sure" }, el("meter", { min: 0, max: 100, value: sure, "aria-label": "Confidence" }), ` ${sure}% confident · `,
+      el("p", { cls: "sure" }, ...(sure === null ? [] : [el("meter", { min: 0, max: 100, value: sure, "aria-label": "Confidence" }), ` ${sure}% confident · `]),
         el("span", { cls: `check ${this.check.replaceAll(" ", "-")}`, title: CHECKS[this.check] ?? "" }, this.check), ` · stopped: ${event.stop_reason}`),
       ...this.otherAnswers(event.guess || event.answer));
     this.chain.replaceChildren(...event.evidence.map((item) => el("li", {},

@@ -88,9 +88,9 @@ def test_a_failure_scores_zero_and_keeps_its_cause(threads: int, tmp_path: Path)
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        (lambda: dspy.Prediction(), "an answer that is a string, got None"),
-        (lambda: dspy.Prediction(answer=7), "got 7"),
-        (lambda: dspy.Prediction(answer="x", evidence=["paris"]), "a sequence of Evidence"),
+        (lambda: 7, "a dspy.Prediction, got 7"),
+        (lambda: dspy.Prediction(), "must return an answer"),
+        (lambda: dspy.Prediction(answer=["x"]), "an answer that is a string, got ['x']"),
         (lambda: dspy.Prediction(answer="x", evidence=[Evidence(PASSAGE, 9)]), "has no sentence 9"),
     ],
 )
@@ -325,7 +325,7 @@ def test_a_generator_of_questions_is_gone_through_once_and_kept(tmp_path: Path) 
     [
         ([], "no questions"),
         ([{"question": "x"}], "Question 1 must be a dspy.Example"),
-        ([dspy.Example(question="x", answer=5)], "needs a string 'answer'"),
+        ([dspy.Example(question="x", answer=[5])], "needs a string 'answer'"),
         ([dspy.Example(question="x")], "needs a string 'answer'"),
         ([dspy.Example(question="x", answer="y", id="a")] * 2, "Question 2 repeats the id 'a'"),
     ],

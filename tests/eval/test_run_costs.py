@@ -13,7 +13,7 @@ from dspy import lm15
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 from polyhop.engines.budget import Budget
-from polyhop.engines.costs import OTHER, price, sum_costs
+from polyhop.engines.costs import price, sum_costs
 from polyhop.engines.limits import LimitedLM, Limits, RateLimit
 from polyhop.engines.replies import respond
 from polyhop.eval.records import QuestionRecord, read_lines
@@ -82,11 +82,11 @@ def test_costs_by_agent(tmp_path: Path) -> None:
         assert sum(agent["tokens"] for agent in line["costs_by_agent"].values()) == line["costs"]["tokens"]
 
 
-def test_who_says_no_name_is_another(tmp_path: Path) -> None:
-    program = asking(dspy.Predict("question -> answer"), Troubled(), model="made/up")
+def test_a_plain_predictor_has_the_costs_of_its_role(tmp_path: Path) -> None:
+    program = asking(dspy.ChainOfThought("question -> answer"), Troubled(), model="made/up")
     summary = evaluate(program, examples("a"), tmp_path / "run")
-    assert list(summary["by_agent"]) == [OTHER]
-    assert "cost_usd" not in summary["by_agent"][OTHER]
+    assert list(summary["by_agent"]) == ["predict"]
+    assert "cost_usd" not in summary["by_agent"]["predict"]
 
 
 def test_what_happened_on_the_way(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import pickle
 from collections.abc import Iterator
@@ -21,9 +22,11 @@ from polyhop.data.sample import sample_passages
 from polyhop.engines.limits import LimitedLM, RateLimit
 from polyhop.engines.models import language_model
 from polyhop.programs import PROGRAMS, ParRag, PolyHop, new_program
+from polyhop.programs.asking import ask
 from polyhop.programs.progress import Event, StatusMessages, following
+from polyhop.programs.react import ReAct
 from polyhop.programs.run import Run, record, running, together
-from polyhop.programs.trace import Searched, Stopped, listening
+from polyhop.programs.trace import Replied, Searched, Stopped, listening
 
 QUESTION = "Where was the director of Stalker born?"
 
@@ -118,10 +121,17 @@ def test_a_retriever_is_a_tool(retriever: ChainRetriever) -> None:
     for each in (retriever, retriever.with_bm25(1.2), deepcopy(retriever), retriever.source):
         tool = dspy.Tool(each)
         assert tool.name == "search"
-        assert tool.desc == 'Search the documents; returns the k best passages, each as "title | text".'
-        assert tool.args == {"query": {"type": "string"}, "k": {"type": "integer", "default": 5}}
+        assert tool.desc.startswith('Search the documents; returns the k best passages, each as "title | text".')
+        assert tool.args == {
+            "query": {"type": "string"},
+            "k": {"type": "integer", "default": 5},
+            "offset": {"type": "integer", "default": 0},
+        }
         found = tool(query="Stalker film director", k=3)
         assert len(found) == 3
+        assert tool(query="Stalker film director", k=2, offset=1) == found[1:]
+        with dspy.context(rm=each):
+            assert dspy.Retrieve(k=3)("Stalker film director").passages == found
         assert found[0].startswith("Stalker (1979 film) | ")
     assert type(retriever).__name__ == "ChainRetriever"
     long = PassagePool([Passage.of("Long", "word " * 10_000)])
@@ -153,6 +163,44 @@ def test_react_uses_both(retriever: ChainRetriever) -> None:
     assert result.trajectory["observation_0"][0].startswith("Stalker (1979 film) | ")
     assert "Zavrazhye" in str(result.trajectory["observation_1"])
     assert result.answer == "Zavrazhye"
+
+
+def test_parallel_and_asyncify_answer_as_the_program_does(retriever: ChainRetriever) -> None:
+    program = PolyHop(retriever)
+    program.set_lm(language_model("lexical"))
+    known = program(QUESTION)
+    example = dspy.Example(question=QUESTION).with_inputs("question")
+    several = dspy.Parallel(num_threads=2, disable_progress_bar=True)([(program, example)] * 3)
+    later = asyncio.run(dspy.asyncify(program)(question=QUESTION))
+    for found in (*several, later):
+        assert (found.answer, found.evidence, found.trace) == (known.answer, known.evidence, known.trace)
+
+
+def test_the_react_baseline_searches_browses_and_reads(retriever: ChainRetriever) -> None:
+    script: list[dict[str, Any]] = [
+        {"next_thought": "-", "next_tool_name": "find", "next_tool_args": {"query": "Stalker film"}},
+        {"next_thought": "-", "next_tool_name": "find", "next_tool_args": {"query": "Stalker film", "offset": 2}},
+        {"next_thought": "-", "next_tool_name": "find", "next_tool_args": {"query": "Stalker film", "offset": 1000}},
+        {"next_thought": "-", "next_tool_name": "read", "next_tool_args": {"id": "[stalker-1979-film]"}},
+        {"next_thought": "-", "next_tool_name": "read", "next_tool_args": {"id": "nowhere"}},
+        {"reasoning": "-", "answer": "Zavrazhye.", "citations": ["stalker-1979-film", "nowhere"]},
+    ]
+    program = deepcopy(ReAct(PassagePool(sample_passages()), k=2))
+    program.steps.value = 5
+    lm = dspy.utils.DummyLM([{name: str(value) for name, value in reply.items()} for reply in script])
+    with dspy.context(lm=lm, adapter=dspy.ChatAdapter()):
+        found = ask(program, dspy.Example(question=QUESTION).with_inputs("question"))
+    first, second, third, whole, wrong = (found.trajectory[f"observation_{n}"] for n in range(5))
+    ids = [line.partition("]")[0] for line in (*first.splitlines(), *second.splitlines())]
+    assert len(set(ids)) == 4
+    assert ids[0] == "[stalker-1979-film"
+    assert "write another query" in third
+    assert whole.startswith("Stalker (1979 film)\n")
+    assert "copy an id" in wrong
+    assert [item.passage.id for item in found.evidence] == ["stalker-1979-film"]
+    assert [passage.id for passage in found.ranking[1:]] == [id.strip("[") for id in ids[1:]]
+    assert (found.stop_reason, found.trace.lm_calls, found.trace.searches) == ("steps", 6, 2)
+    assert [step.agent for step in found.trace.steps if isinstance(step, Replied)] == ["react"] * 5 + ["extract"]
 
 
 def test_a_prediction_is_json_and_html() -> None:

@@ -55,7 +55,7 @@ def test_programs_by_name_and_from_artifacts(name: str, kind: Any, tmp_path: Pat
 def test_an_unknown_program(tmp_path: Path) -> None:
     known = ", ".join(sorted(NAMES))
     with pytest.raises(
-        PolyhopError, match=f"unknown program 'prsm': choose {known}, the folder of an artifact, or MODULE:CLASS"
+        PolyhopError, match=f"unknown program 'prsm': choose {known}, the folder of an artifact, or FILE.py:PROGRAM"
     ):
         build_program("prsm", POOL)
     with pytest.raises(PolyhopError, match="manifest.json"):

@@ -91,6 +91,8 @@ async def used(client: Client, known: dict[str, dspy.Prediction]) -> None:
     assert sorted(tools) == ["answer", "find_chain", "read", "search"]
     assert all(tool.description for tool in tools.values())
     assert tools["answer"].input_schema["required"] == ["question"]
+    fields = [field for tool in tools.values() for field in tool.input_schema["properties"].values()]
+    assert all(field["description"] for field in fields)
 
     async def call(name: str, **arguments: Any) -> str:
         result = await client.call_tool(name, arguments)
@@ -102,7 +104,10 @@ async def used(client: Client, known: dict[str, dspy.Prediction]) -> None:
     chain = await call("find_chain", question=QUESTION, k=3)
     assert chain.startswith("[stalker-1979-film] Stalker (1979 film)\nreason: the question names it: stalker")
     assert chain.count("\nreason: ") == 3
-    assert "reason: " not in await call("search", query="Stalker film")
+    found = (await call("search", query="Stalker film", k=4)).split("\n\n")
+    assert "reason: " not in "".join(found)
+    assert (await call("search", query="Stalker film", k=2, offset=2)).split("\n\n") == found[2:]
+    assert await call("search", query="Stalker film", offset=1_000) == "nothing more found"
     assert (await call("read", id="stalker-1979-film")).startswith("Stalker (1979 film)\n\n")
     wrong = await client.call_tool("read", {"id": "../etc/passwd"})
     assert wrong.is_error

@@ -1,0 +1,205 @@
+"""Programs that people already have: every command takes any `dspy.Module` as it is, and tells its predictors apart."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+from typer.testing import CliRunner
+
+from polyhop.eval.metrics import METRICS
+from polyhop.eval.records import read_lines, read_summary
+from polyhop.scripts.main import app
+
+from ..faults.server import Server
+
+QUESTION = "Who founded the company that Ada Berg works for?"
+PROGRAM = '''
+import dspy
+
+DOCUMENTS = {"Kestrel": "Kestrel was founded by Otto Lind.", "Ada Berg": "Ada Berg works for Kestrel."}
+
+
+def find(query: str) -> list[str]:
+    return [text for title, text in DOCUMENTS.items() if title.lower() in query.lower()]
+
+
+class Hop(dspy.Module):
+    """Look something up twice, then answer."""
+
+    def __init__(self):
+        super().__init__()
+        self.scout = dspy.ChainOfThought("question, notes -> query")
+        self.respond = dspy.Predict("question, notes -> answer")
+
+    def forward(self, question):
+        notes = find(question)
+        notes += find(self.scout(question=question, notes=notes).query)
+        return dspy.Prediction(answer=self.respond(question=question, notes=notes).answer, notes=notes)
+
+
+class Claims(Hop):
+    """The same under another name of its input, and without an answer."""
+
+    def forward(self, claim):
+        return dspy.Prediction(notes=super().forward(claim).notes)
+
+
+class Over(dspy.Module):
+    """Takes a retriever."""
+
+    def __init__(self, retriever):
+        super().__init__()
+        self.retriever = retriever
+        self.respond = dspy.Predict("context, question -> answer")
+
+    def forward(self, question, threshold=0.5):
+        return self.respond(context=self.retriever(question, k=2), question=question)
+
+
+instance = Hop()
+
+
+def make():
+    return Hop()
+
+
+def search(query: str) -> str:
+    return "; ".join(find(query))
+
+
+agent = dspy.ReAct("question -> answer", tools=[search], max_iters=2)
+
+
+def noted(example, prediction, trace=None):
+    return float(any(example.answer in note for note in prediction.notes))
+
+
+def judged(gold, pred, trace, pred_name, pred_trace):
+    return dspy.Prediction(score=pred.get("answer") == gold.answer, feedback="Copy the name.")
+'''
+REPLY = {
+    "reasoning": "Kestrel it is.",
+    "query": "kestrel",
+    "answer": "Otto Lind",
+    "next_thought": "Enough.",
+    "next_tool_name": "finish",
+    "next_tool_args": "{}",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with the program, its questions, and the profile of a model that always replies the same."""
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "hop_of_mine.py").write_text(PROGRAM)
+    answers = ["Otto Lind", "Otto Lind", "Kestrel", "somebody else"]
+    lines = [{"question": f"{QUESTION} ({n})", "answer": answers[n % 4], "gold": ["Kestrel"]} for n in range(12)]
+    (folder / "q.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    known = METRICS.copy()
+    with Server(canned="".join(f"[[ ## {name} ## ]]\n{text}\n\n" for name, text in REPLY.items())) as server:
+        (folder / "m.toml").write_text(f'lm = "openai/m"\n[models."openai/m"]\napi_base = "{server.url}"\n')
+        yield folder
+    METRICS.clear()
+    METRICS.update(known)
+    sys.modules.pop("hop_of_mine", None)
+
+
+@pytest.fixture(autouse=True)
+def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+
+
+def run(*command: str) -> Any:
+    result = CliRunner().invoke(app, [each if ":" not in each else f"hop_of_mine.py:{each[1:]}" for each in command])
+    assert result.exit_code == 0, (command, result.output)
+    return result
+
+
+@pytest.mark.parametrize("name", [":Hop", ":instance", ":make"])
+def test_a_class_an_instance_and_a_factory_in_every_command(name: str, folder: Path, tmp_path: Path) -> None:
+    lm, out = ("--lm", "m.toml"), str(tmp_path / "run")
+    tuned = ("optimize", "--train", "q.jsonl", "--program", name, "--metric", "answer_f1", "--stages", "prompts", *lm)
+    assert "Otto Lind" in run("ask", QUESTION, "--program", name, "--trace", *lm).stdout
+    told = run("evaluate", "--questions", "q.jsonl", "--program", name, "--out", out, *lm)
+    assert "returns no evidence and no ranking: not scored" in told.stderr
+    summary = read_summary(tmp_path / "run")
+    assert summary["metrics"]["answer_em"] == 0.5
+    assert not {"evidence_f1", "joint_f1", "passage_recall@5"} & summary["metrics"].keys()
+    assert summary["totals"]["lm_calls"] == 24
+    assert [step["agent"] for step in next(read_lines(tmp_path / "run"))["trace"]] == ["scout", "respond"]
+    costs = json.loads(run("diagnose", out, "--program", name, "--json", *lm).stdout)["costs"]
+    assert costs["respond"]["answer_f1"]["mean"] == 0.25  # and not for what the notes do not say
+    assert costs["respond"]["evidence_f1"] is costs["scout"]["answer_f1"] is None
+    assert "all stages ran" in run(*tuned, "--out", str(tmp_path / "tuned")).stdout
+    best = f"{name}={tmp_path / 'tuned' / 'best'}"
+    assert "The same" in run("diff", name, best).stdout
+    assert "## scout" in run("export", best).stdout
+    assert "Otto Lind" in run("ask", QUESTION, "--program", best, *lm).stdout
+    again = run("evaluate", "--questions", "q.jsonl", "--program", best, "--out", str(tmp_path / "best"), *lm)
+    assert again.exit_code == 0
+    assert "12 questions shared" in run("compare", out, str(tmp_path / "best")).stdout
+
+
+def test_states_go_to_dspy_and_come_back(folder: Path, tmp_path: Path) -> None:
+    module = sys.modules.get("hop_of_mine") or __import__("importlib").import_module("hop_of_mine")
+    program = module.Hop()
+    program.respond.signature = program.respond.signature.with_instructions("Say the name.")
+    program.save(tmp_path / "hop.json")
+    saved = f":Hop={tmp_path / 'hop.json'}"
+    assert "Say the name." in run("export", saved).stdout
+    assert "{+Say" in run("diff", ":Hop", saved).stdout
+    run("export", saved, "--format", "dspy", "--out", str(tmp_path / "again.json"))
+    other = module.Hop()
+    other.load(tmp_path / "again.json")
+    assert other.dump_state() == program.dump_state()
+
+
+@pytest.mark.parametrize(
+    ("name", "metric", "score"),
+    [(":Hop", ":noted", 0.75), (":Claims", ":noted", 0.75), (":Hop", ":judged", 0.5), (":Claims", ":judged", 0.0)],
+)
+def test_metrics_of_dspy_and_gepa(name: str, metric: str, score: float, tmp_path: Path) -> None:
+    options = ["--questions", "q.jsonl", "--program", name, "--lm", "m.toml", "--out", str(tmp_path / "run")]
+    told = run("evaluate", "--metric", metric, *options)
+    assert read_summary(tmp_path / "run")["metrics"][metric[1:]] == score
+    assert ("no answer" in told.stderr) == (name == ":Claims")
+    assert metric[1:].capitalize() in told.stdout
+
+
+def test_an_agent_of_dspy_and_a_program_with_a_retriever(folder: Path, tmp_path: Path) -> None:
+    lm = ("--lm", "m.toml")
+    told = run("ask", QUESTION, "--program", ":agent", "--trace", *lm).stdout
+    assert "react" in told
+    assert "extract" in told
+    assert "Otto Lind" in run("ask", QUESTION, "--program", ":Over", "--index", "sample", *lm).stdout
+    command = ["ask", QUESTION, "--program", "hop_of_mine.py:Over", "-k", "3", "--index", "sample"]
+    refused = CliRunner().invoke(app, command)
+    assert "-k does not apply" in refused.stderr
+
+
+def test_the_model_that_the_code_configures_is_used(folder: Path, parrot: Any) -> None:
+    dspy.configure(lm=parrot("".join(f"[[ ## {name} ## ]]\n{text}\n\n" for name, text in REPLY.items())))
+    assert "Otto Lind" in run("ask", QUESTION, "--program", ":Hop").stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("hop_of_mine.py:find", "cannot be called with the retriever or without arguments"),
+        ("hop_of_mine.py:DOCUMENTS", "is no dspy.Module"),
+        ("hop_of_mine.py:Nope", "cannot import the program"),
+        ("nowhere.py:Hop", "cannot import the program"),
+        ("hop_of_mine.py:Hop=nowhere.json", "is no saved state"),
+        ("hop_of_mine.py:Hop=q.jsonl", "there is no artifact"),
+        ("json.py:Hop", "cannot import the program"),
+    ],
+)
+def test_what_is_no_program_is_one_line(name: str, message: str) -> None:
+    result = CliRunner().invoke(app, ["ask", QUESTION, "--program", name, "--lm", "m.toml"])
+    assert (result.exit_code, message in result.stderr, result.stderr.count("\n")) == (1, True, 1), result.stderr

@@ -1,0 +1,94 @@
+"""Predictions and scores that were made elsewhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from polyhop.eval.records import read_summary
+from polyhop.scripts.main import app
+
+QUESTIONS: list[dict[str, Any]] = [
+    {
+        "id": "mill",
+        "question": "Where was the owner of Kestrel Mill born?",
+        "answer": "Tarn",
+        "gold": ["Kestrel Mill", {"title": "Ada Berg", "sentence": 1}],
+        "passages": [
+            {"title": "Kestrel Mill", "sentences": ["It is a mill.", "Ada Berg owns it."]},
+            {"title": "Ada Berg", "sentences": ["She bakes.", "She was born in Tarn."]},
+            {"title": "Stones", "sentences": ["They are hard."]},
+        ],
+    },
+    {"id": "mayor", "question": "Who is the mayor of Tarn?", "answer": "Jonas Frey", "gold": ["Tarn"]},
+    {"id": "river", "question": "Which river flows through Tarn?", "answer": "Ull", "gold": ["Tarn"]},
+]
+PREDICTIONS: list[dict[str, Any]] = [
+    {
+        "id": "mill",
+        "answer": "Tarn",
+        "evidence": ["Kestrel Mill", ["Ada Berg", 1]],
+        "ranking": ["Stones", "Ada Berg", "Kestrel Mill"],
+    },
+    {
+        "question": "Who is the mayor of Tarn?",
+        "answer": "Frey",
+        "evidence": [{"title": "tarn", "sentence": None}],
+        "ranking": [],
+    },
+]
+
+
+def run(*command: str | Path) -> Result:
+    return CliRunner().invoke(app, [*map(str, command)], env={"COLUMNS": "140"})
+
+
+def written(path: Path, lines: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def test_predictions_are_scored_like_those_of_a_program(tmp_path: Path) -> None:
+    questions, made = written(tmp_path / "q.jsonl", QUESTIONS), written(tmp_path / "theirs.jsonl", PREDICTIONS)
+    result = run("score", made, "--questions", questions, "--out", tmp_path / "run")
+    assert result.exit_code == 0, result.output
+    assert "1 failed: there is no prediction" in result.stderr
+    found = read_summary(tmp_path / "run")["metrics"]
+    assert found["answer_em"] == pytest.approx(1 / 3)
+    assert found["answer_f1"] == pytest.approx((1 + 2 / 3) / 3)
+    assert found["evidence_f1"] == pytest.approx(2 / 3)
+    assert found["passage_mrr"] == pytest.approx((1 / 2) / 3)
+    again = run("score", made, "--questions", questions, "--out", tmp_path / "run")
+    assert again.exit_code == 0
+    changed = written(tmp_path / "theirs.jsonl", [{**PREDICTIONS[0], "answer": "no"}])
+    assert run("score", changed, "--questions", questions, "--out", tmp_path / "run").exit_code == 1
+
+
+def test_what_is_no_prediction_is_told_with_its_place(tmp_path: Path) -> None:
+    questions = written(tmp_path / "q.jsonl", QUESTIONS)
+    for text, told in (('{"answer": "x"}\n', "theirs.jsonl:1 has no id"), ('{"id": 1\n', "theirs.jsonl:1")):
+        (tmp_path / "theirs.jsonl").write_text(text)
+        result = run("score", tmp_path / "theirs.jsonl", "--questions", questions)
+        assert (result.exit_code, told in result.stderr) == (1, True), result.stderr
+
+
+def test_files_of_scores_are_compared_by_id(tmp_path: Path) -> None:
+    before, after = [0, 0, 0, 0, 1, 1, 0, 0, 1, 0], [1, 1, 1, 1, 1, 1, 1, 0, 0, 1]
+    for name, values in (("a", before), ("b", list(reversed(after)))):
+        numbers = range(10) if name == "a" else reversed(range(10))
+        written(
+            tmp_path / f"{name}.jsonl",
+            [{"id": n, "f1": value, "right": bool(value)} for n, value in zip(numbers, values, strict=True)],
+        )
+    result = run("compare", tmp_path / "a.jsonl", tmp_path / "b.jsonl")
+    assert result.exit_code == 0, result.output
+    (line,) = (line for line in result.stdout.splitlines() if line.startswith(" F1 ") and "(" in line)
+    # Differences: six of +1, one of -1, three of 0; their standard deviation is 0.7071.
+    assert line.split()[1] == "+0.50"
+    assert line.split()[-4:] == ["6", "/", "1", f"{2.8 * 0.70711 / 10**0.5:.2f}"]
+    written(tmp_path / "c.jsonl", [{"id": 1, "note": "none"}])
+    assert "has no score" in run("compare", tmp_path / "a.jsonl", tmp_path / "c.jsonl").stderr
