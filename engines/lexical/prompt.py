@@ -15,12 +15,9 @@ _FIELD = re.compile(r"^\[\[ ## (\w+) ## \]\]\s*$", re.MULTILINE)
 _OUTPUT_LIST = re.compile(r"^Your output fields are:\n(.*?)^All interactions", re.MULTILINE | re.DOTALL)
 _INPUT_LIST = re.compile(r"^Your input fields are:\n(.*?)^Your output fields are:", re.MULTILINE | re.DOTALL)
 _LISTED = re.compile(r"^\d+\. `(\w+)` \(", re.MULTILINE)
-_COMPLETED = "completed"
 _JSON_REPLY = "Outputs will be a JSON object"
 # The adapters' closing sentence, after the last field.
 _CLOSING = re.compile(r"\n\nRespond with (?:the corresponding output fields|a JSON object)[^\n]*\Z")
-# What an adapter writes for an output that a demo lacks.
-_NOT_SUPPLIED = re.compile(r"Not supplied for this (?:particular example|conversation history message)\.\s*")
 
 Fields = tuple[frozenset[str], frozenset[str]]
 """The names of a signature's inputs and outputs, without the output ``reasoning``."""
@@ -31,21 +28,12 @@ def fields_of(inputs: Iterable[str], outputs: Iterable[str]) -> Fields:
 
 
 @dataclass(frozen=True)
-class Demo:
-    """A demonstration: its inputs and outputs as text, without those that it lacks."""
-
-    inputs: Mapping[str, str]
-    outputs: Mapping[str, str]
-
-
-@dataclass(frozen=True)
 class ParsedPrompt:
-    """A parsed prompt."""
+    """A parsed prompt, without its demonstrations."""
 
     inputs: Mapping[str, str]  # the input fields as text
     outputs: tuple[str, ...]  # the names of the output fields, in order
     as_json: bool = False  # the reply is a JSON object (JSONAdapter)
-    demos: tuple[Demo, ...] = ()  # the demonstrations, in order
     input_names: frozenset[str] = frozenset()  # the inputs of the signature; by default those in `inputs`
 
     @property
@@ -70,26 +58,23 @@ class ParsedPrompt:
         return parse_passages(self.text(name))
 
 
-def read_prompt(system: str, task: str, turns: Iterable[tuple[str, str]] = ()) -> ParsedPrompt:
-    """Parse a system prompt and its last message.
-
-    Args:
-        turns: The earlier messages as (user, assistant) pairs. Pairs that are not demonstrations are ignored.
-    """
+def read_prompt(system: str, task: str) -> ParsedPrompt:
+    """Parse a system prompt and its last message."""
     input_names, output_names, as_json = _declared(system)
     inputs = _fields(task, input_names)
     if not output_names or (input_names and not inputs):
         raise ValueError("the lexical engine reads prompts of dspy.ChatAdapter and dspy.JSONAdapter only")
-    demos = (Demo(_fields(user, input_names), _outputs(reply, output_names, as_json)) for user, reply in turns)
-    kept = tuple(demo for demo in demos if demo.inputs and demo.outputs)
-    return ParsedPrompt(inputs, output_names, as_json, kept, input_names)
+    return ParsedPrompt(inputs, output_names, as_json, input_names)
 
 
 def write_reply(values: Mapping[str, Any], as_json: bool) -> str:
     """The reply in the adapter's format, with the fields in the given order."""
     if as_json:
         return json.dumps(values, ensure_ascii=False)
-    parts = [f"[[ ## {name} ## ]]\n{_as_text(value)}\n" for name, value in values.items()]
+    parts = []
+    for name, value in values.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        parts.append(f"[[ ## {name} ## ]]\n{text}\n")
     return "\n".join([*parts, "[[ ## completed ## ]]"])
 
 
@@ -104,10 +89,6 @@ def as_list(text: str) -> list[str]:
     return [line.strip(" -*\t") for line in text.splitlines() if line.strip(" -*\t")]
 
 
-def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
 @lru_cache(maxsize=256)
 def _declared(system: str) -> tuple[frozenset[str], tuple[str, ...], bool]:
     inputs, outputs = _INPUT_LIST.search(system), _OUTPUT_LIST.search(system)
@@ -116,21 +97,6 @@ def _declared(system: str) -> tuple[frozenset[str], tuple[str, ...], bool]:
         tuple(_LISTED.findall(outputs.group(1))) if outputs else (),
         _JSON_REPLY in system,
     )
-
-
-def _outputs(reply: str, names: tuple[str, ...], as_json: bool) -> dict[str, str]:
-    """The fields of a demonstration's reply."""
-    if as_json:
-        try:
-            values = json.loads(reply)
-        except ValueError:
-            return {}
-        pairs = values.items() if isinstance(values, dict) else ()
-        found = {name: _as_text(value) for name, value in pairs if name in names}
-    else:
-        found = _fields(reply, frozenset({*names, _COMPLETED}))
-        found.pop(_COMPLETED, None)
-    return {name: value for name, value in found.items() if not _NOT_SUPPLIED.fullmatch(value)}
 
 
 def _fields(text: str, names: frozenset[str]) -> dict[str, str]:

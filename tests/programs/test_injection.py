@@ -91,9 +91,8 @@ def check(signature: Any, inputs: dict[str, Any], messages: list[Any]) -> None:
             assert list(json.loads(reply)) == outputs
         else:
             assert re.findall(r"\[\[\s*##\s*(\w*)", reply) == [*outputs, "completed"]
-    prompt = read_prompt(system, task, zip(turns[::2], turns[1::2], strict=True))
+    prompt = read_prompt(system, task)
     assert (list(prompt.inputs), list(prompt.outputs), prompt.as_json) == (names, outputs, as_json)
-    assert len(prompt.demos) == len(turns) // 2
     for name, value in inputs.items():
         text = prompt.inputs[name]
         if isinstance(value, NumberedPassages):

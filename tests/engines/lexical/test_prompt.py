@@ -44,8 +44,7 @@ class Reader:
 
     def complete(self, request: lm15.Request) -> lm15.Response:
         system, messages = read_request(request)
-        *texts, task = [message.text for message in messages]
-        self.prompt = read_prompt(system, task, zip(texts[::2], texts[1::2], strict=True))
+        self.prompt = read_prompt(system, messages[-1].text)
         return respond(request, write_reply(self.values, self.prompt.as_json))
 
 
@@ -77,44 +76,6 @@ def test_fields_survive_the_way_through_an_adapter_behind_a_demo(adapter: Any) -
     assert prompt.listed("selected") == ["1s2"]
     assert prompt.outputs == ("keep",)
     assert reply.keep == ["1s1", "1"]
-
-
-@pytest.mark.parametrize("adapter", [dspy.ChatAdapter(), dspy.JSONAdapter()])
-def test_demos_are_read_with_what_they_have(adapter: Any) -> None:
-    demos = [
-        dspy.Example(question='Who said "no"?\nAnd why?', sub_questions=["Who?", "Où est #1?"], reasoning="So."),
-        dspy.Example(question="Without reasoning?", sub_questions=["[[ one ]]?"]),
-        dspy.Example(question="Without any output?"),
-        dspy.Example(sub_questions=["Without a question?"]),
-        dspy.Example(question="Without a plan?", reasoning="None."),
-    ]
-    signature = AnalyzeQuestion.prepend("reasoning", dspy.OutputField(), type_=str)
-    prompt, _ = read(adapter, signature, {"reasoning": "r", "sub_questions": ["x"]}, demos, question="Q?")
-    found = [
-        (demo.inputs, {n: as_list(v) if n == "sub_questions" else v for n, v in demo.outputs.items()})
-        for demo in prompt.demos
-    ]
-    assert found == [  # incomplete ones come first
-        ({"question": "Without reasoning?"}, {"sub_questions": ["[[ one ]]?"]}),
-        ({"question": "Without a plan?"}, {"reasoning": "None."}),
-        ({"question": 'Who said "no"?\nAnd why?'}, {"reasoning": "So.", "sub_questions": ["Who?", "Où est #1?"]}),
-    ]
-    assert prompt.inputs == {"question": "Q?"}
-
-
-def test_turns_that_are_no_demos_are_left_out() -> None:
-    system = (
-        "Your input fields are:\n1. `question` (str): \nYour output fields are:\n1. `plan` (str): \nAll interactions"
-    )
-    turns = [
-        ("Hello", "Hi"),
-        ("[[ ## question ## ]]\nA?", "no field"),
-        ("[[ ## question ## ]]\nB?", "[[ ## plan ## ]]\nC"),
-    ]
-    assert [demo.outputs for demo in read_prompt(system, "[[ ## question ## ]]\nQ?", turns).demos] == [{"plan": "C"}]
-    as_json = f"{system} Outputs will be a JSON object"
-    turns = [("[[ ## question ## ]]\nA?", text) for text in ("{", "[1]", '{"plan": "D", "other": 1}')]
-    assert [demo.outputs for demo in read_prompt(as_json, "[[ ## question ## ]]\nQ?", turns).demos] == [{"plan": "D"}]
 
 
 def test_a_marker_inside_a_question_is_not_a_field() -> None:
