@@ -21,7 +21,7 @@ from ...data.text import bare_title, title_key
 from .features import ParsedQuestion, about, features, parse_question, within
 from .prompt import ParsedPassage, Sentence
 from .question import mask
-from .ranker import Ranker, shipped_models
+from .ranker import ranker
 from .span_table import SpanTable, Vector, span_table
 from .vocabulary import countries, relation_terms
 
@@ -35,12 +35,20 @@ _REFERENCE = re.compile(r"#(\d+)")
 
 @dataclass(frozen=True)
 class Answer:
-    """A span that answers a sub-question; ``score`` is its probability among the candidates."""
+    """An answer to a question or sub-question.
+
+    Attributes:
+        text: As the passage has it.
+        probability: That it is right; of a sub-question's answer, among the candidates.
+        sentence, passage: Where it was read; None for the verdict of a comparison.
+        steps: Of a question: the best answers of its sub-questions; this answer if it has no parts.
+    """
 
     text: str
-    score: float
+    probability: float
     sentence: Sentence | None = None
     passage: ParsedPassage | None = None
+    steps: tuple[Answer, ...] = ()
 
 
 NONE = Answer("", 0.0)
@@ -60,14 +68,14 @@ class Hop:
 
 def resolve(sub_questions: Sequence[str], passages: Sequence[ParsedPassage]) -> list[Answer]:
     """The best answer of each sub-question, in order."""
-    return [hop.best for hop in _hops(tuple(sub_questions), tuple(passages))]
+    return [hop.best for hop in read_hops(sub_questions, passages)]
 
 
 def support(sub_questions: Sequence[str], passages: Sequence[ParsedPassage]) -> dict[str, float]:
     """How much each sentence supports the answers: 1 for the best sentence of a sub-question, less for the others."""
     table = span_table(tuple(passages))
     found: dict[str, float] = {}
-    for hop in _hops(tuple(sub_questions), tuple(passages)):
+    for hop in read_hops(sub_questions, passages):
         if not len(hop.chances):
             continue
         by_sentence = np.bincount(table.sentence, hop.chances, len(table.sentences))
@@ -76,31 +84,32 @@ def support(sub_questions: Sequence[str], passages: Sequence[ParsedPassage]) -> 
     return found
 
 
+def read_hops(sub_questions: Sequence[str], passages: Sequence[ParsedPassage]) -> tuple[Hop, ...]:
+    """Answer sub-questions one after the other."""
+    return _hops(tuple(sub_questions), tuple(passages))
+
+
 @lru_cache(maxsize=64)
 def _hops(sub_questions: tuple[str, ...], passages: tuple[ParsedPassage, ...]) -> tuple[Hop, ...]:
-    return tuple(read_hops(sub_questions, span_table(passages), shipped_models().hop))
-
-
-def read_hops(sub_questions: Sequence[str], table: SpanTable, ranker: Ranker) -> list[Hop]:
-    """Answer sub-questions one after the other."""
-    found: list[Hop] = []
+    table, found = span_table(passages), list[Hop]()
     for text in sub_questions:
         chances = np.zeros(len(table.texts), np.float32)
         for bound, weight in _bound(text, found):
-            chances += weight * ranker.probabilities(features(bound, table))
+            chances += weight * ranker("hop").probabilities(features(bound, table))
         found.append(Hop(chances, tuple(best_answers(table, chances, BEAM))))
-    return found
+    return tuple(found)
 
 
 def _bound(text: str, found: Sequence[Hop]) -> Iterator[tuple[ParsedQuestion, float]]:
     """The sub-question with likely earlier answers put in, and their weights, which sum to 1."""
     referred = list(dict.fromkeys(int(n) for n in _REFERENCE.findall(text) if 0 < int(n) <= len(found)))
-    options = [[a for a in found[n - 1].answers if a.score >= LEAST * found[n - 1].best.score] for n in referred]
+    hops = [found[n - 1] for n in referred]
+    options = [[a for a in hop.answers if a.probability >= LEAST * hop.best.probability] for hop in hops]
     if any(not option for option in options):
         options, referred = [], []
     if len(options) > 1:
         options = [option[:2] for option in options]
-    weighed = [(each, math.prod((answer.score for answer in each), start=1.0)) for each in product(*options)]
+    weighed = [(each, math.prod((answer.probability for answer in each), start=1.0)) for each in product(*options)]
     total = sum(weight for _, weight in weighed) or 1.0
     for answers, weight in weighed:
         texts = dict(zip(referred, (answer.text for answer in answers), strict=True))
@@ -188,7 +197,7 @@ class SubGoal(NamedTuple):
 
 
 def sub_goals(sub_questions: Sequence[str], passages: Sequence[ParsedPassage], least: float) -> Iterator[SubGoal]:
-    """The sub-goals whose references are all answered, in order; an answer needs a score of at least ``least``."""
+    """The sub-goals whose references are all answered, in order; an answer is at least as probable as ``least``."""
     answers = resolve(sub_questions, passages) if passages else []
     reached: dict[int, str] = {}
     for n, text in enumerate(sub_questions, 1):
@@ -196,7 +205,7 @@ def sub_goals(sub_questions: Sequence[str], passages: Sequence[ParsedPassage], l
         if all(number in reached for number in referred):
             question = replace_references(text, reached.get)
             answer = answers[n - 1] if answers else NONE
-            if answer.text and answer.score >= least and _is_on_named_passage(question, answer):
+            if answer.text and answer.probability >= least and _is_on_named_passage(question, answer):
                 reached[n] = answer.text
             yield SubGoal(question, reached.get(n, ""))
 

@@ -14,11 +14,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .features import about, parse_question
-from .hops import OWN_PASSAGE
+from .hops import OWN_PASSAGE, Answer
 from .prompt import ParsedPassage
 from .question import mask
 from .ranker import log_odds
-from .reader import RankedAnswer
 from .span_table import span_table
 from .vocabulary import is_adjective, relation_terms
 
@@ -28,7 +27,7 @@ NAMED, COVERED, LEAST = 2.0, 4.0, 3.4
 WORST = -1.4  # log-odds below which doubt does not grow: a poor guess that fits the question is often right
 
 
-def is_supported(question: str, passages: Sequence[ParsedPassage], best: RankedAnswer) -> bool:
+def is_supported(question: str, passages: Sequence[ParsedPassage], best: Answer) -> bool:
     """Whether the passages support the reader's best answer. A choice between two that the question offers stands."""
     asked = parse_question(question)
     if best.passage is None or asked.asks.kind == "either":

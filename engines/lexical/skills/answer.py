@@ -18,10 +18,11 @@ from ....signatures import (
 )
 from ..chain import EvidenceChain
 from ..decompose import decompose
+from ..engine import skill
+from ..hops import Answer
 from ..premise import is_supported
 from ..prompt import ParsedPassage, ParsedPrompt, parse_passages
-from ..reader import RankedAnswer, read
-from ..registry import skill
+from ..reader import read
 from ..vocabulary import relation_terms
 
 UNKNOWN = "unknown"
@@ -70,7 +71,7 @@ def verify_answer(prompt: ParsedPrompt) -> dict[str, Any]:
     return {"attribution": verdict, "accuracy": round(accuracy, 2), "correction": best.text, "missing": ""}
 
 
-def _read_prompt(prompt: ParsedPrompt) -> tuple[list[str], list[RankedAnswer]]:
+def _read_prompt(prompt: ParsedPrompt) -> tuple[list[str], Sequence[Answer]]:
     """The sub-questions of a prompt, and the candidate answers in its passages.
 
     Selected evidence is read alone and together with other passages: alone it distracts less, together it lacks less.
@@ -87,7 +88,7 @@ def _read_prompt(prompt: ParsedPrompt) -> tuple[list[str], list[RankedAnswer]]:
     if not others:
         return sub_questions, alone
     together = read(prompt.question, sub_questions, (*passages, *others))
-    found: dict[str, RankedAnswer] = {}
+    found: dict[str, Answer] = {}
     for answers, share in ((together, 2 / 3), (alone, 1 / 3)):
         for answer in answers:
             key = title_key(answer.text)
@@ -96,7 +97,7 @@ def _read_prompt(prompt: ParsedPrompt) -> tuple[list[str], list[RankedAnswer]]:
     return sub_questions, sorted(found.values(), key=lambda answer: -answer.probability)
 
 
-def _confidence(question: str, passages: Sequence[ParsedPassage], best: RankedAnswer) -> float:
+def _confidence(question: str, passages: Sequence[ParsedPassage], best: Answer) -> float:
     """The probability of an answer; 0 if the passages do not tell what the question takes for granted."""
     return round(best.probability, 2) if is_supported(question, passages, best) else 0.0
 
@@ -105,7 +106,7 @@ def _passages(prompt: ParsedPrompt) -> tuple[ParsedPassage, ...]:
     return prompt.passages("evidence" if prompt.text("evidence") else "passages")
 
 
-def _cited(best: RankedAnswer) -> list[str]:
+def _cited(best: Answer) -> list[str]:
     """The ids of the sentences that the steps and the answer were read from."""
     sentences = [*(step.sentence for step in best.steps), best.sentence]
     return list(dict.fromkeys(sentence.id for sentence in sentences if sentence))

@@ -26,10 +26,10 @@ from ....signatures import (
 )
 from ..chain import EvidenceChain, read_chain
 from ..decompose import decompose
+from ..engine import skill
 from ..hops import Answer, find_gaps, is_covered, resolve, same
 from ..prompt import ParsedPassage, ParsedPrompt, Sentence, documents
 from ..question import mask
-from ..registry import skill
 from .answer import NEXT, UNKNOWN
 
 SUPPORTED = 0.6  # least share of a statement's words in one sentence with its title
@@ -172,7 +172,7 @@ def update_knowledge(prompt: ParsedPrompt) -> dict[str, Any]:
 def _is_contradicted(question: str, answer: str, passages: Sequence[ParsedPassage]) -> bool:
     """Whether the passages give another answer with near certainty, and cover the question."""
     found = resolve([question], passages)[0]
-    differs = bool(found.text) and found.score >= CONTRADICTED and not same(found.text, answer)
+    differs = bool(found.text) and found.probability >= CONTRADICTED and not same(found.text, answer)
     return differs and is_covered(question, [], passages)
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from ....data.text import title_key
 from ....signatures import JudgeAccuracy, JudgeAttribution, ReviseAnswer
+from ..engine import skill
 from ..hops import same
 from ..prompt import ParsedPassage, ParsedPrompt, parse_passages
-from ..registry import skill
 from ..vocabulary import relation_terms
 from .answer import NO_ANSWER, UNKNOWN, PassageAnswer, read_answer
 

@@ -185,7 +185,7 @@ def test_sub_questions_are_answered_in_order() -> None:
     passages = pages(FILM, DIRECTOR, Passage.of("Tom Fox", "Tom Fox is an Irish cyclist who was born in Cork."))
     answers = resolve(STEPS, passages)
     assert [answer.text for answer in answers] == ["Andrei Tarkovsky", "Zavrazhye"]
-    assert all(0 < answer.score <= 1 for answer in answers)
+    assert all(0 < answer.probability <= 1 for answer in answers)
     supported = support(STEPS, passages)
     assert set(supported) == {"1s1", "2s1", "2s2", "3s1"}
     assert max(supported, key=supported.__getitem__) in ("1s1", "2s2")
