@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from math import sqrt
 from typing import Any
@@ -128,10 +129,12 @@ def trial_of(questions: Iterable[dspy.Example], index: Any) -> Trial:
     Raises:
         ValueError: no question has a gold document in the index.
     """
-    chain = ChainRetriever(index)
-    found: dict[str, list[float]] = {CHAIN: [], BM25: [], BY_DOCUMENT: []}
-    wholes: dict[str, list[bool]] = {name: [] for name in found}
-    wanted, without = list[list[str]](), 0
+    searches = {
+        CHAIN: ChainRetriever(index).search,
+        BM25: index.search,
+        BY_DOCUMENT: partial(one_a_document, index.search),
+    }
+    wanted, shares, without = list[list[str]](), list[list[float]](), 0
     for example in questions:
         known = [each for fact in gold_facts(example) for each in index.named(fact.title) if fact.passage.matches(each)]
         gold = list(dict.fromkeys(passage.document for passage in known))
@@ -139,20 +142,15 @@ def trial_of(questions: Iterable[dspy.Example], index: Any) -> Trial:
             without += 1
             continue
         wanted.append(gold)
-        hits = {
-            CHAIN: chain.search(example.question, CUTOFF),
-            BM25: index.search(example.question, CUTOFF),
-            BY_DOCUMENT: one_a_document(index.search, example.question, CUTOFF),
-        }
-        for name, each in hits.items():
-            share = len({hit.passage.document for hit in each} & set(gold)) / len(gold)
-            found[name].append(share)
-            wholes[name].append(share == 1)
+        found = [{hit.passage.document for hit in search(example.question, CUTOFF)} for search in searches.values()]
+        shares.append([len(each & set(gold)) / len(gold) for each in found])
     if not wanted:
         raise ValueError("no question has a gold document in the index")
-    recall = {name: float(np.mean(values)) for name, values in found.items()}
+    columns = dict(zip(searches, np.array(shares).T, strict=True))
+    recall = {name: float(column.mean()) for name, column in columns.items()}
     better = max((BY_DOCUMENT, BM25), key=recall.__getitem__)
-    deviation = float(np.std(np.subtract(found[CHAIN], found[better]), ddof=1)) if len(wanted) > 1 else float("nan")
+    differences = columns[CHAIN] - columns[better]
+    deviation = float(differences.std(ddof=1)) if len(wanted) > 1 else float("nan")
     pairs, linked, tied = _tied_pairs(index.store, wanted)
     return Trial(
         len(wanted),
@@ -161,8 +159,8 @@ def trial_of(questions: Iterable[dspy.Example], index: Any) -> Trial:
         linked,
         tied,
         recall,
-        {name: float(np.mean(values)) for name, values in wholes.items()},
-        compare(found[CHAIN], found[better]),
+        {name: float((column == 1).mean()) for name, column in columns.items()},
+        compare(columns[CHAIN].tolist(), columns[better].tolist()),
         better,
         _POWER * deviation / sqrt(len(wanted)),
     )

@@ -8,28 +8,16 @@ from typing import Any
 import dspy
 import pytest
 
-from polyhop.data.passages import Evidence, Fact, Passage
-from polyhop.data.sample import SubQuestion
+from polyhop.data.passages import Evidence, Passage
 from polyhop.eval import metrics
 from polyhop.eval.feedback import CALIBRATION, Call, explain, with_feedback
+from polyhop.eval.scoring import exact_match
 from polyhop.programs import PROGRAMS, new_program
 from polyhop.programs.candidates import Candidates
 from polyhop.programs.trace import Trace
 from polyhop.signatures import AnswerFromPassages, SelectEvidence
 
-FILM = Passage.of("Solaris", sentences=["Solaris is a film.", "Andrei Tarkovsky directed it."], id="film")
-DIRECTOR = Passage.of("Andrei Tarkovsky", sentences=["He was a director.", "He was born in Zavrazhye."], id="director")
-NOISE = Passage.of("Solaris (novel)", sentences=["A novel by Lem."], id="noise")
-EXAMPLE = dspy.Example(
-    question="Where was the director of Solaris born?",
-    answers=("Zavrazhye", "Zavrazhye village"),
-    gold_passages=("film", "director"),
-    gold_facts=(Fact("film", 1), Fact("director", 1)),
-    sub_questions=(
-        SubQuestion("Who directed Solaris?", "Andrei Tarkovsky", "film"),
-        SubQuestion("Where was #1 born?", "Zavrazhye", "director"),
-    ),
-).with_inputs("question")
+from .solaris import DIRECTOR, EXAMPLE, FILM, NOISE
 
 
 def prediction(
@@ -45,31 +33,37 @@ def of_program(example: dspy.Example, given: dspy.Prediction, call: Call | None 
     return explain(metrics.attempt_of(example, given), call)
 
 
-def test_all_is_well() -> None:
-    assert of_program(EXAMPLE, prediction()) == (
-        'The answer "Zavrazhye" is right. The search found all needed passages. '
-        "The evidence is complete. Nothing in it is irrelevant."
-    )
+ONE = (Evidence(FILM, 1),)
 
 
-def test_a_wrong_answer_names_the_expected_one() -> None:
-    text = of_program(EXAMPLE, prediction("Moscow"))
-    assert """The answer "Moscow" is wrong: expected 'Zavrazhye' or 'Zavrazhye village'.""" in text
-    assert "shares words" not in text
-    assert "shares words" in of_program(EXAMPLE, prediction("Zavrazhye in Russia"))
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (prediction(), "The search found all needed passages. The evidence is complete. Nothing in it is irrelevant."),
+        (
+            prediction("Moscow"),
+            """The answer "Moscow" is wrong: expected 'Zavrazhye' or 'Zavrazhye village'. The search""",
+        ),
+        (prediction("Zavrazhye in Russia"), "'Zavrazhye village'. It shares words with that: give exactly the name"),
+        (prediction(evidence=ONE), 'The final evidence misses "Andrei Tarkovsky" (He was born in Zavrazhye.).'),
+        (
+            prediction(evidence=(*ONE, Evidence(NOISE))),
+            'It contains what the answer does not need: "Solaris (novel)" (A novel by Lem.).',
+        ),
+        (prediction(evidence=ONE, ranking=(FILM,)), 'The search did not find "director"'),  # the id is all there is
+    ],
+)
+def test_the_program_hears_what_it_missed(given: dspy.Prediction, told: str) -> None:
+    assert told in of_program(EXAMPLE, given)
+    right = exact_match(given.answer, EXAMPLE.answers)
+    assert ('The answer "Zavrazhye" is right. ' in of_program(EXAMPLE, given)) == right
 
 
-def test_missing_and_irrelevant_evidence_is_named_by_title_and_words() -> None:
-    text = of_program(EXAMPLE, prediction(evidence=(Evidence(FILM, 1), Evidence(NOISE))))
-    assert 'misses "Andrei Tarkovsky" (He was born in Zavrazhye.)' in text
-    assert 'It contains what the answer does not need: "Solaris (novel)" (A novel by Lem.).' in text
-
-
-def test_what_was_not_found_is_named() -> None:
-    text = of_program(EXAMPLE, prediction(evidence=(Evidence(FILM, 1),), ranking=(FILM, NOISE)))
-    assert 'The search did not find "director"' in text  # never seen: the id is all there is
+def test_what_is_known_of_a_question_names_what_was_not_found() -> None:
     pool = of_program(EXAMPLE.copy(pool=[FILM, DIRECTOR]), prediction(evidence=(), ranking=(FILM,)))
     assert 'The search did not find "Andrei Tarkovsky"' in pool
+    unanswerable, nothing = dspy.Example(question="q", answers=("unknown",)), prediction("Paris", (), ())
+    assert of_program(unanswerable, nothing) == """The answer "Paris" is wrong: expected 'unknown'."""
 
 
 def of_call(signature: Any, own: dict[str, Any], given: dspy.Prediction | None = None, **inputs: Any) -> str:
@@ -134,12 +128,6 @@ def test_every_agent_of_every_program_hears_of_its_own_faults(name: str) -> None
         text = of_call(signature, own, prediction("Moscow"), **inputs)
         assert "This reply has no fault." not in text, agent
         assert "The search found all needed passages" not in text, agent  # the text for the whole program
-
-
-def test_a_question_without_evidence() -> None:
-    example = dspy.Example(question="q", answers=("unknown",))
-    given = prediction("Paris", evidence=(), ranking=())
-    assert of_program(example, given) == """The answer "Paris" is wrong: expected 'unknown'."""
 
 
 def test_the_metric_is_what_gepa_wants() -> None:

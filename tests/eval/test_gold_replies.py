@@ -9,26 +9,15 @@ import dspy
 import pytest
 
 from polyhop import signatures
-from polyhop.data.passages import Evidence, Fact, Passage
-from polyhop.data.sample import SubQuestion
+from polyhop.data.passages import Evidence
 from polyhop.eval.gold_replies import CONFIDENT, GoldReplies
 from polyhop.programs.candidates import Candidates
 from polyhop.signatures.fields import NumberedPassages
 
-FILM = Passage.of("Solaris", sentences=["Solaris is a film.", "Andrei Tarkovsky directed it."], id="film")
-DIRECTOR = Passage.of("Andrei Tarkovsky", sentences=["He was a director.", "He was born in Zavrazhye."], id="director")
-NOISE = Passage.of("Solaris (novel)", sentences=["A novel by Lem."], id="noise")
-EXAMPLE = dspy.Example(
-    question="Where was the director of Solaris born?",
-    pool=[NOISE, FILM, DIRECTOR],
-    answers=("Zavrazhye",),
-    gold_passages=("film", "director"),
-    gold_facts=(Fact("film", 1), Fact("director", 1)),
-    sub_questions=(
-        SubQuestion("Who directed Solaris?", "Andrei Tarkovsky", "film"),
-        SubQuestion("Where was #1 born?", "Zavrazhye", "director"),
-    ),
-)
+from . import solaris
+from .solaris import DIRECTOR, FILM, NOISE
+
+EXAMPLE = solaris.EXAMPLE.copy(pool=[NOISE, FILM, DIRECTOR])
 ALL = Candidates([NOISE, FILM, DIRECTOR])
 FIRST = ALL.show([Evidence(FILM), Evidence(NOISE)])
 QUESTION = {"question": EXAMPLE.question}
