@@ -180,35 +180,13 @@ COSTS = {
 
 
 def metric(
-    *,
-    label: str,
-    name: str = "",
-    kind: Kind = "percent",
-    maximize: bool = True,
-    unit: str = "",
-    shown: bool = True,
-    needs: Needs | None = None,
-    of: tuple[Part, ...] = (),
-    threshold: float = 0.8,
-    feedback: Callable[[Attempt], str] | None = None,
+    *, label: str, name: str = "", kind: Kind = "percent", maximize: bool = True, shown: bool = True, **options: Any
 ) -> Callable[[Callable[[Attempt], float]], Metric]:
     """Register a metric; see `Metric` and `Quantity` for the arguments. The name is that of the function by default."""
 
     def register(function: Callable[[Attempt], float]) -> Metric:
         key = name or function.__name__
-        METRICS[key] = Metric(
-            key,
-            label,
-            kind,
-            maximize,
-            unit,
-            shown,
-            function=function,
-            needs=needs,
-            of=of,
-            threshold=threshold,
-            feedback=feedback,
-        )
+        METRICS[key] = Metric(key, label, kind, maximize, shown=shown, function=function, **options)
         return METRICS[key]
 
     return register

@@ -138,19 +138,15 @@ def evaluate(
                     progress.add(record)
                     on_progress(progress)
                     if max_failures is not None and progress.failed_now >= max_failures:
-                        raise RunError(_too_many(progress))
+                        raise RunError(
+                            f"Stopped after {progress.failed_now} failures, with {progress.done} of "
+                            f"{progress.questions} questions done. The last: {progress.last_error.rstrip('.')}. Run "
+                            "the same command again to resume; --retry-failed also retries the failed questions."
+                        )
             finally:
                 for record in asking.drain():
                     folder.append(record)
         return finish(folder, manifest, questions, submission)
-
-
-def _too_many(progress: RunProgress) -> str:
-    return (
-        f"Stopped after {progress.failed_now} failures, with {progress.done} of {progress.questions} questions done. "
-        f"The last: {progress.last_error.rstrip('.')}. Run the same command again to resume; --retry-failed also "
-        "retries the failed questions."
-    )
 
 
 # --- estimate --------------------------------------------------------------------------------------------------------

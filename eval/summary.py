@@ -139,19 +139,11 @@ def _part(
     }
 
 
-class _Pairs:
-    """(prediction, gold) in the benchmark's terms, read anew in each iteration."""
-
-    def __init__(self, folder: RunFolder, questions: Iterable[dspy.Example], submission: Submission) -> None:
-        self._folder, self._questions, self._submission = folder, questions, submission
-
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        for example, record in zip(self._questions, self._folder.records(), strict=True):
-            yield self._submission.prediction(**(record.official or {})), self._submission.gold(example)
-
-
 def _official(folder: RunFolder, questions: Iterable[dspy.Example], submission: Submission) -> dict[str, Any]:
-    pairs = _Pairs(folder, questions, submission)
+    pairs = [
+        (submission.prediction(**(record.official or {})), submission.gold(example))
+        for example, record in zip(questions, folder.records(), strict=True)
+    ]
     for name, write in submission.files.items():
         write(folder.path / name, pairs)
     try:

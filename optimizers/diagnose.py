@@ -31,7 +31,7 @@ from ..programs.search import Search
 from ..signatures.fields import fenced
 from .exemplars import in_words
 from .measure import Metric, in_threads, named
-from .replay import REFERENCES, Call, Key, Replay, ReplayedRun, argued, reference
+from .replay import REFERENCES, Call, Key, Replay, ReplayedRun, absent, argued
 
 RETRIEVAL = "retrieval"
 """What `diagnose` calls the searches of a program, beside the names of its agents."""
@@ -183,7 +183,10 @@ class _Diagnostician:
                 other = call.ask(lm=self.against)
             else:
                 own = own or call.ask()
-                other = reference(call, self.against, oracle, dict(own))
+                if self.against == "absent":
+                    other = dspy.Prediction(**absent(call.signature, own))
+                elif (reply := oracle.reply(call.signature, call.inputs, own)).told:
+                    other = dspy.Prediction(**reply.fields)
             if other is None:
                 return own
             if call.role in roles:

@@ -258,15 +258,6 @@ _DISTRACTORS = 2  # passages in a demo that nothing in it refers to
 _ID = re.compile(r"(?<![\w#.])(\d{1,3})(?:s\d{1,3})?(?![\w.])")
 
 
-def reference(call: Call, name: str, oracle: GoldReplies, own: Mapping[str, Any]) -> dspy.Prediction | None:
-    """The reply "gold", that the annotations ask for, or "absent", an empty one; None if the annotations tell nothing.
-    What they do not tell stays as it is in ``own``."""
-    if name == "absent":
-        return dspy.Prediction(**absent(call.signature, own))
-    told = oracle.reply(call.signature, call.inputs, own)
-    return dspy.Prediction(**told.fields) if told.told else None
-
-
 def absent(signature: type[dspy.Signature], own: Mapping[str, Any]) -> dict[str, Any]:
     """The reply of an agent that is not there: empty lists and texts, numbers 0, answers unknown. Choices stay."""
     reply: dict[str, Any] = {}

@@ -26,7 +26,7 @@ class Submission:
         prediction: The type of the prediction.
         gold: Makes the official gold of a question.
         evaluate: Computes the official numbers.
-        files: The official prediction files, each with the function that writes it from pairs, read several times.
+        files: The official prediction files, each with the function that writes it from pairs.
     """
 
     predict: Callable[[dspy.Example, ProgramOutput | None], Any]
