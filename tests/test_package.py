@@ -57,6 +57,13 @@ def test_the_wheel_has_every_package() -> None:
     assert sorted(listed) == sorted(name for name in packages if not name.startswith(not_in_the_wheel))
 
 
+def test_there_is_one_version() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    latest = next(line for line in (ROOT / "CHANGELOG.md").read_text("utf-8").splitlines() if line.startswith("## "))
+    assert latest.split()[1] == version
+    assert f"version: {version}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
+
+
 @pytest.mark.slow
 def test_a_wheel_installs_and_answers_in_an_empty_environment(tmp_path: Path) -> None:
     """Without a network: from what `make` downloaded."""
