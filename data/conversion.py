@@ -20,7 +20,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
 from time import perf_counter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from . import converters
 from .converters import Text, Unreadable, convert
@@ -37,13 +37,6 @@ _AHEAD = 8  # documents for each process, so that they have work while a slow on
 _TOLD_EVERY = 0.2  # seconds
 
 Job = TypeVar("Job")
-
-
-class Converted(NamedTuple):
-    """What a document says, or why it cannot be read; and the seconds that took."""
-
-    text: Text | Unreadable
-    seconds: float
 
 
 class Conversions:
@@ -68,7 +61,7 @@ class Conversions:
         for _ in range(self.processes):
             self._idle.put(None)
 
-    def __call__(self, jobs: Iterable[tuple[Job, Path | None]]) -> Iterator[tuple[Job, Converted | None]]:
+    def __call__(self, jobs: Iterable[tuple[Job, Path | None]]) -> Iterator[tuple[Job, Text | Unreadable | None]]:
         """Each job with the conversion of its document; None for no document. A few are converted ahead."""
         jobs = iter(jobs)
         with ThreadPoolExecutor(self.processes, thread_name_prefix="polyhop-convert") as pool:
@@ -78,7 +71,7 @@ class Conversions:
                     pages = [0, 0]
                     waiting.append((job, pages, pool.submit(self._convert, path, pages) if path else None))
 
-            waiting = deque[tuple[Job, list[int], Future[Converted] | None]]()
+            waiting = deque[tuple[Job, list[int], Future[Text | Unreadable] | None]]()
             try:
                 submit(_AHEAD * self.processes)
                 while waiting:
@@ -99,10 +92,9 @@ class Conversions:
         while self._all:
             self._all.pop().end()
 
-    def _convert(self, path: Path, pages: list[int]) -> Converted:
-        start = perf_counter()
+    def _convert(self, path: Path, pages: list[int]) -> Text | Unreadable:
         if _is_plain(path, _SMALL):
-            return Converted(_converted(path), perf_counter() - start)
+            return _converted(path)
         if not (process := self._idle.get()):
             process = _Process()
             self._all.append(process)
@@ -113,11 +105,9 @@ class Conversions:
             self._idle.put(None)
         else:
             self._idle.put(process)
-        seconds = perf_counter() - start
         if "error" in reply:
-            return Converted(Unreadable(reply["error"]), seconds)
-        text = Text(reply["title"], [Line.of(values) for values in reply["lines"]], reply["metadata"])
-        return Converted(text, seconds)
+            return Unreadable(reply["error"])
+        return Text(reply["title"], [Line.of(values) for values in reply["lines"]], reply["metadata"])
 
 
 class _Process:

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
 import ujson
 from numpy.typing import NDArray
 
-from .conversion import Conversions, Converted
+from .conversion import Conversions
 from .converters import Text, Unreadable
 from .errors import CorpusError, LeftOut, Problem
 from .files import check_regular
@@ -61,10 +59,6 @@ class Version(NamedTuple):
         return cls(f"{source.name}\n{digest}\n{document}")
 
     @property
-    def digest(self) -> str:
-        return self.content.split("\n", 2)[1]
-
-    @property
     def document(self) -> str:
         return self.content.split("\n", 2)[2]
 
@@ -74,10 +68,9 @@ class _Task(NamedTuple):
 
     Attributes:
         version: Of a document.
-        convert: Whether a document is to be converted; not if it is known, or if one like it was.
-        twins: The three-word runs of files with its name in richer formats, by id; None without such formats.
-        left_out: That it was left out before, and why.
-        again: Whether it was put off until it is known which documents are gone.
+        convert: Whether a document is to be converted; not if it is known or still left out.
+        twins: The three-word runs of files with its name in richer formats, by id.
+        left_out: That it was left out before, and still is.
     """
 
     source: _Source
@@ -85,50 +78,39 @@ class _Task(NamedTuple):
     convert: bool = False
     twins: dict[str, Runs] | None = None
     left_out: LeftOut | None = None
-    again: bool = False
 
 
-_USUAL = {".pdf": 15.0, ".docx": 5.0, ".epub": 5.0, ".gz": 2.0}
+_SLOW = {".pdf": 15.0, ".docx": 5.0, ".epub": 5.0, ".gz": 2.0}
 """Seconds per megabyte of the manuals of Python, git, R and gnuplot; of other formats about one."""
-_WEIGHT = 0.25  # megabytes: with so many measured ones, these count as much as the usual ones
 
 
 class _Work:
-    """What is done and left, by suffix: bytes, and the seconds that they took. Bytes alone would say little, since a
-    megabyte of PDF takes a hundred times as long as one of text."""
+    """What is done and left: bytes alone would say little, since a megabyte of PDF takes as long as many of text."""
 
     def __init__(self, sources: Iterable[_Source]) -> None:
-        self._left, self._done, self._seconds = Counter[str](), Counter[str](), Counter[str]()
-        for source in sources:
-            self._left[source.path.suffix.lower()] += source.size
+        self._left, self._done, self._current = sum(map(_cost, sources)), 0.0, 0.0
         self.file, self.part = "", 0.0  # that is read now, and how much of it is done
         self.page = self.pages = 0  # of this file, if it has pages
-        self._current = 0.0
 
     def start(self, source: _Source, page: int = 0, pages: int = 0) -> None:
         self.file, self.page, self.pages, self.part = source.name, page, pages, page / pages if pages else 0.0
-        self._current = source.size * self._rate(source.path.suffix.lower())
+        self._current = _cost(source)
 
-    def finish(self, source: _Source, seconds: float | None) -> None:
-        """Count a file; without seconds if nothing was done with it."""
-        suffix = source.path.suffix.lower()
-        self._left[suffix] -= source.size
-        if seconds is not None:
-            self._done[suffix] += source.size
-            self._seconds[suffix] += seconds  # type: ignore[assignment]  # a Counter of floats
+    def finish(self, source: _Source, *, was_read: bool) -> None:
+        self._left -= _cost(source)
+        self._done += _cost(source) * was_read
         self._current = 0.0
 
     @property
     def share(self) -> float:
         """How much of the work is done, from 0 to 1."""
-        done = sum(self._seconds.values()) + self._current * self.part
-        left = sum(size * self._rate(suffix) for suffix, size in self._left.items()) - self._current * self.part
+        done, left = self._done + self._current * self.part, self._left - self._current * self.part
         share = done / (done + left) if left > 0 else 1.0
         return min(share, 0.99) if self._current else share
 
-    def _rate(self, suffix: str) -> float:
-        """Seconds per byte."""
-        return (self._seconds[suffix] + _USUAL.get(suffix, 1.0) * _WEIGHT) / (self._done[suffix] + _WEIGHT * 1e6)
+
+def _cost(source: _Source) -> float:
+    return source.size * _SLOW.get(source.path.suffix.lower(), 1.0)
 
 
 class _Notes(dict[str, str]):
@@ -136,13 +118,14 @@ class _Notes(dict[str, str]):
         return None if self.setdefault(key, value) is value else self[key]
 
 
-def _file_hash(path: Path) -> str:
-    """A hash of a file; empty if it cannot be read."""
+def _version(source: _Source) -> Version:
+    """Of a document; of one that cannot be read, without a hash."""
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+        with source.path.open("rb") as file:
+            digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
     except OSError:
-        return ""
+        digest = ""
+    return Version.of(source, digest, source.name)
 
 
 def _text_hash(text: Text) -> str:
@@ -204,9 +187,8 @@ class Corpus:
     ) -> None:
         self._known, self._left_out = known, left_out or {}
         self._earlier, self._indexed = earlier or _Notes().earlier, indexed
-        self._documents, self._is_complete = {Version(content).document for content in known}, False
+        self._documents, self._there = {Version(content).document for content in known}, set[str]()
         self.version, self.unchanged, self.failed = Version(), set[str](), set[str]()
-        self._met = set[str]()  # documents that are unchanged
         self._max_words, self._everything = MAX_WORDS if max_words is None else max_words, bool(max_words)
         self._strict = strict
         self._on_problem, self._on_progress = on_problem, on_progress
@@ -220,21 +202,15 @@ class Corpus:
 
     def __iter__(self) -> Iterator[tuple[Passage, str]]:
         """Every passage with its place (``"corpus.jsonl:17"``)."""
-        self._put_off: list[_Task] = []
         with Conversions(self._wait) as conversions:
-            for tasks in (self._tasks, self._again):
-                for task, converted in conversions(
-                    (task, task.source.path if task.convert else None) for task in tasks()
-                ):
-                    start = perf_counter()
-                    self.work.start(task.source)
-                    self.work.part = float(bool(converted))
-                    yield from self._read(task, converted)
-                    waited = converted.seconds / conversions.processes if converted else 0.0
-                    if not task.again:
-                        skipped = task.source.kind == "document" and not converted
-                        self.work.finish(task.source, None if skipped else perf_counter() - start + waited)
-                    self._on_progress()
+            for task, converted in conversions(
+                (task, task.source.path if task.convert else None) for task in self._tasks()
+            ):
+                self.work.start(task.source)
+                self.work.part = float(bool(converted))
+                yield from self._read(task, converted)
+                self.work.finish(task.source, was_read=task.source.kind != "document" or bool(converted))
+                self._on_progress()
 
     def _wait(self, task: _Task, page: int, pages: int) -> None:
         self.work.start(task.source, page, pages)
@@ -263,61 +239,51 @@ class Corpus:
 
     def _tasks(self) -> Iterator[_Task]:
         """The files in their order, but those of one document in several formats together, the richest first."""
-        names = np.fromiter((hash(_format(source)[1]) for source in self._sources), np.int64, len(self._sources))
-        _, which, counts = np.unique(names, return_inverse=True, return_counts=True)
-        groups = {int(group): list[_Source]() for group in np.flatnonzero(counts > 1)}
-        for source, group in zip(self._sources, which.tolist(), strict=True):
-            if group in groups and source.kind == "document":
-                groups[group].append(source)
-        for source, group in zip(self._sources, which.tolist(), strict=True):
-            if source.kind != "document":
-                yield _Task(source)
-            elif group not in groups:
-                yield from self._group([source])
-            elif together := groups[group]:
-                yield from self._group(sorted(together, key=_format))
-                groups[group] = []
+        groups: dict[tuple[bool, str], list[_Source]] = {}
+        for source in self._sources:
+            is_document = source.kind == "document"
+            groups.setdefault((is_document, _format(source)[1] if is_document else source.name), []).append(source)
+        if self._known:  # before any is read: a text that is there is left out of the files that follow
+            for sources in groups.values():
+                versions = list(map(_version, sources))
+                if self._are_settled(versions):
+                    self._there.update(each.document for each in versions if each.content in self._known)
+        for (is_document, _), sources in groups.items():
+            yield from self._group(sorted(sources, key=_format)) if is_document else map(_Task, sources)
 
-    def _group(self, sources: Sequence[_Source]) -> Iterator[_Task]:
-        versions = [Version.of(source, _file_hash(source.path), source.name) for source in sources]
-        before = [self._left_out.get(version.content) for version in versions]
-        names = {source.name for source in sources}
-        is_settled = all(
+    def _are_settled(self, versions: Sequence[Version]) -> bool:
+        """Whether the files of a document are as they were."""
+        before, names = (
+            [self._left_out.get(version.content) for version in versions],
+            {each.document for each in versions},
+        )
+        return all(
             version.content in self._known or (left and (left.text or left.other in names))
             for version, left in zip(versions, before, strict=True)
         )
-        twins: dict[str, Runs] | None = {} if len(sources) > 1 and not is_settled else None
-        for source, version, left in zip(sources, versions, before, strict=True):
-            if is_settled:
-                yield _Task(source, version, left_out=left)
-            else:
-                is_first = self._earlier(f"file {version.digest}", source.name) is None
-                yield _Task(source, version, is_first or twins is not None, twins)
 
-    def _again(self) -> Iterator[_Task]:
-        """The files that were put off, now that it is known which documents are there."""
-        self._is_complete = True
-        for task in self._put_off:
-            left, found = task.left_out, None
-            if left and (found := self._first(left.text, task.source.name)):
-                left = left._replace(other=found)
-            yield task._replace(convert=not found, left_out=left if found else None, again=True)
+    def _group(self, sources: Sequence[_Source]) -> Iterator[_Task]:
+        versions, twins = list(map(_version, sources)), dict[str, Runs]()
+        are_settled = self._are_settled(versions)
+        for source, version in zip(sources, versions, strict=True):
+            left = self._left_out.get(version.content) if are_settled else None
+            if left and left.text:
+                first = self._first(left.text, source.name)
+                left = left._replace(other=first) if first else None
+            is_known = are_settled and version.content in self._known
+            yield _Task(source, version, not (left or is_known), None if are_settled else twins, left)
 
     def _first(self, text: str, name: str) -> str | None:
         """Another document that has a text."""
         for document in self._indexed(text):
-            if document != name and not (self._is_complete and self._is_open(document)):
+            if document != name and (document in self._there or document not in self._documents):
                 return document
         first = self._earlier(f"text {text}", name)
         return first if first != name else None
 
-    def _is_open(self, document: str) -> bool:
-        """Whether a document of the index might be gone: so far it was not met."""
-        return document in self._documents and document not in self._met
-
     # --- reading ---
 
-    def _read(self, task: _Task, converted: Converted | None) -> Iterator[tuple[Passage, str]]:
+    def _read(self, task: _Task, converted: Text | Unreadable | None) -> Iterator[tuple[Passage, str]]:
         source = task.source
         if source.kind == "document":
             yield from self._document(task, converted)
@@ -329,32 +295,23 @@ class Corpus:
         else:
             yield from self._records(source)
 
-    def _document(self, task: _Task, converted: Converted | None) -> Iterator[tuple[Passage, str]]:
-        source, version, left = task.source, task.version, task.left_out
-        if left and left.text and not task.again:
-            self._put_off.append(task)
-        elif left:
-            self._leave_out(source, left)
-        elif not converted and version.content in self._known:
-            self._keep(version)
+    def _document(self, task: _Task, converted: Text | Unreadable | None) -> Iterator[tuple[Passage, str]]:
+        source, version = task.source, task.version
+        if task.left_out:
+            self._leave_out(source, task.left_out)
+        elif converted is None:
+            self.unchanged.add(version.content)
+        elif isinstance(converted, Unreadable):
+            self._fail(source, source.name, str(converted))
+        elif twin := self._twin(task, converted):
+            self._leave_out(source, LeftOut(version.content, twin, ""))
+        elif first := self._first(text := _text_hash(converted), source.name):
+            self._leave_out(source, LeftOut(version.content, first, text))
+        elif version.content in self._known:
+            self.unchanged.add(version.content)
         else:
-            # Without a conversion, the file has the same bytes as one before, of which the text or the fault is noted.
-            text = converted.text if converted else Unreadable()
-            note = f"!{text}" if isinstance(text, Unreadable) else _text_hash(text)
-            note = self._earlier(f"text of {version.digest}", note) or note
-            if note.startswith("!"):
-                self._fail(source, source.name, note[1:])
-            elif isinstance(text, Text) and (twin := self._twin(task, text)):
-                self._leave_out(source, LeftOut(version.content, twin, ""))
-            elif version.content in self._known:
-                self._keep(version)
-            elif (first := self._first(note, source.name)) and (task.again or not self._is_open(first)):
-                self._leave_out(source, LeftOut(version.content, first, note))
-            elif first or not isinstance(text, Text):  # which might be gone, or is left out for a twin
-                self._put_off.append(task._replace(convert=True, twins=None))
-            else:
-                made = _document(source, text)
-                yield from self._pieces(source, source.name, made, version._replace(text=note), is_document=True)
+            made = _document(source, converted)
+            yield from self._pieces(source, source.name, made, version._replace(text=text), is_document=True)
 
     def _twin(self, task: _Task, text: Text) -> str | None:
         """The document in a richer format that says the same."""
@@ -366,10 +323,6 @@ class Corpus:
                 return other
         task.twins[task.source.name] = runs
         return None
-
-    def _keep(self, version: Version) -> None:
-        self.unchanged.add(version.content)
-        self._met.add(version.document)
 
     def _leave_out(self, source: _Source, left: LeftOut) -> None:
         reason = f"the same text as {left.other}" + ", in another format" * (not left.text)
@@ -398,7 +351,7 @@ class Corpus:
         if isinstance(made, str):
             self._fail(source, where, made)
         elif version.content and version.content in self._known:
-            self._keep(version)
+            self.unchanged.add(version.content)
         else:
             for piece in self._split(made, is_document):
                 self.version = version

@@ -28,7 +28,7 @@ def converted(
     with Conversions(hear, seconds) as conversions:
         found = list(conversions((path, path) for path in paths))
     assert [path for path, _ in found] == list(paths)
-    return [result.text for _, result in found if result]
+    return [text for _, text in found if text]
 
 
 def first_line(text: Text | Unreadable) -> str:
