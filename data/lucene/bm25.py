@@ -30,7 +30,18 @@ from ..errors import IndexFault
 from ..passages import Hit, Passage, SearchTool, Shared, check_page, search_each
 from ..text import bare_title, clean, ends_path, title_key, with_code_parts
 from .jvm import attach, autoclass, call, call_long, english_analyzer, java_exception, reason
-from .layout import CONTENTS, DOCUMENT, ID, IndexManifest, generation_of, open_reader, rebuild, segments_of, stamp
+from .layout import (
+    CONTENTS,
+    DOCUMENT,
+    ID,
+    IndexManifest,
+    generation_of,
+    open_reader,
+    rebuild,
+    segments_of,
+    settled,
+    stamp,
+)
 from .prebuilt import locate
 from .stored import StoredPassages
 
@@ -40,7 +51,6 @@ _MAX_FOUND = 100  # passages of one title or text
 _MAX_NAMED = 10_000  # passages of one document
 _LARGEST_K1 = 1e9  # Java's float has an end, and long before BM25 is the sum of the frequencies
 _SEARCHERS_CACHED = 64  # one per setting of k1 and b; creating one takes microseconds
-_RANKINGS_CACHED = 64  # of 100 kB at a depth of 1,000
 
 
 class OpenIndex(SearchTool, Shared):
@@ -95,8 +105,6 @@ class BM25Index(OpenIndex):
 
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
         """The hits of rank ``offset + 1`` to ``offset + k``; none for a query of stop words only.
-
-        Twice as many are ranked and kept for a while, so that the next page only reads its passages.
 
         Raises:
             ValueError: ``k`` is not positive or ``offset`` is negative.
@@ -258,24 +266,17 @@ class LuceneReader:
         self._searchers: dict[tuple[float, float], Any] = {}
         self._top_docs = autoclass("org.apache.lucene.search.TopDocs")
         self._json = autoclass("com.fasterxml.jackson.databind.ObjectMapper")()
-        self._ranking_lock = Lock()
-        self._rankings: dict[tuple[float, float, str], tuple[int, Any]] = {}  # depth and hits, oldest first
 
     @classmethod
     def open(cls, path: Path) -> LuceneReader:
-        manifest = IndexManifest.read(path)
-        while True:
-            try:
-                with _opening:
-                    found = cls(path, manifest)
-                    if found.has_titles:
-                        len(found.store)  # opens its files while they are there
-                return found
-            except IndexFault:
-                # A writer may have replaced the index after its manifest was read.
-                before, manifest = manifest, IndexManifest.read(path)
-                if manifest == before:
-                    raise
+        def read() -> LuceneReader:
+            with _opening:
+                found = cls(path, IndexManifest.read(path))
+                if found.has_titles:
+                    len(found.store)  # opens its files while they are there
+            return found
+
+        return settled(path, read)
 
     def close(self) -> None:
         self._close()
@@ -298,38 +299,22 @@ class LuceneReader:
     def search(self, k1: float, b: float, query: str, k: int, offset: int) -> list[Hit]:
         check_page(k, offset)
         attach()
-        depth = offset + k
+        most = self.manifest.passages
         with self._faults():
             searcher = self.searcher(k1, b)
-            key = (k1, b, query)
-            with self._ranking_lock:
-                ranked, top = self._rankings.get(key, (0, None))
-            if top is None or ranked < min(depth, self.manifest.passages):
-                ranked = min(2 * depth, self.manifest.passages)
-                parsed = call(self._bag_of_words, "buildQuery", CONTENTS, self._analyzer, self._written(query))
-                top = call_long(searcher, "search", parsed, ranked, self._by_score, True)
-                self._keep(key, ranked, top)
-            most = self.manifest.passages
+            parsed = call(self._bag_of_words, "buildQuery", CONTENTS, self._analyzer, self._written(query))
+            top = call_long(searcher, "search", parsed, min(offset + k, most), self._by_score, True)
             page = call(self._top_docs, "merge", self._by_score, min(offset, most), min(k, most), [top])
-            return self._hits(page, searcher, offset)
+            found = call(self._scored_docs, "fromTopDocs", page, searcher)
+            rows = zip(found.lucene_documents, found.scores, found.lucene_docids, strict=True)
+            return [
+                Hit(self._passage(document, number, self._reader), score, rank, document=number)
+                for rank, (document, score, number) in enumerate(rows, offset + 1)
+            ]
 
     def _written(self, query: str) -> str:
         """A query as the passages of the index were analyzed."""
         return clean(query) if self.manifest.foreign else with_code_parts(clean(query))
-
-    def _keep(self, key: tuple[float, float, str], depth: int, top: Any) -> None:
-        with self._ranking_lock:
-            if len(self._rankings) >= _RANKINGS_CACHED:
-                self._rankings.pop(next(iter(self._rankings)))
-            self._rankings[key] = depth, top
-
-    def _hits(self, top: Any, searcher: Any, offset: int = 0) -> list[Hit]:
-        found = call(self._scored_docs, "fromTopDocs", top, searcher)
-        rows = zip(found.lucene_documents, found.scores, found.lucene_docids, strict=True)
-        return [
-            Hit(self._passage(document, number, self._reader), score, rank, document=number)
-            for rank, (document, score, number) in enumerate(rows, offset + 1)
-        ]
 
     def look_up(self, query: Any, limit: int) -> list[Passage]:
         """The passages that match a query, ordered by id."""

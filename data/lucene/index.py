@@ -6,10 +6,9 @@ not grow with the corpus.
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,13 +24,12 @@ from ..corpora import Corpus
 from ..errors import CorpusError, Problem
 from ..passages import PAGE, content_id
 from ..splitting import MAX_WORDS
-from .jvm import anserini_jar, attach, autoclass, call, call_long, java_exception, reason
+from .jvm import anserini_jar, attach, autoclass, call, call_long, java_exception, open_directory, reason
 from .layout import (
     ANALYZER,
     PROBLEMS,
     IndexManifest,
     check_writable,
-    directory_of,
     lucene_version,
     open_reader,
     write_faults,
@@ -124,7 +122,6 @@ def build_index(
             if not passages:
                 raise CorpusError(f"No passage in {', '.join(corpus.names)}: {skipped.summary()}. Nothing was written.")
             on_progress(BuildProgress(1.0, passages))
-            skipped.write()
         writer.merge()
         return writer.commit(
             {
@@ -147,41 +144,27 @@ def build_index(
 
 
 class SkippedRecords:
-    """Counts what is skipped, and writes it to the folder of a new state: memory does not grow with it."""
+    """Counts what is skipped, and writes it to `PROBLEMS` of a new state: memory does not grow with it."""
 
     def __init__(self, folder: Path, on_problem: Callable[[Problem], None]) -> None:
         self.counts, self._first = Counter[str](), ""
-        self._on_problem, self._folder = on_problem, folder
-        self._paths = {kind: folder / kind for kind in ("damaged", "duplicate", "other")}
-        self._files = {kind: path.open("w", encoding="utf-8") for kind, path in self._paths.items()}
+        self._on_problem, self._file = on_problem, (folder / PROBLEMS).open("w", encoding="utf-8")
 
     def add(self, problem: Problem) -> None:
         self.counts[problem.kind] += 1
         self._first = self._first or f"{problem.where}: {problem.reason}"
-        self._keep({name: value for name, value in problem._asdict().items() if value})
+        self.keep({name: value for name, value in problem._asdict().items() if value})
         self._on_problem(problem)
+
+    def keep(self, record: dict[str, Any]) -> None:
+        """Write a record, perhaps of an earlier state."""
+        self._file.write(ujson.dumps(record, ensure_ascii=False, escape_forward_slashes=False) + "\n")
 
     def summary(self) -> str:
         return f"{self.counts.total():,} skipped, the first is {self._first}" if self._first else "it is empty"
 
-    def write(self, besides: Iterable[dict[str, Any]] = ()) -> None:
-        """Write all to `PROBLEMS`, and others ``besides``: what is damaged first, then what is there twice."""
-        for record in besides:
-            self._keep(record)
-        with (self._folder / PROBLEMS).open("w", encoding="utf-8") as file:
-            for kind, path in self._paths.items():
-                self._files[kind].flush()
-                with path.open(encoding="utf-8") as part:
-                    shutil.copyfileobj(part, file)
-
-    def _keep(self, record: dict[str, Any]) -> None:
-        file = self._files[record["kind"]]
-        file.write(ujson.dumps(record, ensure_ascii=False, escape_forward_slashes=False) + "\n")
-
     def close(self) -> None:
-        for kind, path in self._paths.items():
-            self._files[kind].close()
-            path.unlink(missing_ok=True)
+        self._file.close()
 
 
 class Notes:
@@ -238,7 +221,7 @@ def _damage(folder: Path) -> list[str]:
     """What Lucene finds wrong with an index."""
     output = autoclass("java.io.ByteArrayOutputStream")()
     try:
-        checker = autoclass("org.apache.lucene.index.CheckIndex")(directory_of(folder))
+        checker = autoclass("org.apache.lucene.index.CheckIndex")(open_directory(folder, reading=True))
         try:
             stream = autoclass("java.io.PrintStream")(output, signature="(Ljava/io/OutputStream;)V")
             call(checker, "setInfoStream", stream)

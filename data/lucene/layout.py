@@ -3,7 +3,7 @@
     DIR/segments_3, DIR/_2.fdt, ...    a Lucene index with Anserini's fields, which Anserini and Pyserini open as theirs
     DIR/polyhop/<generation>/          what polyhop adds to one commit of that index:
         manifest.json                  what was indexed, and how
-        problems.jsonl                 all that was skipped, with file, line and reason: what is damaged first
+        problems.jsonl                 all that was skipped, with file, line and reason
         chain/                         the words of its new passages, for the chain retriever (`data.chain.store`)
         vectors-<encoder>.npy          dense vectors of its passages, if any (`data.dense`)
 
@@ -23,12 +23,12 @@ import os
 import re
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from filelock import FileLock, Timeout
 from pydantic import (
@@ -62,6 +62,7 @@ DOCUMENT = "polyhop_document"
 VERSION = "polyhop_version"  # of the document (see `polyhop.data.corpora.Corpus`), if it can be updated
 TEXT = "polyhop_text"  # the hash of its text, to recognize copies
 
+T = TypeVar("T")
 Generation = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 
 
@@ -111,24 +112,23 @@ class IndexManifest(BaseModel):
     @classmethod
     def find(cls, index: Path) -> IndexManifest | None:
         """The manifest of the newest commit of an index; None if another program made the commit."""
-        while True:
-            newest = _newest(index)
-            if newest is None:
-                raise IndexFault(_what_exists(index))
-            try:
-                generation = generation_of(index, newest)
-                found = cls.load(index / OURS / generation)
-            except FileNotFoundError:
-                found = None
-            except IndexFault:
-                if _newest(index) == newest:
-                    raise
-                continue
-            if _newest(index) != newest:
-                continue  # a writer has replaced what was read
-            if found and found.generation != generation:
-                raise IndexFault(f"The manifest of the index {index} is that of another. {rebuild(index)}")
-            return found
+        return settled(index, lambda: cls._find(index))
+
+    @classmethod
+    def _find(cls, index: Path) -> IndexManifest | None:
+        newest = _newest(index)
+        if newest is None:
+            raise IndexFault(_what_exists(index))
+        generation = generation_of(index, newest)
+        try:
+            found = cls.load(index / OURS / generation)
+        except FileNotFoundError:
+            if _newest(index) == newest:
+                return None
+            raise IndexFault(f"The index {index} changes. Try again.") from None
+        if found.generation != generation:
+            raise IndexFault(f"The manifest of the index {index} is that of another. {rebuild(index)}")
+        return found
 
     @classmethod
     def load(cls, folder: Path) -> IndexManifest:
@@ -213,6 +213,17 @@ def stamp(index: Path) -> tuple[Any, ...] | None:
     return None
 
 
+def settled(index: Path, read: Callable[[], T]) -> T:
+    """What a function reads of an index; again, if a writer has replaced that meanwhile."""
+    while True:
+        before = stamp(index)
+        try:
+            return read()
+        except IndexFault:
+            if stamp(index) == before:
+                raise
+
+
 def _newest(index: Path, *, pending: bool = False) -> str | None:
     """Lucene's newest list of segments."""
     try:
@@ -223,22 +234,9 @@ def _newest(index: Path, *, pending: bool = False) -> str | None:
     return max(lists, key=lambda match: int(match["number"], 36)).group() if lists else None
 
 
-def directory_of(index: Path) -> Any:
-    """Lucene's directory of an index, for reading.
-
-    Raises:
-        IndexFault: there is something else than files, which Lucene would wait for.
-    """
-    with os.scandir(index) as entries:
-        for entry in entries:
-            if _LUCENE.fullmatch(entry.name) and not entry.is_file():
-                raise IndexFault(f"The index {index} is damaged ({entry.name} is not a file). {rebuild(index)}")
-    return open_directory(index, reading=True)
-
-
 def open_reader(index: Path) -> Any:
     """A reader of the newest commit."""
-    return call(autoclass("org.apache.lucene.index.DirectoryReader"), "open", directory_of(index))
+    return call(autoclass("org.apache.lucene.index.DirectoryReader"), "open", open_directory(index, reading=True))
 
 
 def segments_of(reader: Any) -> str:
@@ -350,8 +348,6 @@ def check_writable(out: Path) -> None:
     if _newest(out):
         raise IndexFault(f"{out} is an index that polyhop has not made. Name a new or empty folder for the index.")
     if others := sorted(path.name for path in out.iterdir() if path.name != OURS and not _LUCENE.fullmatch(path.name)):
-        if is_earlier(out):
-            raise IndexFault(_what_exists(out))
         raise IndexFault(f"{out} has other files ({', '.join(others[:3])}). Name a new or empty folder for the index.")
 
 
@@ -374,11 +370,6 @@ def is_own(index: Path) -> bool:
     return False
 
 
-def is_earlier(index: Path) -> bool:
-    """Whether an index has the layout of polyhop before its indexes were Lucene's own folders."""
-    return (index / MANIFEST).exists() and any(index.glob("lucene-*"))
-
-
 def rebuild(index: Path) -> str:
     """The advice for an index that cannot be used."""
     if _newest(index) and not is_own(index):
@@ -392,8 +383,6 @@ def _what_exists(index: Path) -> str:
         return f"There is no index at {index}. Build one: {build}"
     if not index.is_dir():
         return f"{index} is a file, not the folder of an index. To index it: polyhop index {index} --out DIR"
-    if is_earlier(index):
-        return f"The index {index} has the format of an earlier polyhop. Remove it, and build it again: {build}"
     if (index / OURS).exists():
         return f"The index {index} is incomplete: its build was stopped or is still running. Build it again: {build}"
     return f"{index} is a folder without an index. Build one: {build}"

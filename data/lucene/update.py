@@ -122,7 +122,9 @@ class _Update:
             self._update(Path(path))
         if add:
             self._add(self._corpus_of([Path(path) for path in add]))
-        self._skipped.write(self._skipped_before())
+        for record in self._skipped_before():
+            self._skipped.keep(record)
+        self._skipped.close()
         if not (self.added or self._gone or compact):
             os.replace(folder / PROBLEMS, before.home(self._index) / PROBLEMS)
             return Changes(before, 0, 0, self.unchanged)
@@ -134,7 +136,6 @@ class _Update:
             self._writer.merge()
             self._writer.merge_stores(before.stores(self._index), np.append(live, np.ones(self.added, bool)))
         self._notes.close()
-        self._skipped.close()
         manifest = self._writer.commit(
             {
                 **before.model_dump(exclude={"generation", "chain", "schema_version"}),

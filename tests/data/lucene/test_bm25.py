@@ -94,20 +94,6 @@ def test_ranks_and_scores_are_anserinis(index: BM25Index, tmp_path: Path) -> Non
             assert_same(index.with_bm25(k1, b).search(query, 50), theirs)
 
 
-@pytest.mark.parametrize("k1", [0.9, 25.0])
-def test_a_next_page_needs_no_search(index: BM25Index, monkeypatch: pytest.MonkeyPatch, k1: float) -> None:
-    view = index.with_bm25(k1, 1.0)
-    whole = index.with_bm25(k1, 1.0).search("moon river castle", 1000)
-    query = "castle moon river"  # another, with the same ranking
-    first = view.search(query, 20)
-    monkeypatch.setattr(index._lucene, "_bag_of_words", None)
-    second = view.search(query, 20, 20)
-    assert first + second == whole[:40]
-    assert view.search(query, 5, 10) == whole[10:15]
-    with pytest.raises(AttributeError):
-        view.search(query, 20, 40)
-
-
 def test_past_the_end(index: BM25Index) -> None:
     found = index.search("quixotic", 10)
     assert len(found) == 1
