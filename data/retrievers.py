@@ -8,9 +8,8 @@ this module for ``--help``, so retrievers are imported when they are built.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from .errors import PolyhopError
 from .importing import import_named
@@ -24,30 +23,21 @@ if TYPE_CHECKING:
 
     SearchSource: TypeAlias = BM25Index | PassagePool | None  # None if each question has its own pool
 
-_CHAIN = "chain.retriever.ChainRetriever"
-
 OTHER = "other"
 """The name of a retriever without an entry."""
 
 
-@dataclass(frozen=True)
-class RetrieverEntry:
+class RetrieverEntry(NamedTuple):
     """A registered retriever."""
 
     summary: str  # one phrase for `--help`
     build: Callable[[Any], Retriever | None]  # makes it from what is searched
-    recognizes: Callable[[Retriever | None], bool]  # whether a retriever is one of this entry
-    follows_chain: bool = False  # whether it adds the weights of a chain to a program's tunables
 
 
 def _chain(source: SearchSource) -> ChainRetriever:
     from .chain import ChainRetriever
 
     return ChainRetriever(cast("Any", source))
-
-
-def _bm25(source: SearchSource) -> Retriever | None:
-    return source
 
 
 def _dense(source: SearchSource) -> DenseIndex:
@@ -71,33 +61,22 @@ def _chain_dense(source: Any) -> Retriever:
     return ChainRetriever(source, vectors=_dense(source))
 
 
-def _is(retriever: object, *classes: str) -> bool:
-    """`isinstance` by name, without importing the class."""
-    bases = {f"{base.__module__}.{base.__name__}" for base in type(retriever).__mro__}
-    return any(f"{__package__}.{name}" in bases for name in classes)
-
-
 RETRIEVERS: Mapping[str, RetrieverEntry] = MappingProxyType(
     {
-        "chain": RetrieverEntry(
-            "follows the chain of evidence",
-            _chain,
-            lambda it: _is(it, _CHAIN) and cast("ChainRetriever", it).vectors is None,
-            follows_chain=True,
-        ),
-        "bm25": RetrieverEntry(
-            "matches words", _bm25, lambda it: it is None or _is(it, "lucene.bm25.BM25Index", "pool.PassagePool")
-        ),
-        "dense": RetrieverEntry("compares vectors", _dense, lambda it: _is(it, "dense.DenseIndex")),
-        "fused": RetrieverEntry("fuses bm25 and dense by rank", _fused, lambda it: _is(it, "fusion.FusedRetriever")),
-        "chain-dense": RetrieverEntry(
-            "chain with vectors as one more feature",
-            _chain_dense,
-            lambda it: _is(it, _CHAIN) and cast("ChainRetriever", it).vectors is not None,
-            follows_chain=True,
-        ),
+        "chain": RetrieverEntry("follows the chain of evidence", _chain),
+        "bm25": RetrieverEntry("matches words", lambda source: source),
+        "dense": RetrieverEntry("compares vectors", _dense),
+        "fused": RetrieverEntry("fuses bm25 and dense by rank", _fused),
+        "chain-dense": RetrieverEntry("chain with vectors as one more feature", _chain_dense),
     }
 )
+_NAMES = {
+    "chain.retriever.ChainRetriever": "chain",
+    "lucene.bm25.BM25Index": "bm25",
+    "pool.PassagePool": "bm25",
+    "dense.DenseIndex": "dense",
+    "fusion.FusedRetriever": "fused",
+}
 
 
 def build_retriever(name: str, source: SearchSource) -> Retriever | None:
@@ -123,12 +102,16 @@ def build_retriever(name: str, source: SearchSource) -> Retriever | None:
 
 def retriever_name(retriever: Retriever | None) -> str:
     """The name of a retriever's entry, or `OTHER`; without a retriever, programs search pools with BM25."""
-    return next((name for name, entry in RETRIEVERS.items() if entry.recognizes(retriever)), OTHER)
+    if retriever is None:
+        return "bm25"
+    bases = (f"{base.__module__}.{base.__name__}" for base in type(retriever).__mro__)  # without an import
+    name = next((name for base in bases if (name := _NAMES.get(base.removeprefix(f"{__package__}.")))), OTHER)
+    return "chain-dense" if name == "chain" and cast("ChainRetriever", retriever).vectors is not None else name
 
 
 def follows_chain(name: str) -> bool:
     """Whether a retriever of this name adds the weights of a chain to a program's tunables."""
-    return name in RETRIEVERS and RETRIEVERS[name].follows_chain
+    return name in ("chain", "chain-dense")
 
 
 def describe_retriever(retriever: Retriever | None) -> str | None:
