@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from posixpath import dirname, normpath
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 from zipfile import BadZipFile, ZipFile
 
@@ -30,12 +30,12 @@ from .importing import installs
 from .links import TEMPLATE, untemplated
 from .passages import MOST_LINKS
 from .splitting import Href, Line, bounded_metadata
-from .tables import Cell, of_row
+from .tables import Cell, TableRows, of_row
 from .text import clean, split_sentences
 
-__all__ = ["CONVERTERS", "LARGEST_FILE", "TableRows", "Text", "Unreadable", "convert", "of_html", "suffix_of"]
+__all__ = ["CONVERTERS", "LARGEST_FILE", "Text", "Unreadable", "convert", "of_html", "suffix_of"]
 
-LARGEST_FILE, LARGEST_ROW = 256 << 20, 4 << 20  # bytes of a PDF, Word file or book; characters of a row of a table
+LARGEST_FILE = 256 << 20  # bytes of a PDF, Word file or book
 _UNPACKED, _MOST_LINES = 512 << 20, 400_000  # bytes of what a Word file or a book contains; lines of a document
 
 _CHARSET = re.compile(rb"""charset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE)
@@ -425,44 +425,6 @@ def _paged(pages: list[_Page]) -> Iterator[Line]:
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------
-
-
-class TableRows:
-    """The rows of a table after its header, each a list of cells.
-
-    Attributes:
-        columns: The folded names of the columns.
-
-    Raises:
-        csv.Error: this is no table, or has a row of more than `LARGEST_ROW` characters.
-    """
-
-    def __init__(self, file: TextIO) -> None:
-        csv.field_size_limit(LARGEST_ROW)
-        self._file, self._left = file, LARGEST_ROW
-        header = self._line()
-        delimiter = max(",;\t", key=header.count)
-        self.columns = [name.strip().casefold() for name in next(csv.reader([header], delimiter=delimiter), [])]
-        self._rows = csv.reader(iter(self._line, ""), delimiter=delimiter)
-
-    def __iter__(self) -> Iterator[list[str]]:
-        self._left = LARGEST_ROW
-        for row in self._rows:
-            yield row
-            self._left = LARGEST_ROW
-
-    @property
-    def line_num(self) -> int:
-        """The number of the last line that was read, from 1 after the header."""
-        return self._rows.line_num
-
-    def _line(self) -> str:
-        """A line of the row that is being read, which may have several."""
-        line = self._file.readline(self._left + 1)
-        self._left -= len(line)
-        if self._left < 0:
-            raise csv.Error(f"a row of more than {LARGEST_ROW >> 20} MB")
-        return line
 
 
 def _table(content: bytes) -> Text:

@@ -17,11 +17,12 @@ from typing import IO, Any, Literal, cast
 
 import ujson
 
-from .converters import CONVERTERS, TableRows, suffix_of
+from .converters import CONVERTERS, suffix_of
 from .errors import CorpusError, Problem
 from .files import LARGEST_RECORD, bounded_lines
 from .passages import Passage
 from .splitting import USUAL_PASSAGE, bounded_metadata
+from .tables import TableRows
 
 _LINES = (".jsonl", ".ndjson")
 SUFFIXES = (*CONVERTERS, *_LINES)

@@ -1,11 +1,12 @@
-"""Tables: their cells, and their rows as sentences."""
+"""Tables: files of them, their cells, and their rows as sentences."""
 
 from __future__ import annotations
 
+import csv
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 from .navigation import HEADINGS
 from .splitting import Href
@@ -13,6 +14,7 @@ from .text import split_sentences
 
 _LONGEST_CELL = 300  # characters of a cell that belongs into a sentence of its row
 _MOST_COLUMNS = 1000
+LARGEST_ROW = 4 << 20  # characters of a row of a file
 
 
 class Cell(NamedTuple):
@@ -110,3 +112,41 @@ def is_layout(table: Any) -> bool:
 def size_of(text: str) -> int:
     """Characters that are no white space."""
     return len("".join(text.split()))
+
+
+class TableRows:
+    """The rows of a table after its header, each a list of cells.
+
+    Attributes:
+        columns: The folded names of the columns.
+
+    Raises:
+        csv.Error: this is no table, or has a row of more than `LARGEST_ROW` characters.
+    """
+
+    def __init__(self, file: TextIO) -> None:
+        csv.field_size_limit(LARGEST_ROW)
+        self._file, self._left = file, LARGEST_ROW
+        header = self._line()
+        delimiter = max(",;\t", key=header.count)
+        self.columns = [name.strip().casefold() for name in next(csv.reader([header], delimiter=delimiter), [])]
+        self._rows = csv.reader(iter(self._line, ""), delimiter=delimiter)
+
+    def __iter__(self) -> Iterator[list[str]]:
+        self._left = LARGEST_ROW
+        for row in self._rows:
+            yield row
+            self._left = LARGEST_ROW
+
+    @property
+    def line_num(self) -> int:
+        """The number of the last line that was read, from 1 after the header."""
+        return self._rows.line_num
+
+    def _line(self) -> str:
+        """A line of the row that is being read, which may have several."""
+        line = self._file.readline(self._left + 1)
+        self._left -= len(line)
+        if self._left < 0:
+            raise csv.Error(f"a row of more than {LARGEST_ROW >> 20} MB")
+        return line

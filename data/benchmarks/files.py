@@ -24,6 +24,7 @@ import ijson
 from ..errors import DatasetError, Problem
 from ..files import LARGEST_RECORD, bounded_lines, check_regular
 from ..importing import installs
+from ..tables import TableRows
 from .rows import Malformed, Record
 
 PREFIX = "hub:"
@@ -54,7 +55,7 @@ def read_records(path: Path) -> Iterator[Record | Problem]:
         start = file.read(4096).lstrip()
     suffixes = {suffix.lower() for suffix in path.suffixes}
     if start and {".csv", ".tsv"} & suffixes:
-        return _table(path, tabs=".tsv" in suffixes)
+        return _table(path)
     if start.startswith(b"["):
         return _elements(path)
     if start.startswith(b"{"):
@@ -147,28 +148,25 @@ def _document(path: Path) -> Iterator[Record | Problem]:
             raise DatasetError(f"{path} is {error}.") from error
 
 
-def _table(path: Path, tabs: bool) -> Iterator[Record | Problem]:
+def _table(path: Path) -> Iterator[Record | Problem]:
     """The rows of a table whose first line names the columns; empty cells are left out."""
+    line = 1
     with _opened(path) as file:
-        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-        header = text.readline(LARGEST_RECORD)
-        delimiter = "\t" if tabs else ";" if ";" in header and "," not in header else ","
-        columns = [name.strip().casefold() for name in next(csv.reader([header], delimiter=delimiter), [])]
-        if "question" not in columns:
-            raise DatasetError(
-                f"{path} has no column 'question': its first line must name the columns, such as question, answer, "
-                f"gold. It is {header.strip()[:80]!r}."
-            )
-        rows = csv.reader(iter(partial(text.readline, LARGEST_RECORD), ""), delimiter=delimiter)
-        line = 2
         try:
+            rows = TableRows(io.TextIOWrapper(file, encoding="utf-8", newline=""))
+            if "question" not in rows.columns:
+                raise DatasetError(
+                    f"{path} has no column 'question': its first line must name the columns, such as question, answer, "
+                    f"gold. It names {', '.join(rows.columns)[:80]!r}."
+                )
+            line = 2
             for row in rows:
                 where, line = f"{path.name}:{line}", rows.line_num + 2
-                if len(row) > len(columns):
-                    excess = f"{len(row)} cells in {len(columns)} columns"
-                    yield Problem(where, f"{excess}: put quotes around what has a {delimiter!r} in it")
+                if len(row) > len(rows.columns):
+                    excess = f"{len(row)} cells in {len(rows.columns)} columns"
+                    yield Problem(where, f"{excess}: put quotes around what has a separator in it")
                 elif any(cell.strip() for cell in row):
-                    filled = zip(columns, row, strict=False)  # missing cells are empty
+                    filled = zip(rows.columns, row, strict=False)  # missing cells are empty
                     yield Record({name: cell.strip() for name, cell in filled if cell.strip()}, where)
         except csv.Error as error:
             raise DatasetError(f"{path} is not a table from line {line} on: {error}.") from error

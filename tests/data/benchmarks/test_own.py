@@ -118,14 +118,14 @@ def test_a_row_with_too_many_cells(tmp_path: Path) -> None:
     path = r.write(tmp_path / "q.csv", "question,answer\nHow many?,4,200\nWho?,Ada\nWhat?\n")
     problems: list[Problem] = []
     assert [question.question for question in load(path, on_problem=problems.append)] == ["Who?"]
-    assert problems[0] == Problem("q.csv:2", "3 cells in 2 columns: put quotes around what has a ',' in it")
+    assert problems[0] == Problem("q.csv:2", "3 cells in 2 columns: put quotes around what has a separator in it")
     assert problems[1].where == "q.csv:4"
     assert problems[1].reason.startswith("answer is missing")
 
 
 def test_a_table_needs_a_header(tmp_path: Path) -> None:
     path = r.write(tmp_path / "q.csv", "Who owns it?,Ada\n")
-    with pytest.raises(DatasetError, match=r"q\.csv has no column 'question': .* It is 'Who owns it\?,Ada'"):
+    with pytest.raises(DatasetError, match=r"q\.csv has no column 'question': .* It names 'who owns it\?, ada'"):
         load(path)
 
 
