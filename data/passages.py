@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from itertools import accumulate, repeat
-from typing import Any, Literal, NamedTuple, Protocol, Self, get_args, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
 from .links import file_words
 from .text import clean, plain, split_sentences, with_code_parts
@@ -22,7 +22,6 @@ PAGE = 20_000
 """Programs read this many characters of a passage; the rest is only searched."""
 
 MOST_LINKS, MOST_ANCHORS = 200, 200  # of a passage
-LONGEST_NAME = 500  # characters of a target or an anchor
 
 _HITS_A_DOCUMENT = 4  # that are looked at first for one hit a document
 _TOLD = 2_000  # characters of a passage in the result of a tool
@@ -188,8 +187,9 @@ class Passage:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Passage:
-        """Read ``{id?, title?, text}`` or ``{id?, title?, sentences, breaks?}``, each with ``place?``, ``metadata?``,
-        ``links?: [[target, text, sentence, kind?], ...]`` and ``anchors?``; of these, what others call so is left out.
+        """Read ``{id?, title?, text}`` or ``{id?, title?, sentences, breaks?}``, each with ``links?: [[target, text,
+        sentence, kind?], ...]``, ``anchors?``, ``metadata?`` and ``place?``; of the last two, what others call so is
+        left out.
         """
         if not isinstance(record, Mapping):
             raise ValueError(f"expected an object with 'title' and 'text', got {type(record).__name__}")
@@ -209,14 +209,10 @@ class Passage:
             raise ValueError(f"'text' must be a string, got {type(text).__name__}")
         metadata = record.get("metadata")
         metadata = metadata if isinstance(metadata, dict) else None
-        breaks = _numbers(record.get("breaks"), len(sentences)) if sentences else ()
+        breaks = record.get("breaks", ())
         passage = cls.of(title or "", text, sentences=sentences, breaks=breaks, id=id, metadata=metadata)
-        found = {
-            "place": _place(record.get("place")),
-            "links": _links(record.get("links"), passage),
-            "anchors": _names(record.get("anchors"), MOST_ANCHORS),
-        }
-        return replace(passage, **{name: value for name, value in found.items() if value})  # type: ignore[arg-type]
+        place, links = _place(record.get("place")), tuple(Link(*link) for link in record.get("links", ()))
+        return replace(passage, place=place, links=links, anchors=tuple(record.get("anchors", ())))
 
 
 def _place(record: Any) -> Place | None:
@@ -227,32 +223,6 @@ def _place(record: Any) -> Place | None:
     texts = isinstance(headings, list) and all(isinstance(heading, str) for heading in headings)
     known = texts and isinstance(document, str) and type(sentence) is int and sentence >= 0
     return Place(document, sentence, tuple(headings)) if known else None
-
-
-def _links(record: Any, passage: Passage) -> tuple[Link, ...]:
-    if not isinstance(record, list) or not record:
-        return ()
-    found, most = [], len(passage.all_sentences)
-    for each in record[:MOST_LINKS]:
-        if not isinstance(each, list) or len(each) not in (3, 4):
-            return ()
-        target, text, sentence, kind = each if len(each) == 4 else (*each, "text")
-        names = _names([target, text], 2)
-        if type(sentence) is not int or not 0 <= sentence < most or kind not in get_args(LinkKind) or not names:
-            return ()
-        found.append(Link(names[0], names[1], sentence, kind))
-    return tuple(found)
-
-
-def _names(record: Any, most: int) -> tuple[str, ...]:
-    if not isinstance(record, list) or not all(isinstance(each, str) and len(each) <= LONGEST_NAME for each in record):
-        return ()
-    return tuple(map(clean, record[:most]))
-
-
-def _numbers(record: Any, most: int) -> frozenset[int]:
-    known = isinstance(record, list) and all(type(each) is int and 0 < each < most for each in record)
-    return frozenset(record) if known else frozenset()
 
 
 def _joined(sentences: Sequence[str], breaks: Collection[int]) -> str:

@@ -120,25 +120,3 @@ def test_a_sentence_is_numbered_as_in_the_document() -> None:
     assert [each.fact_of(number) for each in (whole, part) for number in (1, None)] == [
         *(("p", 1), ("p", None), ("d", 8), ("d", None)),
     ]
-
-
-LINK = ["docs/b.md#x", "b", 1]
-
-
-@pytest.mark.parametrize("breaks", ["1", [0], [2], [True], [1.0], [-1], {"1": 1}])
-def test_what_others_call_breaks_is_left_out(breaks: object) -> None:
-    assert Passage.from_record({"sentences": ["One.", " Two."], "breaks": breaks}).text == "One. Two."
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        *(("links", "x"), ("links", {"x": 1}), ("links", ["b.md"])),
-        *(("links", [link]) for link in (LINK[:2], [*LINK, "x"], [*LINK, "see", 1])),
-        *(("links", [link]) for link in ([1, "b", 1], ["b", None, 1], ["b", "b", True], ["b", "b", 2], ["b", "b", -1])),
-        *(("anchors", value) for value in ("x", {"x": 1}, [1], [None], ["x" * 501])),
-    ],
-)
-def test_what_others_call_links_is_left_out(name: str, value: object) -> None:
-    passage = Passage.from_record({"title": "T", "sentences": ["One.", "Two."], name: value})
-    assert (passage.links, passage.anchors) == ((), ())
