@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -34,10 +32,9 @@ def check_regular(path: Path) -> None:
     """Refuse what is not a file, before it is opened: a pipe can be read once, and perhaps never ends.
 
     Raises:
-        OSError: it cannot be looked at.
         ValueError: it is not a regular file.
     """
-    if not stat.S_ISREG(path.stat().st_mode):
+    if not path.is_file():
         raise ValueError(f"{path} is not a regular file: write what it holds into one first")
 
 
@@ -53,17 +50,12 @@ def check_unlinked(folder: Path) -> None:
 
 
 def read_bytes(path: Path, most: int = LARGEST_JSON) -> bytes:
-    """The content of a regular file.
+    """The content of a file.
 
     Raises:
-        OSError: the file cannot be read; also if it is not a regular file, or larger than ``most`` bytes.
+        OSError: the file cannot be read; also if it is larger than ``most`` bytes.
     """
-    # A pipe that nobody writes to would block already when it is opened.
-    opened = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-    if not stat.S_ISREG(os.fstat(opened).st_mode):
-        os.close(opened)
-        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
-    with open(opened, "rb") as file:
+    with path.open("rb") as file:
         content = file.read(most + 1)
     if len(content) > most:
         raise OSError(errno.EINVAL, f"it is larger than {most >> 20} MB", str(path))
@@ -79,7 +71,6 @@ def load_array(path: Path) -> NDArray[Any]:
     """
     import numpy as np  # commands that need no array read files, too
 
-    check_regular(path)
     try:
         small = path.stat().st_size <= _PIECE
         return np.asarray(np.load(path, None if small else "r", allow_pickle=False))
@@ -88,7 +79,7 @@ def load_array(path: Path) -> NDArray[Any]:
 
 
 def read_json(path: Path) -> Any:
-    """The JSON value in a regular file.
+    """The JSON value in a file.
 
     Raises:
         OSError: the file cannot be read, or is too large.
