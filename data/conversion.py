@@ -1,7 +1,7 @@
 """Conversions in processes of their own: a hostile or huge document cannot take the memory or the time of an index.
 
-A process converts one document after another, each within `MEMORY` and `SECONDS`. What may unpack to many times its
-size, and what is large, is converted by a copy of the process that ends with the document: it costs itself only.
+A process converts one document after another, each within `MEMORY` and `SECONDS`. It ends with a document that takes
+longer or lets it grow large, which costs that document only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import Thread, local
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -30,7 +30,7 @@ from .splitting import Line
 MEMORY = 4 << 30  # bytes
 SECONDS = 300.0  # for one document
 _SMALL = 1 << 12  # bytes of a document that is converted at once: parsers may take a time that is cubic in the size
-_LARGE = 1 << 20  # bytes
+_GROWN = 1 << (20 if sys.platform == "linux" else 30)  # 1 GB, in the units of `ru_maxrss`
 _PLAIN = frozenset(".txt .text .md .markdown .rst .html .htm .xhtml .csv .tsv .ipynb".split())  # not compressed
 _LONGEST_REPLY = 128 << 20  # characters of a document as JSON, in which each line has its headings
 _AHEAD = 8  # documents for each process, so that they have work while a slow one is waited for
@@ -56,10 +56,7 @@ class Conversions:
     ) -> None:
         self._on_wait, self._seconds = on_wait, seconds
         self.processes = min(4, os.cpu_count() or 1)
-        self._idle: SimpleQueue[_Process | None] = SimpleQueue()
-        self._all: list[_Process] = []
-        for _ in range(self.processes):
-            self._idle.put(None)
+        self._own, self._all = local(), list[_Process]()  # of each thread
 
     def __call__(self, jobs: Iterable[tuple[Job, Path | None]]) -> Iterator[tuple[Job, Text | Unreadable | None]]:
         """Each job with the conversion of its document; None for no document. A few are converted ahead."""
@@ -93,18 +90,15 @@ class Conversions:
             self._all.pop().end()
 
     def _convert(self, path: Path, pages: list[int]) -> Text | Unreadable:
-        if _is_plain(path, _SMALL):
+        if _is_small(path):
             return _converted(path)
-        if not (process := self._idle.get()):
-            process = _Process()
+        if not (process := getattr(self._own, "process", None)):
+            process = self._own.process = _Process()
             self._all.append(process)
         reply = process.ask(path, self._seconds, pages)
-        if isinstance(reply, str):
+        if reply.get("is_last", True):
             process.end()
-            reply = {"error": reply}
-            self._idle.put(None)
-        else:
-            self._idle.put(process)
+            self._own.process = None
         if "error" in reply:
             return Unreadable(reply["error"])
         return Text(reply["title"], [Line.of(values) for values in reply["lines"]], reply["metadata"])
@@ -118,13 +112,13 @@ class _Process:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            start_new_session=True,  # with its copies it is a group, which ends at once
+            start_new_session=True,  # Ctrl-C is for the process that waits
         )
         self._replies: SimpleQueue[str] = SimpleQueue()
         Thread(target=self._listen, daemon=True).start()
 
-    def ask(self, path: Path, seconds: float, pages: list[int]) -> dict[str, Any] | str:
-        """The reply; after the failure of the process, what happened. Pages that are done are written to ``pages``."""
+    def ask(self, path: Path, seconds: float, pages: list[int]) -> dict[str, Any]:
+        """The reply, or what happened to the process. Pages that are done are written to ``pages``."""
         assert self._process.stdin
         end = perf_counter() + seconds
         with suppress(OSError):
@@ -134,9 +128,9 @@ class _Process:
             try:
                 reply = self._replies.get(timeout=max(0.0, end - perf_counter()))
             except Empty:
-                return f"its conversion took more than {seconds:g} s"
+                return {"error": f"its conversion took more than {seconds:g} s"}
             if not reply.endswith("\n"):
-                return "its conversion failed: the process ended"
+                return {"error": "its conversion failed: the process ended"}
             if reply.startswith("["):
                 pages[:] = json.loads(reply)
             else:
@@ -144,11 +138,7 @@ class _Process:
                 return found
 
     def end(self) -> None:
-        if self._process.poll() is None:
-            try:
-                os.killpg(self._process.pid, signal.SIGKILL)
-            except (AttributeError, OSError):  # Windows; or it has just ended
-                self._process.kill()
+        self._process.kill()
         self._process.wait()
         assert self._process.stdin
         with suppress(OSError):
@@ -164,48 +154,34 @@ class _Process:
 def _serve() -> None:
     """Convert the documents whose paths are read from the standard input."""
     try:
-        import resource
-    except ImportError:  # Windows: the time is bounded only, and there are no copies
-        pass
+        from resource import RLIMIT_AS, RUSAGE_SELF, getrusage, setrlimit
+    except ImportError:  # Windows: the time is bounded only
+        _convert_each(lambda: 0)
     else:
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        setrlimit(RLIMIT_AS, (MEMORY, MEMORY))
+        _convert_each(lambda: getrusage(RUSAGE_SELF).ru_maxrss)
+
+
+def _convert_each(peak: Callable[[], int]) -> None:
+    alarm = getattr(signal, "alarm", lambda seconds: None)
+    before = peak()  # perhaps that of the process that started this one
     converters.on_page = lambda done, pages: _write(json.dumps([done, pages]))
     for line in sys.stdin:
         name, seconds = json.loads(line)
-        path = Path(name)
-        if not hasattr(os, "fork") or _is_plain(path, _LARGE):
-            _reply(path)
-            continue
-        _import_library(path)
-        if not (copy := os.fork()):
-            signal.alarm(int(seconds) + 1)  # ends it also if nobody waits any more
-            _reply(path)
-            os._exit(0)
-        if status := os.waitpid(copy, 0)[1]:
-            _write(json.dumps({"error": f"its conversion failed (status {os.waitstatus_to_exitcode(status)})"}))
+        alarm(int(seconds) + 1)  # ends the process also if nobody waits any more
+        text = _converted(Path(name))
+        alarm(0)
+        given = {"error": str(text)} if isinstance(text, Unreadable) else text._asdict()
+        reply = json.dumps({**given, "is_last": peak() > before + _GROWN})
+        _write(reply if len(reply) <= _LONGEST_REPLY else json.dumps({"error": _TOO_LARGE}))
 
 
-def _is_plain(path: Path, most: int) -> bool:
-    """Whether it is not compressed, and not larger; also if it cannot be looked at."""
+def _is_small(path: Path) -> bool:
+    """Whether it is not compressed, and small; also if it cannot be looked at."""
     try:
-        return path.suffix.lower() in _PLAIN and path.stat().st_size <= most
+        return path.suffix.lower() in _PLAIN and path.stat().st_size <= _SMALL
     except OSError:
         return True
-
-
-def _import_library(path: Path) -> None:
-    """Import before the process is copied what each copy would import again."""
-    with suppress(ImportError):
-        if path.suffix.lower() == ".pdf":
-            import pypdf  # noqa: F401
-        elif path.suffix.lower() == ".docx":
-            import mammoth  # noqa: F401
-
-
-def _reply(path: Path) -> None:
-    text = _converted(path)
-    reply = json.dumps({"error": str(text)} if isinstance(text, Unreadable) else text._asdict())
-    _write(reply if len(reply) <= _LONGEST_REPLY else json.dumps({"error": _TOO_LARGE}))
 
 
 def _write(reply: str) -> None:

@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
 import ujson
@@ -144,11 +146,12 @@ def build_index(
 
 
 class SkippedRecords:
-    """Counts what is skipped, and writes it to `PROBLEMS` of a new state: memory does not grow with it."""
+    """Counts what is skipped, and writes it to `PROBLEMS`, what is damaged first: memory does not grow with it."""
 
     def __init__(self, folder: Path, on_problem: Callable[[Problem], None]) -> None:
         self.counts, self._first = Counter[str](), ""
-        self._on_problem, self._file = on_problem, (folder / PROBLEMS).open("w", encoding="utf-8")
+        self._on_problem, self._damaged = on_problem, (folder / PROBLEMS).open("w", encoding="utf-8")
+        self._others = TemporaryFile("w+", encoding="utf-8", dir=folder)  # noqa: SIM115
 
     def add(self, problem: Problem) -> None:
         self.counts[problem.kind] += 1
@@ -158,13 +161,18 @@ class SkippedRecords:
 
     def keep(self, record: dict[str, Any]) -> None:
         """Write a record, perhaps of an earlier state."""
-        self._file.write(ujson.dumps(record, ensure_ascii=False, escape_forward_slashes=False) + "\n")
+        file = self._damaged if record["kind"] == "damaged" else self._others
+        file.write(ujson.dumps(record, ensure_ascii=False, escape_forward_slashes=False) + "\n")
 
     def summary(self) -> str:
         return f"{self.counts.total():,} skipped, the first is {self._first}" if self._first else "it is empty"
 
     def close(self) -> None:
-        self._file.close()
+        if not self._others.closed:
+            self._others.seek(0)
+            copyfileobj(self._others, self._damaged)
+            self._others.close()
+        self._damaged.close()
 
 
 class Notes:
