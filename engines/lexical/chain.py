@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from ...data.references import replace_references
 from ...data.text import content_terms, title_key
-from .chain_features import END, FIRST, NEXT, ChainFeatures, ExtensionFeatures, StopFeatures, rarity, weighted_sum
+from .chain_features import END, FIRST, NEXT, ChainFeatures, rarity, weighted_sum
 from .hops import support
 from .prompt import ParsedPassage, ParsedPrompt, Sentence, documents, parse_passages
 
@@ -56,102 +56,58 @@ class EvidenceChain:
     def __init__(self, question: str, sub_questions: tuple[str, ...], passages: Sequence[ParsedPassage]) -> None:
         self.passages = tuple({passage.number: passage for passage in passages}.values())
         self._features = ChainFeatures(question, sub_questions, self.passages)
-        self._selection = _SentenceSelection(question, sub_questions, self.passages)
-        self._next_found: dict[frozenset[str], ParsedPassage | None] = {}
-        self._sentences_found: dict[tuple[tuple[str, ...], frozenset[str]], list[Sentence]] = {}
+        self._sub_questions = sub_questions
+        texts = [question, *(replace_references(text, lambda _: " ") for text in sub_questions)]
+        key = "".join(f" {title_key(text)} " for text in texts)
+        self._unnamed = [each for each in self.passages if not any(f" {k} " in key and _is_name(k) for k in each.names)]
+        self._terms = frozenset(content_terms(" ".join(texts)))
+        frequency = {term: sum(term in passage.terms for passage in self.passages) for term in self._terms}
+        # BM25's IDF over the few passages of the prompt, which scikit-learn's vectorizers do not offer.
+        self._weight = {term: rarity(n, len(self.passages)) if n else 0.0 for term, n in frequency.items()}
+        self._bearers = Counter(key for passage in self.passages for key in passage.names)
 
     def extend(self, chosen: Sequence[ParsedPassage]) -> list[ParsedPassage]:
         """The passages that extend the chosen ones, in the order of the choice."""
-        grown, added = list(chosen), list[ParsedPassage]()
-        while (passage := self._next(grown)) is not None:
+        grown = list(chosen)
+        while len(grown) < min(LONGEST, len(self.passages)) and (passage := self._next(grown)) is not None:
             grown.append(passage)
-            added.append(passage)
-        return added
-
-    def sentences(self, passages: Sequence[ParsedPassage], chosen: Sequence[ParsedPassage]) -> list[Sentence]:
-        """The sentences of some of the chosen passages that carry the chain."""
-        key = tuple(passage.number for passage in passages), _numbers(chosen)
-        if key not in self._sentences_found:
-            self._sentences_found[key] = self._selection(passages, chosen)
-        return self._sentences_found[key]
+        return grown[len(chosen) :]
 
     def _next(self, chosen: Sequence[ParsedPassage]) -> ParsedPassage | None:
-        """The next passage of the chain; None at its end."""
-        if len(chosen) >= min(LONGEST, len(self.passages)):
-            return None
-        if (key := _numbers(chosen)) not in self._next_found:
-            rows = self._features.of_passages(chosen)
-            passage, probability = likeliest(rows, self._features.of_stop(chosen) if chosen else None)
-            # Any chain has a first passage, unless no candidate has a word of the question.
-            extend = probability >= GOES_ON if chosen else any(row.words for _, row in rows)
-            self._next_found[key] = passage if extend else None
-        return self._next_found[key]
+        """The likeliest next passage, the first of equals; None at the end of the chain."""
+        rows = self._features.of_passages(chosen)
+        values = [weighted_sum(row, NEXT if chosen else FIRST) for _, row in rows]
+        best = max(values)
+        if chosen:
+            others = math.fsum(math.exp(each - best) for each in values)
+            end = math.exp(min(weighted_sum(self._features.of_end(chosen), END) - best, 700.0))
+            goes_on = 1 / (others + end) >= GOES_ON
+        else:  # any chain has a first passage, unless no candidate has a word of the question
+            goes_on = any(row["words"] for _, row in rows)
+        return rows[values.index(best)][0] if goes_on else None
 
+    def sentences(self, passages: Iterable[ParsedPassage], chosen: Sequence[ParsedPassage]) -> list[Sentence]:
+        """The sentences of some of the chosen passages that carry the chain, passage by passage, best first.
 
-def _numbers(passages: Sequence[ParsedPassage]) -> frozenset[str]:
-    return frozenset(passage.number for passage in passages)
-
-
-def likeliest(
-    rows: Sequence[tuple[ParsedPassage, ExtensionFeatures]], stop: StopFeatures | None
-) -> tuple[ParsedPassage, float]:
-    """The likeliest next passage with its probability; the first of equals.
-
-    Args:
-        rows: The passages that are not chosen.
-        stop: None before the first passage.
-    """
-    values = [weighted_sum(row, NEXT if stop else FIRST) for _, row in rows]
-    best = max(values)
-    others = math.fsum(math.exp(each - best) for each in values)
-    if stop:
-        others += math.exp(min(weighted_sum(stop, END) - best, 700.0))
-    return rows[values.index(best)][0], 1.0 / others
-
-
-class _SentenceSelection:
-    """Scores sentences by the question's terms, mentions of other passages, and support for answers.
-
-    Terms weigh by BM25's IDF over the few passages of the prompt, which scikit-learn's vectorizers do not offer.
-    """
-
-    def __init__(self, question: str, sub_questions: Sequence[str], passages: Sequence[ParsedPassage]) -> None:
-        self._sub_questions, self._passages = sub_questions, passages
-        texts = [question, *(replace_references(text, lambda _: " ") for text in sub_questions)]
-        self._terms = frozenset(content_terms(" ".join(texts)))
-        self._key = "".join(f" {title_key(text)} " for text in texts)
-        frequency = {term: sum(term in passage.terms for passage in passages) for term in self._terms}
-        self._weight = {term: rarity(n, len(passages)) if n else 0.0 for term, n in frequency.items()}
-        self._total = math.fsum(self._weight.values()) or 1.0
-        self._bearers = Counter(key for passage in passages for key in passage.names)
-
-    def __call__(self, passages: Iterable[ParsedPassage], chosen: Sequence[ParsedPassage]) -> list[Sentence]:
-        """The selected sentences, passage by passage, best first; at least one of each passage that has any."""
+        They have terms of the question, mention other passages, or support answers. Every passage that has sentences
+        has at least one of them.
+        """
         supported = support(self._sub_questions, chosen)
-        inside = _numbers(chosen)
-        unnamed = [other for other in self._passages if not self._is_named(other)]
-        leading = [(other, 1.0 if other.number in inside else OUTSIDE) for other in unnamed]
+        inside = {passage.number for passage in chosen}
+        leading = [(other, 1.0 if other.number in inside else OUTSIDE) for other in self._unnamed]
+        total = math.fsum(self._weight.values()) or 1.0  # fsum, as the order of a set differs between processes
         found: list[Sentence] = []
         for passage in passages:
             scored = []
             for position, sentence in enumerate(passage.sentences):
+                terms = (self._terms & sentence.terms) - passage.title_terms
                 leads = (share * self._mention(sentence, other) for other, share in leading if other is not passage)
-                score = self._cover(sentence, passage) + LEADS * max(leads, default=0.0)
+                score = math.fsum(self._weight[term] for term in terms) / total + LEADS * max(leads, default=0.0)
                 score += OPENS * (position == 0) + ANSWERS * supported.get(sentence.id, 0.0)
                 scored.append((score, -position, sentence))
             scored.sort(key=lambda item: item[:2], reverse=True)
             found += [sentence for score, _, sentence in scored if score >= SECOND_SENTENCE * scored[0][0]]
         return found
-
-    def _is_named(self, passage: ParsedPassage) -> bool:
-        """Whether the question names the passage."""
-        return any(f" {key} " in self._key and _is_name(key) for key in passage.names[: len(_CERTAINTY)])
-
-    def _cover(self, sentence: Sentence, passage: ParsedPassage) -> float:
-        """The share of the question's weight in a sentence, without the terms of the title."""
-        # fsum, because the order of a set differs between processes
-        terms = (self._terms & sentence.terms) - passage.title_terms
-        return math.fsum(self._weight[term] for term in terms) / self._total
 
     def _mention(self, sentence: Sentence, passage: ParsedPassage) -> float:
         """How strongly a sentence mentions a passage: by a rare name, near words of the question."""
@@ -164,7 +120,6 @@ class _SentenceSelection:
         return best
 
 
-@lru_cache(maxsize=8192)
 def _is_name(key: str) -> bool:
     """Whether a title is specific enough to look for it in running text."""
     return bool(content_terms(key)) and len(key) > 2

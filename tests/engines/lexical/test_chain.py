@@ -10,7 +10,7 @@ from polyhop.data.chain import ChainRetriever
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 from polyhop.data.sample import load_sample, sample_passages
-from polyhop.engines.lexical.chain import LONGEST, EvidenceChain, _SentenceSelection
+from polyhop.engines.lexical.chain import LONGEST, EvidenceChain
 from polyhop.engines.lexical.decompose import decompose
 from polyhop.engines.lexical.prompt import ParsedPassage, parse_passages
 from polyhop.programs.candidates import Candidates
@@ -107,10 +107,10 @@ TARKOVSKY = Passage.of(
     "Andrei Tarkovsky",
     sentences=["Andrei Tarkovsky was a Soviet director.", "He was born in Zavrazhye.", "He died in Paris."],
 )
-STEPS = ["Who is the director of Stalker (1979 film)?", "Where was #1 born?"]
+STEPS = ("Who is the director of Stalker (1979 film)?", "Where was #1 born?")
 SHOWN = parse_passages(Candidates([STALKER, TARKOVSKY]).show().format())
-SELECT = _SentenceSelection("Where was the director of Stalker (1979 film) born?", STEPS, SHOWN)
 
 
 def test_the_lines_that_lead_on_and_that_answer_are_chosen() -> None:
-    assert [line.id for line in SELECT(SHOWN, SHOWN)] == ["1s2", "2s2"]
+    chain = EvidenceChain("Where was the director of Stalker (1979 film) born?", STEPS, SHOWN)
+    assert [line.id for line in chain.sentences(SHOWN, SHOWN)] == ["1s2", "2s2"]
