@@ -11,8 +11,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from hashlib import blake2b
 from socket import gaierror
 from string import digits, punctuation
@@ -263,7 +261,6 @@ _GARBLED = re.compile(
     r"|invalid response (?:object|from llm endpoint)|'choices' that is not a list"
 )
 _LITELLM_PREFIX = re.compile(r"^(?:(?:litellm\.)?\w+(?:Error|Timeout)\b[:\s]*)*(?:\w+Exception - )?")
-_SECONDS = re.compile(r"\d+(?:\.\d+)?")
 _TITLE = re.compile(r"<title>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 
 
@@ -339,17 +336,9 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _retry_after(error: BaseException) -> float | None:
-    """Seconds, from the headers that LiteLLM's and OpenAI's errors keep."""
-    response = getattr(error, "response", None)
-    for headers in (getattr(error, "litellm_response_headers", None), getattr(response, "headers", None)):
-        try:
-            value = headers.get("retry-after")  # type: ignore[union-attr]
-            if _SECONDS.fullmatch(str(value).strip()):
-                return float(value)
-            return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
-        except (AttributeError, TypeError, ValueError):
-            continue
-    return None
+    """Seconds, from the headers that LiteLLM keeps where DSPy does not look."""
+    value = (getattr(error, "litellm_response_headers", None) or {}).get("retry-after") or ""
+    return float(value) if value.replace(".", "", 1).isdecimal() else None
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from typing import Any, NamedTuple
+from typing import Any
 
 import dspy
 import pytest
@@ -218,8 +218,10 @@ def test_prose_is_asked_for_once_more_as_json(way: str) -> None:
     assert (server.requests, ledger.incidents) == (2, {})
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(("name", "least", "most"), [("429", 1, 1), ("503", 1, 1), ("429-date", 0.5, 2)])
+@pytest.mark.parametrize(
+    ("name", "least", "most", "way"),
+    [*((name, 1, 1, way) for name in ("429", "503") for way in WAYS), ("429-date", 0.5, 2, "lm15")],
+)
 def test_the_time_that_a_server_asks_for_is_found(name: str, least: float, most: float, way: str) -> None:
     raised, _ = failure(FAULTS[name], way, Limits(retries=0))
     assert raised.retry_after is not None
@@ -285,10 +287,6 @@ def test_where_no_tokens_are_reported_they_are_estimated(way: str) -> None:
 REQUEST = lm15.Request(model="m", system="abcd", messages=(lm15.Message.user("x" * 36),))
 
 
-class Response(NamedTuple):
-    headers: dict[str, str | None]
-
-
 def response(text: str, finish: Any = "stop", **usage: int) -> lm15.Response:
     message = lm15.Message.assistant(text)
     return lm15.Response(id="1", model="n", message=message, usage=lm15.Usage(**usage), finish_reason=finish)
@@ -352,19 +350,6 @@ def test_what_is_reported_is_not_estimated() -> None:
 )
 def test_words_for_a_prompt_that_is_too_long(words: str) -> None:
     assert type(diagnosed(LMInvalidRequestError(words, status=400))) is ContextWindowExceededError
-
-
-@pytest.mark.parametrize(
-    ("header", "seconds"), [("7", 7.0), (" 0.5", 0.5), ("soon", None), ("nan", None), (None, None)]
-)
-def test_the_header_of_an_error_further_back_is_found(header: str | None, seconds: float | None) -> None:
-    raised, behind = LMServerError("boom", status=503), ValueError("behind")
-    behind.response = Response({"retry-after": header})  # type: ignore[attr-defined]
-    raised.__cause__, raised.__context__ = KeyError("between"), None
-    raised.__cause__.__context__ = behind
-    meant = diagnosed(raised)
-    assert meant.retry_after == seconds
-    assert meant.__cause__ is meant.__context__ is None
 
 
 def test_other_refusals_are_not_taken_for_one() -> None:
