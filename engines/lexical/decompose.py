@@ -8,7 +8,6 @@ Comparisons ask the same question about both sides.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
 
 from .question import AUXILIARY, mask
 from .vocabulary import FINITE, KIND_NOUNS, PERSON_NOUNS, WH
@@ -31,17 +30,12 @@ _RELATION = rf"(?:{_SPECIAL}|{_NOT_RELATION}[a-zéè]+(?:[- ]{_NOT_RELATION}[a-z
 def decompose(question: str) -> list[str]:
     """The atomic sub-questions, in order; the question itself if it has no parts."""
     masked = mask(question)
-    steps, text = _take_out(masked.text.rstrip("?!. "))
+    steps, text = list[str](), masked.text.rstrip("?!. ")
+    while len(steps) < 6 and (found := _innermost(text, f"#{len(steps) + 1}")):
+        sub_question, text = found
+        steps.append(sub_question)
     steps += _compare(text, len(steps)) or [text]
     return [masked.unmask(_polish(step)) for step in steps]
-
-
-Rule = tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]]
-"""A relation to extract, and how to ask for it."""
-
-
-def _rule(ask: Callable[[re.Match[str]], str | None], pattern: str, flags: int = 0) -> Rule:
-    return re.compile(pattern, flags), ask
 
 
 def _polish(text: str) -> str:
@@ -49,28 +43,17 @@ def _polish(text: str) -> str:
     return text[:1].upper() + text[1:] + "?"
 
 
-def _take_out(text: str) -> tuple[list[str], str]:
-    """Extract relations from the text, the innermost first; the rest refers to them."""
-    steps: list[str] = []
-    while len(steps) < 6:
-        found = next(_relations(text, len(steps) + 1), None)
-        if found is None:
-            break
-        sub_question, text = found
-        steps.append(sub_question)
-    return steps, text
-
-
-def _relations(text: str, number: int) -> Iterator[tuple[str, str]]:
-    """(sub-question, the text with a reference in its place), the most reliable first."""
-    for pattern, ask in _PATTERNS:
+def _innermost(text: str, reference: str) -> tuple[str, str] | None:
+    """A sub-question about the innermost relation, and the text with a reference in its place."""
+    for ask, pattern in _RELATIONS:
         for match in pattern.finditer(text):
             before, after = text[: match.start()], text[match.end() :]
             indefinite = not match.group().lower().startswith("the ") and _INDEFINITE.search(before)
-            sub_question = None if _ASKED.search(before) or indefinite else ask(match)
-            rest = f"{before}#{number}{' ' if after[:1].isalnum() else ''}{after}"
+            sub_question = None if _ASKED.search(before) or indefinite else _sub_question(ask, match)
+            rest = f"{before}{reference}{' ' if after[:1].isalnum() else ''}{after}"
             if sub_question and _asks(rest):
-                yield sub_question, rest
+                return sub_question, rest
+    return None
 
 
 _ASKED = re.compile(rf"\b(?:{WH}|whose|how many)\s*$", re.I)  # "In which department of @0 ..." asks for the department
@@ -86,89 +69,70 @@ def _asks(rest: str) -> bool:
     return any(character.isalnum() for character in rest)
 
 
-def _who(noun: str) -> str:
-    last = noun.split()[-1]
-    return "Who" if last in PERSON_NOUNS or last.rstrip("s") in PERSON_NOUNS else "What"
-
-
-def _relation_of(match: re.Match[str]) -> str | None:
-    relation, kind, name = match["relation"].strip(), match["kind"] or "", match["name"]
-    if relation in _APPOSED and name.startswith("@") and not kind:
+def _sub_question(ask: str, match: re.Match[str]) -> str | None:
+    part = {name: text or "" for name, text in match.groupdict().items()}
+    if ask == _OF and part["relation"] in _APPOSED and part["name"].startswith("@") and not part["kind"]:
         return None
-    return f"{_who(relation)} is the {relation} of {kind}{name}"
-
-
-def _possessive(match: re.Match[str]) -> str:
-    return f"{_who(match['relation'])} is {match['name']}'s {match['relation']}"
-
-
-def _relative(match: re.Match[str]) -> str | None:
-    noun, clause = match["noun"], match["clause"].strip()
-    if _COMPARING.search(clause) or not re.search(rf"{_NAME}|\w{{3,}} \w+ \w{{3,}}", clause):
+    if ask == _RELATIVE and (_COMPARING.search(part["clause"]) or not _TELLING.search(part["clause"])):
         return None
-    return f"Which {noun}'s {clause}" if match["pronoun"].lower() == "whose" else f"Which {noun} {clause}"
-
-
-def _located(match: re.Match[str]) -> str:
-    preposition = "In" if match["pronoun"].lower() == "where" else match["pronoun"].split()[0].capitalize()
-    return f"{preposition} which {match['noun']} {match['clause'].strip()}"
-
-
-def _reduced(match: re.Match[str]) -> str:
-    return f"Which {match['noun']} {match['clause']}"
-
-
-def _bare_relative(match: re.Match[str]) -> str:
-    return f"Which {match['noun']} did {match['clause'].strip()}"
+    noun, pronoun = part.get("relation", "").split()[-1:], part.get("pronoun", "").lower()
+    is_person = any(word in PERSON_NOUNS or word.rstrip("s") in PERSON_NOUNS for word in noun)
+    return ask.format(
+        **part,
+        who="Who" if is_person else "What",
+        owner="'s" if pronoun == "whose" else "",
+        where="In" if pronoun == "where" else pronoun.partition(" ")[0].capitalize(),
+    )
 
 
 _COMPARING = re.compile(r"\b(?:same|earlier|later|older|younger|longer|first|last|more)\b", re.I)
+_TELLING = re.compile(rf"{_NAME}|\w{{3,}} \w+ \w{{3,}}")
 _NOUN = rf"(?:{_NOT_RELATION}[a-z][\w-]* ){{0,3}}?{_NOT_RELATION}[a-z][\w-]*"
 _PLAIN = rf"(?:(?!\b{FINITE}\b)[^,?;])*"  # words up to the next finite verb
 _OWNED = rf"(?:its|his|her|their)(?: {_NOT_RELATION}[a-z][\w-]*){{1,3}}"  # has *its seat*
 _PREPOSED = r"where|in which|for which|to which|from which|on which|at which|from whom|by whom|after whom|for whom"
-_PATTERNS: tuple[Rule, ...] = (
-    _rule(  # @0's director
-        _possessive,
+_OF, _RELATIVE = "{who} is the {relation} of {kind}{name}", "Which {noun}{owner} {clause}"
+_PATTERNS = (  # how to ask for a relation, and how to find it: the most reliable first
+    (  # @0's director
+        "{who} is {name}'s {relation}",
         rf"(?P<name>{_NAME})['’]s? (?P<relation>{_SPECIAL}|"
         r"(?:(?:first|second|older|younger|former|main|home|native|paternal|maternal) )?[a-z-]+)(?= |$|\?|,|')",
     ),
-    _rule(  # the director of the film @0
-        _relation_of,
+    (  # the director of the film @0
+        _OF,
         rf"\b(?:[Tt]he )?(?P<relation>{_RELATION}) of "
         rf"(?P<kind>(?:the )?(?:{KIND_NOUNS} )?(?:called |named |titled )?)(?P<name>{_NAME})",
     ),
-    _rule(  # the inventor of basketball
-        _relation_of,
+    (  # the inventor of basketball
+        _OF,
         rf"\b[Tt]he (?P<relation>(?:[a-z]+ )?(?:{'|'.join(sorted(PERSON_NOUNS))})) of "
         rf"(?P<kind>(?:the )?)(?P<name>{_NOT_RELATION}[a-z]+(?: {_NOT_RELATION}[a-z]+){{0,2}}?)"
         rf"(?= (?:{FINITE}|later|once|first)\b|[,?']|$)",
     ),
-    _rule(  # the man that resigned as president of @0
-        _relative,
-        rf"\b(?:the|an?) (?P<noun>{_NOUN}) (?P<pronoun>who|that|which|whose)"
+    (  # the man that resigned as president of @0
+        _RELATIVE,
+        rf"(?i)\b(?:the|an?) (?P<noun>{_NOUN}) (?P<pronoun>who|that|which|whose)"
         rf"(?P<clause> (?:{FINITE} ){{0,3}}{_PLAIN}?)(?=\b{FINITE}\b|[,?;]|$)",
-        re.I,
     ),
-    _rule(  # the state where @0 is located
-        _located,
-        rf"\b(?:the|an?) (?P<noun>{_NOUN}) (?P<pronoun>{_PREPOSED})(?P<clause> {_PLAIN}{_NAME}{_PLAIN}\b{FINITE}\b"
+    (  # the state where @0 is located
+        "{where} which {noun} {clause}",
+        rf"(?i)\b(?:the|an?) (?P<noun>{_NOUN}) (?P<pronoun>{_PREPOSED})(?P<clause> {_PLAIN}{_NAME}{_PLAIN}\b{FINITE}\b"
         rf"(?: {_OWNED}| [a-z]+ed| born| [a-z]+ing| found| held| set| in| for| from)*)",
-        re.I,
     ),
-    _rule(  # the country containing @0, the film directed by @0
-        _reduced,
+    (  # the country containing @0, the film directed by @0
+        "Which {noun} {clause}",
         rf"\b[Tt]he (?P<noun>{_NOUN}) (?P<clause>"
         rf"(?:{_NOT_RELATION}[a-z]+(?:ed|ing)|known|born|found|held|written|sung|made|built|set|won)"
         rf"(?: [a-z]+){{0,3}} {_NAME})",
     ),
-    _rule(  # the city @0 played for
-        _bare_relative,
+    (  # the city @0 played for
+        "Which {noun} did {clause}",
         rf"\b[Tt]he (?P<noun>{_NOUN}) (?P<clause>"
         rf"{_NAME} (?:[a-z]+ed|wrote|won|made|sang|led|was [a-z]+ed|was born|is [a-z]+ed)"
         r"(?: (?:in|for|at|from|to|with|on|by|against))?)",
     ),
 )
+_RELATIONS = [(ask, re.compile(pattern)) for ask, pattern in _PATTERNS]
 
 # --- comparisons -----------------------------------------------------------------------------------------------------
 
