@@ -7,7 +7,6 @@ by the probabilities of those: a beam over chains of answers, so that one wrong 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,14 +22,12 @@ from .prompt import ParsedPassage, Sentence
 from .question import mask
 from .ranker import ranker
 from .span_table import SpanTable, Vector, span_table
-from .vocabulary import countries, relation_terms
+from .vocabulary import relation_terms
 
 BEAM = 3  # answers of a sub-question that are put into later ones
 LEAST = 0.15  # of them, least share of the best answer's probability
 OWN_PASSAGE = 0.5  # least certainty that a passage is about the bearer of a name
 RELATED = 0.5  # least share of the asked-for words in a sentence with the name
-
-_REFERENCE = re.compile(r"#(\d+)")
 
 
 @dataclass(frozen=True)
@@ -102,7 +99,7 @@ def _hops(sub_questions: tuple[str, ...], passages: tuple[ParsedPassage, ...]) -
 
 def _bound(text: str, found: Sequence[Hop]) -> Iterator[tuple[ParsedQuestion, float]]:
     """The sub-question with likely earlier answers put in, and their weights, which sum to 1."""
-    referred = list(dict.fromkeys(int(n) for n in _REFERENCE.findall(text) if 0 < int(n) <= len(found)))
+    referred = [n for n in references(text) if 0 < n <= len(found)]
     hops = [found[n - 1] for n in referred]
     options = [[a for a in hop.answers if a.probability >= LEAST * hop.best.probability] for hop in hops]
     if any(not option for option in options):
@@ -113,7 +110,7 @@ def _bound(text: str, found: Sequence[Hop]) -> Iterator[tuple[ParsedQuestion, fl
     total = sum(weight for _, weight in weighed) or 1.0
     for answers, weight in weighed:
         texts = dict(zip(referred, (answer.text for answer in answers), strict=True))
-        bound = _REFERENCE.sub(lambda match: texts.get(int(match[1]), ""), text)  # noqa: B023
+        bound = replace_references(text, lambda n: texts.get(n, ""))  # noqa: B023
         yield parse_question(bound, tuple(texts.values())), weight / total
 
 
@@ -129,14 +126,10 @@ def best_answers(table: SpanTable, chances: Vector, most: int) -> Iterator[Answe
         yield Answer(table.texts[chosen], float(by_answer[group]), sentence, passage)
 
 
-@lru_cache(maxsize=4096)
-def same(a: str, b: str, as_country: bool = False) -> bool:
-    """Whether two answers name the same thing: one name within the other or, ``as_country``, the same country."""
-    ca, cb = countries(a), countries(b)
-    if as_country and ca and cb:
-        return bool({mention.country for mention in ca} & {mention.country for mention in cb})
-    ka, kb = title_key(a), title_key(b)
-    return bool(ka and kb) and (ka == kb or within(ka, kb) or within(kb, ka))
+def same(a: str, b: str) -> bool:
+    """Whether two answers name the same thing: one name within the other."""
+    a, b = title_key(a), title_key(b)
+    return bool(a and b) and (a == b or within(a, b) or within(b, a))
 
 
 # --- open sub-questions ----------------------------------------------------------------------------------------------
@@ -160,10 +153,8 @@ def find_gaps(question: str, sub_questions: Sequence[str], passages: Sequence[Pa
     answers: list[Answer] = []
     gaps = []
     for number, (text, answer) in enumerate(zip(steps, resolve(steps, passages), strict=True)):
-        bound, given = (
-            fill_references(text, answers),
-            [answers[n - 1].text for n in references(text) if 0 < n <= number],
-        )
+        bound = fill_references(text, answers)
+        given = [answers[n - 1].text for n in references(text) if 0 < n <= number]
         covered = answer.text and not references(bound) and is_covered(bound, given, passages)
         answers.append(answer if covered else NONE)
         if not covered:

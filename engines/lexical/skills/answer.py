@@ -18,11 +18,11 @@ from ....signatures import (
 )
 from ..chain import EvidenceChain
 from ..decompose import decompose
-from ..engine import skill
 from ..hops import Answer
 from ..premise import is_supported
-from ..prompt import ParsedPassage, ParsedPrompt, parse_passages
+from ..prompt import ParsedPassage, ParsedPrompt
 from ..reader import read
+from ..registry import skill
 from ..vocabulary import relation_terms
 
 UNKNOWN = "unknown"
@@ -141,29 +141,24 @@ class PassageAnswer:
 NO_ANSWER = PassageAnswer(UNKNOWN, 0.0)
 
 
-def read_answer(question: str, passages: str) -> PassageAnswer:
-    """Read the answer to a question from rendered passages.
+def read_answer(question: str, passages: Sequence[ParsedPassage]) -> PassageAnswer:
+    """Read the answer to a question from passages.
 
     If a question without parts is answered and no cited passage has all of its words, it has parts that `decompose`
     does not find: then the chain that leads to the answer is cited, too.
     """
-    parts, parsed = decompose(question), parse_passages(passages)
-    found = _likeliest(question, parts, parsed)
+    parts = decompose(question)
+    found = _likeliest(question, parts, passages)
     if found.answer == UNKNOWN or len(parts) > 1:
         return found
     numbers = {id.partition("s")[0] for id in found.cited}
-    if any(_explains(passage, question) for passage in parsed if passage.number in numbers):
+    texts = (" ".join([each.title, *(s.text for s in each.sentences)]) for each in passages if each.number in numbers)
+    if any(relation_terms(question) <= relation_terms(text) for text in texts):
         return found
-    chain = EvidenceChain(question, tuple(parts), parsed)
+    chain = EvidenceChain(question, tuple(parts), passages)
     chosen = chain.extend([])
     ids = [*found.cited, *(sentence.id for sentence in chain.sentences(chosen, chosen))]
     return replace(found, cited=tuple(dict.fromkeys(ids)))
-
-
-def _explains(passage: ParsedPassage, question: str) -> bool:
-    """Whether a passage has every content word of a question."""
-    texts = [passage.title, *(sentence.text for sentence in passage.sentences)]
-    return relation_terms(question) <= relation_terms(" ".join(texts))
 
 
 def _likeliest(question: str, sub_questions: Sequence[str], passages: Sequence[ParsedPassage]) -> PassageAnswer:
@@ -176,7 +171,7 @@ def _likeliest(question: str, sub_questions: Sequence[str], passages: Sequence[P
 @skill(AnswerStep)
 def answer_step(prompt: ParsedPrompt) -> dict[str, Any]:
     """The answer to one step, with the sentences that state it."""
-    found = read_answer(prompt.question, prompt.text("sources"))
+    found = read_answer(prompt.question, prompt.passages("sources"))
     return {
         "cited": list(dict.fromkeys(id.partition("s")[0] for id in found.cited)),
         "answer": found.answer if found.cited else UNKNOWN,

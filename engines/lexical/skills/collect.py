@@ -26,10 +26,10 @@ from ....signatures import (
 )
 from ..chain import EvidenceChain, read_chain
 from ..decompose import decompose
-from ..engine import skill
 from ..hops import Answer, find_gaps, is_covered, resolve, same
 from ..prompt import ParsedPassage, ParsedPrompt, Sentence, documents
 from ..question import mask
+from ..registry import skill
 from .answer import NEXT, UNKNOWN
 
 SUPPORTED = 0.6  # least share of a statement's words in one sentence with its title
@@ -150,18 +150,13 @@ def update_knowledge(prompt: ParsedPrompt) -> dict[str, Any]:
             known.pop(n, None)  # what it was asked about is open again
         elif n in known and _is_contradicted(bound := replace_references(text, known.get), known[n], passages):
             contradicted.append(f"{bound} {known.pop(n)}.")
-    numbers = [n for n in range(1, len(sub_questions) + 1) if n not in known]
-    renumbered = {old: f"#{new}" for new, old in enumerate(numbers, 1)}
-
-    def fill(number: int) -> str:
-        return known.get(number) or renumbered.get(number, "#0")
-
-    questions = [replace_references(sub_questions[n - 1], fill) for n in numbers]
     facts = []
-    for n, found in zip(numbers, resolve(questions, passages), strict=True):
-        bound = replace_references(sub_questions[n - 1], known.get)
-        given = [known[m] for m in references(sub_questions[n - 1]) if m in known]
-        if found.text and found.sentence and not references(bound) and is_covered(bound, given, passages):
+    for n, found in enumerate(resolve([replace_references(text, known.get) for text in sub_questions], passages), 1):
+        text = sub_questions[n - 1]
+        bound = replace_references(text, known.get)
+        given = [known[m] for m in references(text) if m in known]
+        is_open = n not in known and not references(bound)
+        if is_open and found.text and found.sentence and is_covered(bound, given, passages):
             known[n] = found.text
             facts.append(f"{bound} {found.text}. ({found.sentence.id})")
     facts += [f"{_quoted(sentence)} ({sentence.id})" for sentence in _chain_sentences(prompt)]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ....data.text import title_key
 from ....signatures import JudgeAccuracy, JudgeAttribution, ReviseAnswer
-from ..engine import skill
 from ..hops import same
-from ..prompt import ParsedPassage, ParsedPrompt, parse_passages
+from ..prompt import ParsedPassage, ParsedPrompt
+from ..registry import skill
 from ..vocabulary import relation_terms
 from .answer import NO_ANSWER, UNKNOWN, PassageAnswer, read_answer
 
@@ -20,7 +20,7 @@ ATTRIBUTABLE = 0.4  # least confidence at which cited evidence supports an answe
 @skill(JudgeAccuracy)
 def judge_accuracy(prompt: ParsedPrompt) -> dict[str, Any]:
     """The confidence of a second reading if it agrees; else at most what it leaves."""
-    sources, answer = prompt.text("evidence"), prompt.text("answer")
+    sources, answer = prompt.passages("evidence"), prompt.text("answer")
     second = read_answer(prompt.question, sources)
     if same(second.answer, answer):
         return {"accuracy": second.confidence}
@@ -31,12 +31,12 @@ def judge_accuracy(prompt: ParsedPrompt) -> dict[str, Any]:
 @skill(JudgeAttribution)
 def judge_attribution(prompt: ParsedPrompt) -> dict[str, Any]:
     """Whether a cited sentence has the answer and what is asked, or another answer that fits better."""
-    question, evidence, answer = prompt.question, prompt.text("evidence"), prompt.text("answer")
-    second, passages = read_answer(question, evidence), parse_passages(evidence)
+    question, passages, answer = prompt.question, prompt.passages("evidence"), prompt.text("answer")
+    second = read_answer(question, passages)
     agrees = same(second.answer, answer)
     if (agrees and second.confidence >= ATTRIBUTABLE) or _states(answer, question, passages):
         return {"attribution": "attributable"}
-    better = not agrees and second.confidence >= _support(answer, question, evidence).confidence + MARGIN
+    better = not agrees and second.confidence >= _support(answer, question, passages).confidence + MARGIN
     contradicts = better and _states(second.answer, question, passages)
     return {"attribution": "contradictory" if contradicts else "extrapolatory"}
 
@@ -44,7 +44,7 @@ def judge_attribution(prompt: ParsedPrompt) -> dict[str, Any]:
 @skill(ReviseAnswer)
 def revise_answer(prompt: ParsedPrompt) -> dict[str, Any]:
     """Read all sources again, and revise the answer if another one is clearly more confident."""
-    sources, draft = prompt.text("sources"), prompt.text("draft")
+    sources, draft = prompt.passages("sources"), prompt.text("draft")
     second = read_answer(prompt.question, sources)
     known = second.answer != UNKNOWN and not same(second.answer, draft)
     if known and second.confidence >= _support(draft, prompt.question, sources).confidence + MARGIN:
@@ -65,17 +65,10 @@ def _states(answer: str, question: str, passages: Iterable[ParsedPassage]) -> bo
     )
 
 
-def _support(answer: str, question: str, passages: str) -> PassageAnswer:
+def _support(answer: str, question: str, passages: Sequence[ParsedPassage]) -> PassageAnswer:
     """The reading of the passages that mention an answer, if it gives that answer."""
-    key = title_key(answer)
-    mentioning = [passage for passage in parse_passages(passages) if _mentions(passage, key)] if key else []
-    found = read_answer(question, "\n".join(map(_render, mentioning))) if mentioning else NO_ANSWER
+    key = f" {title_key(answer)} "
+    texts = [(each, [f" {title_key(each.title)} ", *(row.key for row in each.sentences)]) for each in passages]
+    mentioning = [each for each, keys in texts if any(key in text for text in keys)]
+    found = read_answer(question, mentioning) if key.strip() and mentioning else NO_ANSWER
     return found if same(found.answer, answer) else NO_ANSWER
-
-
-def _mentions(passage: ParsedPassage, key: str) -> bool:
-    return f" {key} " in f" {title_key(passage.title)} " or any(f" {key} " in each.key for each in passage.sentences)
-
-
-def _render(passage: ParsedPassage) -> str:
-    return "\n".join([f"[{passage.number}] {passage.title}", *(f"{each.id} {each.text}" for each in passage.sentences)])
