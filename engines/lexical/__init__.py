@@ -3,7 +3,7 @@
 It needs no network and sees no labels; it is deterministic and takes a few milliseconds per call. It reads the messages
 that any model gets and writes the reply that the adapter expects.
 
-    engine.py          replies to a prompt with the skill for its signature
+    engine.py          replies to a prompt; registry.py finds the skill for its signature
     prompt.py          parses the prompt: fields and passages
     skills/            the agents
     spans.py           names, dates, numbers, and candidate answers in a text
@@ -22,7 +22,8 @@ A program's own agent runs on this engine when a skill is registered for its sig
         return {"count": len(prompt.text("text").split())}
 """
 
-from .engine import LexicalEngine, skill
+from .engine import LexicalEngine
 from .prompt import ParsedPrompt
+from .registry import skill
 
 __all__ = ["LexicalEngine", "ParsedPrompt", "skill"]

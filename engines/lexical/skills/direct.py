@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from ....signatures import AnswerDirectly
-from ..engine import skill
 from ..prompt import ParsedPrompt
+from ..registry import skill
 
 _MUCH = r"(?: (?:so|very) much| a lot| again| everyone| all| there| for (?:your|the|all) \w+| for everything)*"
 _SMALL_TALK = (

@@ -18,10 +18,10 @@ from ....signatures import (
     RouteQuestion,
 )
 from ..decompose import decompose
-from ..engine import skill
 from ..hops import SubGoal, sub_goals
 from ..prompt import ParsedPrompt
 from ..question import mask
+from ..registry import skill
 from ..vocabulary import WH
 from .answer import NEXT, UNKNOWN, answer_question, read_trajectory
 from .direct import small_talk
