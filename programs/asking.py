@@ -109,7 +109,8 @@ def as_asked(program: dspy.Module, example: dspy.Example) -> dspy.Example:
 
 def takes(program: dspy.Module) -> tuple[list[str], list[str] | None]:
     """The names of the inputs that a program requires, and of all that it takes; None if it takes any."""
-    _, *parameters = inspect.signature(type(program).forward).parameters.values()
+    own = vars(program).get("forward")  # DSPy warns of reading `program.forward`
+    parameters = [*inspect.signature(own or type(program).forward).parameters.values()][own is None :]
     named = [each for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
     required = [each.name for each in named if each.default is each.empty]
     if not any(each.kind is each.VAR_KEYWORD for each in parameters):
