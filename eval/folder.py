@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Any, Self, TextIO
+from typing import Any, TextIO
 
 from filelock import FileLock, Timeout
 
@@ -41,80 +41,58 @@ def account(run: Path) -> Path:
     return make_folder(run) / f"{ACCOUNT}.json"
 
 
-class LockedFolder:
-    """A folder with a manifest and a file of JSON lines, and one writer; a context manager.
+@contextmanager
+def claimed(
+    path: Path, manifest: Mapping[str, Any], known: Callable[[], Mapping[str, Any]], beside: Collection[str] = ()
+) -> Iterator[None]:
+    """Hold the folder of a run for this process alone, and write its manifest if it has none.
 
     Args:
         path: A new or empty folder, or that of a run with the same manifest.
         manifest: The settings of the run.
-        lines: The name of a file that is opened as ``_file``: unbuffered, so that a written line survives a kill of the
-            process, and without the partial line that an earlier kill may have left.
+        known: Reads those that the folder has.
         beside: Stems of files that may exist before the manifest.
+
+    Raises:
+        RunError: the folder has another run or other files, or another process works on it.
     """
-
-    manifest_name = MANIFEST
-
-    def __init__(self, path: Path, manifest: Mapping[str, Any], lines: str = "", beside: Collection[str] = ()) -> None:
-        self.path = make_folder(path)
+    try:
+        files.check_unlinked(make_folder(path))
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path} cannot be the folder of a run: {error}.") from error
+    file, foreign = path / _LOCK, not (path / _LOCK).exists()
+    try:
+        lock = FileLock(file).acquire(timeout=0)
+    except Timeout:
+        raise RunError(f"Another process is working on the run {path}. Wait for it, or choose another --out.") from None
+    with lock:
         try:
-            files.check_unlinked(path)
-        except (OSError, ValueError) as error:
-            raise RunError(f"{path} cannot be the folder of a run: {error}.") from error
-        foreign = not (path / _LOCK).exists()
-        self._file: Any = None
-        self._lock = FileLock(path / _LOCK)
-        try:
-            self._lock.acquire(timeout=0)
-        except Timeout:
-            raise RunError(
-                f"Another process is working on the run {path}. Wait for it, or choose another --out."
-            ) from None
-        try:
-            self._claim(manifest, beside)
-            if lines:
-                self._file = (path / lines).open("a+b", buffering=0)
-                cut_half_line(self._file)
-            self._take_up()
+            _check(path, manifest, known, beside)
         except BaseException:
-            self._lock.release()
             if foreign:  # leave nothing in a folder that is refused
-                (path / _LOCK).unlink(missing_ok=True)
+                file.unlink(missing_ok=True)
             raise
+        yield
 
-    def _claim(self, manifest: Mapping[str, Any], beside: Collection[str]) -> None:
-        file = self.path / self.manifest_name
-        if file.exists():
-            # Compare with what JSON makes of a value (tuples, keys).
-            if different := differences(self._manifest(), json.loads(json.dumps(manifest))):
-                raise RunError(
-                    f"The run {self.path} was started with other settings:\n  "
-                    + "\n  ".join(different)
-                    + "\nRestore its settings, or choose another --out."
-                )
-            return
-        names = [entry.name for entry in self.path.iterdir() if entry.stem not in beside]
-        strangers = sorted(name for name in names if not name.startswith("."))
-        if strangers:
+
+def _check(
+    path: Path, manifest: Mapping[str, Any], known: Callable[[], Mapping[str, Any]], beside: Collection[str]
+) -> None:
+    if (path / MANIFEST).exists():
+        # Compare with what JSON makes of a value (tuples, keys).
+        if different := differences(known(), json.loads(json.dumps(manifest))):
             raise RunError(
-                f"{self.path} is not the folder of a run, but contains {', '.join(strangers[:3])}: "
-                "choose another --out."
+                f"The run {path} was started with other settings:\n  "
+                + "\n  ".join(different)
+                + "\nRestore its settings, or choose another --out."
             )
-        write_json(file, manifest)
-
-    def _manifest(self) -> Mapping[str, Any]:
-        """The manifest that the folder has."""
-        return read_json(self.path / self.manifest_name, f"{self.path} has no {self.manifest_name}.")
-
-    def _take_up(self) -> None:
-        """Read the existing lines."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._file:
-            self._file.close()
-        self._lock.release()
+        return
+    names = [entry.name for entry in path.iterdir() if entry.stem not in beside]
+    if strangers := sorted(name for name in names if not name.startswith(".")):
+        raise RunError(
+            f"{path} is not the folder of a run, but contains {', '.join(strangers[:3])}: choose another --out."
+        )
+    write_json(path / MANIFEST, manifest)
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

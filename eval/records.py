@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 from pydantic import (
@@ -29,7 +30,7 @@ from pydantic import (
 from ..data.errors import first_error
 from ..data.files import LARGEST_JSON, bounded_lines
 from ..data.passages import Evidence
-from .folder import ACCOUNT, PREDICTIONS, SUMMARY, LockedFolder, RunError, read_json
+from .folder import ACCOUNT, PREDICTIONS, SUMMARY, RunError, claimed, cut_half_line, read_json
 from .metrics import METRICS
 from .settings import RunManifest
 
@@ -115,20 +116,25 @@ class QuestionRecord(BaseModel):
         return json.dumps(self.model_dump(exclude_unset=True), separators=(",", ":"), allow_nan=False)
 
 
-class RunFolder(LockedFolder):
-    """The folder of an evaluation run; see `LockedFolder`."""
+class RunFolder:
+    """The folder of an evaluation run that this process writes: unbuffered, so that a record survives a kill."""
 
-    def __init__(self, path: Path, manifest: RunManifest) -> None:
-        self.questions = manifest.questions.count
-        super().__init__(path, manifest.to_json(), PREDICTIONS, beside=(ACCOUNT,))
-
-    def _manifest(self) -> dict[str, Any]:
-        return RunManifest.read(self.path).to_json()
-
-    def _take_up(self) -> None:
-        self._offsets = np.full(self.questions, -1, dtype=np.int64)
-        for offset, line in _lines(self.path / PREDICTIONS, self.questions):
+    def __init__(self, path: Path, questions: int, file: Any) -> None:
+        self.path, self.questions, self._file = path, questions, file
+        self._offsets = np.full(questions, -1, dtype=np.int64)
+        for offset, line in _lines(path / PREDICTIONS, questions):
             self._offsets[line["n"]] = offset
+
+    @classmethod
+    @contextmanager
+    def opened(cls, path: Path, manifest: RunManifest) -> Iterator[Self]:
+        """The folder, new or of the same run, without the partial line that a kill may have left."""
+        with (
+            claimed(path, manifest.to_json(), lambda: RunManifest.read(path).to_json(), beside=(ACCOUNT,)),
+            (path / PREDICTIONS).open("a+b", buffering=0) as file,
+        ):
+            cut_half_line(file)
+            yield cls(path, manifest.questions.count, file)
 
     def has(self, n: int) -> bool:
         """Whether a question has a record."""

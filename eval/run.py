@@ -114,7 +114,7 @@ def evaluate(
     learn_models(program)
     with ExitStack() as stack:
         path = Path(out) if out is not None else Path(stack.enter_context(TemporaryDirectory())) / "run"
-        folder = stack.enter_context(RunFolder(path, manifest))
+        folder = stack.enter_context(RunFolder.opened(path, manifest))
         progress = RunProgress(folder.questions)
         attempts: dict[int, int] = {}
         for record in folder.records():

@@ -28,7 +28,7 @@ import numpy as np
 
 from ..data.errors import PolyhopError
 from ..engines.budget import Budget, BudgetSpent, Spent
-from ..eval.folder import SUMMARY, LockedFolder, RunError, account, read_json, write_json
+from ..eval.folder import ACCOUNT, MANIFEST, SUMMARY, RunError, account, claimed, read_json, write_json
 from ..eval.gold import LookUp
 from ..eval.metrics import COSTS, Metric, find_metric
 from ..eval.records import read_records
@@ -122,15 +122,16 @@ def optimize(
         "questions": {name: Split.of(name, part).hash for name, part in splits.named.items()},
     }
     with ExitStack() as stack:
-        folder = stack.enter_context(_RunFolder(Path(out), manifest, settings))
+        path = Path(out)
+        stack.enter_context(claimed(path, manifest, lambda: _known(path, settings), beside=(ACCOUNT,)))
         limits = (settings.budget_calls, settings.budget_usd, settings.budget_minutes)
-        budget = Budget(*limits, file=account(folder.path))
+        budget = Budget(*limits, file=account(path))
         stack.callback(budget.close)
         if dspy.settings.lm is not None:  # of predictors without a model of their own
             stack.enter_context(dspy.context(lm=budget.meter(dspy.settings.lm)))
         named = {name: Split.of((sources or {}).get(name, name), part) for name, part in splits.named.items()}
         origin = {"dataset": dataset, "splits": named}
-        run = Run(folder.path, program, splits, settings, metric, budget, prompt_model, origin, look_up, on_progress)
+        run = Run(path, program, splits, settings, metric, budget, prompt_model, origin, look_up, on_progress)
         return run()
 
 
@@ -161,18 +162,12 @@ def _metric(name: str) -> Metric:
     return metric
 
 
-class _RunFolder(LockedFolder):
-    """The folder of a run, for this process alone."""
-
-    def __init__(self, path: Path, manifest: Mapping[str, Any], settings: OptimizationSettings) -> None:
-        self._changeable = settings.changeable()
-        super().__init__(path, manifest, beside=("spent",))
-
-    def _manifest(self) -> Mapping[str, Any]:
-        before = super()._manifest()
-        if "stages" not in before.get("settings", {}):
-            raise RunError(f"{self.path} is the folder of another kind of run: choose another --out.")
-        return {**before, "settings": before["settings"] | self._changeable}
+def _known(path: Path, settings: OptimizationSettings) -> dict[str, Any]:
+    """The manifest of a folder, but for what may change."""
+    known = read_json(path / MANIFEST, f"{path} has no {MANIFEST}.")
+    if "stages" not in known.get("settings", {}):
+        raise RunError(f"{path} is the folder of another kind of run: choose another --out.")
+    return {**known, "settings": known["settings"] | settings.changeable()}
 
 
 @dataclass

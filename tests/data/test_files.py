@@ -13,7 +13,7 @@ from polyhop.data.files import read_bytes, read_json
 from polyhop.data.lucene.index import build_index
 from polyhop.engines.budget import read_spent
 from polyhop.engines.models import read_profile
-from polyhop.eval.folder import LockedFolder, RunError
+from polyhop.eval.folder import RunError, claimed
 from polyhop.optimizers.settings import read_settings
 from polyhop.programs.complexity import ComplexityHead
 from polyhop.programs.exemplars import ExemplarMemory
@@ -91,7 +91,7 @@ def test_a_run_is_not_written_through_links(tmp_path: Path) -> None:
     mine.write_text("a whole line\nand half a line")  # which would be cut off
     run.mkdir()
     (run / "predictions.jsonl").symlink_to(mine)
-    with pytest.raises(RunError, match=r"predictions\.jsonl is a symbolic link"):
-        LockedFolder(run, {}, "predictions.jsonl")
+    with pytest.raises(RunError, match=r"predictions\.jsonl is a symbolic link"), claimed(run, {}, dict):
+        pass
     assert mine.read_text() == "a whole line\nand half a line"
     assert [entry.name for entry in run.iterdir()] == ["predictions.jsonl"]
