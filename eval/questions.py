@@ -6,14 +6,21 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import dspy
 
 from ..data.benchmarks import PREFIX, SAMPLE, Setting, find_benchmark, load_questions, recognize_file
 from ..data.errors import Problem
+from ..data.importing import import_named
 
 _KEPT = 5  # problems, to show
+
+
+def is_code(source: str | None) -> bool:
+    """Whether questions are named as ``FILE.py:NAME``."""
+    return source is not None and ".py:" in source
 
 
 def as_questions(examples: Iterable[dspy.Example]) -> Iterable[dspy.Example]:
@@ -44,7 +51,7 @@ def _as_question(example: dspy.Example) -> dspy.Example:
 @dataclass(eq=False)
 class Questions:
     """The questions of a benchmark; the arguments are those of `load_questions`. ``Questions("q.jsonl")`` are those of
-    a file, whose format is recognized.
+    a file, whose format is recognized; ``Questions("own", "FILE.py:NAME")`` are the examples in a list of Python.
 
     Attributes:
         dataset: The benchmark's name.
@@ -94,6 +101,8 @@ class Questions:
 
     def __iter__(self) -> Iterator[dspy.Example]:
         self.skipped, self.problems = 0, []
+        if is_code(self.source):
+            return iter(self._examples())
         return load_questions(
             self.dataset,
             self.source,
@@ -105,6 +114,14 @@ class Questions:
             aliases=self.aliases,
             on_problem=self._note,
         )
+
+    def _examples(self) -> list[dspy.Example]:
+        """Those of a list that the user's code has, or of a function that makes it."""
+        found = import_named(str(self.source), "questions")
+        examples = list(as_questions(found() if callable(found) else found))
+        if self.seed is not None and self.limit is not None and self.limit < len(examples):
+            return Random(self.seed).sample(examples, self.limit)
+        return examples[: self.limit]
 
     def _note(self, problem: Problem) -> None:
         self.skipped += 1

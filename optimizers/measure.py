@@ -101,5 +101,7 @@ def scored(metric: Metric, example: dspy.Example, prediction: Any) -> float:
     """
     try:
         return score_of(metric(*arguments(metric, example, prediction)))
+    except PolyhopError:
+        raise
     except Exception as error:
         raise PolyhopError(f"the metric failed on {str(example.get('question'))[:80]!r}: {explain(error)}") from error

@@ -18,7 +18,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, nan
 from pathlib import Path
 from typing import Any
@@ -103,6 +103,7 @@ def optimize(
     """
     settings = settings or OptimizationSettings()
     check_settings(settings, program, prompt_model)
+    splits = replace(splits)  # now that the metric is known, which may need no answers
     if (least := settings.least_questions) > len(splits.val):
         warnings.warn(
             f"no candidate can be kept: its test at p < {settings.level / settings.comparisons:.2g} needs {least} "

@@ -65,7 +65,7 @@ class OptimizationSettings(BaseModel):
         "from --train; without it sample]",
         "NAME",
     )
-    train: str | None = _option(None, "Training questions.", "FILE")
+    train: str | None = _option(None, "Training questions; FILE.py:NAME for a list of dspy.Example.", "FILE")
     val: str | None = _option(None, "Validation questions.  [default: a part of --train]", "FILE")
     test: str | None = _option(
         None, "Test questions, used once.  [default: a part of --val or --train; of the sample: dev]", "FILE"

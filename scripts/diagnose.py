@@ -50,6 +50,9 @@ def diagnose(
         str | None,
         typer.Option(metavar="FILE.py:NAME[=DIR]", help="The program, if the run has one of your own."),
     ] = None,
+    questions: Annotated[
+        str | None, typer.Option(metavar="FILE.py:NAME", help="The questions, if those of the run are Python code.")
+    ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only N random questions of the run.")] = None,
     threads: ThreadsOption = 1,
     rollouts: Annotated[
@@ -81,7 +84,7 @@ def diagnose(
     from ..optimizers.replay import REFERENCES
 
     metrics = [find_metric(name) for name in metric or _METRICS]
-    asked, source, repeated = repeated_run(run, lm or (), program)
+    asked, source, repeated = repeated_run(run, lm or (), program, questions)
     examples = _chosen(asked, limit)
     reference = against if against in REFERENCES else language_model(against)
     among = chosen_roles(repeated, roles_of(repeated, reference), agent or ())
@@ -129,12 +132,15 @@ def diagnose(
         _print(metrics, result)
 
 
-def repeated_run(run: Path, models: Sequence[str], own: str | None) -> tuple[Questions, Source, dspy.Module]:
+def repeated_run(
+    run: Path, models: Sequence[str], own: str | None, named: str | None = None
+) -> tuple[Questions, Source, dspy.Module]:
     """The questions of a run, what is searched, and the program as it was.
 
     Args:
         models: Instead of those of the run.
         own: The program, if it is one of your own.
+        named: The questions, if they are code of your own.
 
     Raises:
         PolyhopError: the folder is not that of a run, or the program, the questions or the index have changed since.
@@ -143,15 +149,15 @@ def repeated_run(run: Path, models: Sequence[str], own: str | None) -> tuple[Que
     from ..eval.settings import RunManifest
 
     try:
-        return _repeated(run, RunManifest.read(run), models, own)
+        return _repeated(run, RunManifest.read(run), models, own, named)
     except ValueError as error:  # a setting that no run has
         raise PolyhopError(f"{run / MANIFEST} is damaged: {str(error)[:200]}") from error
 
 
 def _repeated(
-    run: Path, manifest: RunManifest, models: Sequence[str], own: str | None
+    run: Path, manifest: RunManifest, models: Sequence[str], own: str | None, named: str | None
 ) -> tuple[Questions, Source, dspy.Module]:
-    from ..eval.questions import Questions
+    from ..eval.questions import Questions, is_code
     from ..eval.settings import RunManifest
     from ..programs.tunable import tunables
 
@@ -163,9 +169,12 @@ def _repeated(
     for path in manifest.files.values():
         if not Path(path).is_absolute():  # such as a prebuilt index, which would be downloaded
             raise PolyhopError(f"{run} names {path!r}, which is not the path of a file: evaluate it again")
+    file = manifest.files.get("questions")
+    if is_code(file) and named is None:  # which a run of somebody else's must not choose
+        raise PolyhopError(f"the questions of {run} are Python code: name them with --questions FILE.py:NAME")
     questions = Questions(
         manifest.dataset,
-        manifest.files.get("questions") or (asked.source if str(asked.source).startswith("hub:") else None),
+        named or file or (asked.source if str(asked.source).startswith("hub:") else None),
         split=asked.split,
         setting=asked.setting,  # type: ignore[arg-type]
         limit=asked.limit,

@@ -53,7 +53,10 @@ def evaluate(
     ] = None,
     questions: Annotated[
         str | None,
-        typer.Option(metavar="FILE|hub:NAME", help="The questions.  [default: the benchmark on the hub]"),
+        typer.Option(
+            metavar="FILE|hub:NAME",
+            help="The questions; FILE.py:NAME for a list of dspy.Example.  [default: the benchmark on the hub]",
+        ),
     ] = None,
     split: Annotated[
         str | None, typer.Option(help="Split of a dataset on the hub or of the sample.  [default for the sample: dev]")

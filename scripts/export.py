@@ -93,13 +93,16 @@ def _text(
 
 
 def _state(program: dspy.Module) -> str:
-    """What `dspy.Module.save` writes, without models."""
+    """What `dspy.Module.save` writes, without models. DSPy itself cannot save a program that has a `dspy.Retrieve`."""
     from tempfile import TemporaryDirectory
+
+    import dspy
 
     with TemporaryDirectory() as folder:
         path = Path(folder, "state.json")
-        program.save(path)
-        return path.read_text(encoding="utf-8")
+        dspy.Predict("question -> answer").save(path)
+        metadata = json.loads(path.read_text(encoding="utf-8"))["metadata"]
+    return _json({name: each.dump_state() for name, each in program.named_parameters()} | {"metadata": metadata})
 
 
 def _json(value: object) -> str:

@@ -45,8 +45,9 @@ class Setting(StrEnum):
 def dataset_of(file: str | None) -> str:
     """The default dataset: the format of the file, or the sample."""
     from ..data.benchmarks import recognize_file
+    from ..eval.questions import is_code
 
-    return recognize_file(file) if file else "sample"
+    return "own" if is_code(file) else recognize_file(file) if file else "sample"
 
 
 def setting_of(
@@ -55,7 +56,8 @@ def setting_of(
     """The index that is searched, and the setting: by default the questions' own contexts without an index; questions
     without contexts take the index of $POLYHOP_INDEX or of the current folder. The setting is None if nothing is
     searched here, by programs of the user's own that search elsewhere."""
-    from ..data.benchmarks import find_benchmark, load_questions
+    from ..data.benchmarks import find_benchmark
+    from ..eval.questions import Questions
 
     if setting is Setting.distractor and index is not None:
         raise PolyhopError("The setting distractor searches the questions' own contexts: leave --index out.")
@@ -67,8 +69,8 @@ def setting_of(
     has_contexts = benchmark.has_contexts
     if index is None and setting is not Setting.distractor:
         if benchmark.name == "own" and file:
-            first = next(load_questions(dataset, file, limit=1), None)
-            has_contexts = first is not None and first.pool is not None
+            first = next(iter(Questions(dataset, file, limit=1)), None)
+            has_contexts = first is not None and first.get("pool") is not None
         if setting or not has_contexts:
             home = Path(HOME) if is_index(Path(HOME)) else None
             index = Path(os.environ["POLYHOP_INDEX"]) if os.environ.get("POLYHOP_INDEX") else home

@@ -12,6 +12,7 @@ import dspy
 import pytest
 from typer.testing import CliRunner
 
+from polyhop.data.importing import import_named
 from polyhop.eval.metrics import METRICS
 from polyhop.eval.records import read_lines, read_summary
 from polyhop.scripts.main import app
@@ -62,6 +63,35 @@ class Over(dspy.Module):
         return self.respond(context=self.retriever(question, k=2), question=question)
 
 
+class Hops(dspy.Module):
+    """Searches by DSPy's default retriever, with a list of predictors, and has no answer."""
+
+    def __init__(self):
+        self.retrieve = dspy.Retrieve(k=2)
+        self.queries = [dspy.ChainOfThought("claim, notes -> query") for _ in range(2)]
+
+    def forward(self, claim):
+        notes = []
+        for scout in self.queries:
+            notes += self.retrieve(scout(claim=claim, notes=notes).query).passages
+        return dspy.Prediction(notes=notes)
+
+
+class Text(str):
+    long_text = property(str)
+
+
+def rm(query, k):
+    return [Text(text) for text in find(query)[:k]]
+
+
+claims = [dspy.Example(claim=f"Kestrel is older than {n}.", page=str(n % 2)).with_inputs("claim") for n in range(12)]
+
+
+def paged(example, prediction, trace=None):
+    return float(example.page == "0" and "Otto Lind" in " ".join(prediction.notes))
+
+
 instance = Hop()
 
 
@@ -101,18 +131,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     answers = ["Otto Lind", "Otto Lind", "Kestrel", "somebody else"]
     lines = [{"question": f"{QUESTION} ({n})", "answer": answers[n % 4], "gold": ["Kestrel"]} for n in range(12)]
     (folder / "q.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    known = METRICS.copy()
     with Server(canned="".join(f"[[ ## {name} ## ]]\n{text}\n\n" for name, text in REPLY.items())) as server:
         (folder / "m.toml").write_text(f'lm = "openai/m"\n[models."openai/m"]\napi_base = "{server.url}"\n')
         yield folder
-    METRICS.clear()
-    METRICS.update(known)
     sys.modules.pop("hop_of_mine", None)
 
 
 @pytest.fixture(autouse=True)
-def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(folder)
+    known = METRICS.copy()
+    yield
+    METRICS.clear()
+    METRICS.update(known)
 
 
 def run(*command: str) -> Any:
@@ -147,15 +178,15 @@ def test_a_class_an_instance_and_a_factory_in_every_command(name: str, folder: P
 
 
 def test_states_go_to_dspy_and_come_back(folder: Path, tmp_path: Path) -> None:
-    module = sys.modules.get("hop_of_mine") or __import__("importlib").import_module("hop_of_mine")
-    program = module.Hop()
+    kind = import_named("hop_of_mine.py:Hop", "program")
+    program = kind()
     program.respond.signature = program.respond.signature.with_instructions("Say the name.")
     program.save(tmp_path / "hop.json")
     saved = f":Hop={tmp_path / 'hop.json'}"
     assert "Say the name." in run("export", saved).stdout
     assert "{+Say" in run("diff", ":Hop", saved).stdout
     run("export", saved, "--format", "dspy", "--out", str(tmp_path / "again.json"))
-    other = module.Hop()
+    other = kind()
     other.load(tmp_path / "again.json")
     assert other.dump_state() == program.dump_state()
 
@@ -181,6 +212,29 @@ def test_an_agent_of_dspy_and_a_program_with_a_retriever(folder: Path, tmp_path:
     command = ["ask", QUESTION, "--program", "hop_of_mine.py:Over", "-k", "3", "--index", "sample"]
     refused = CliRunner().invoke(app, command)
     assert "-k does not apply" in refused.stderr
+
+
+def test_examples_of_python_without_an_answer(folder: Path, tmp_path: Path) -> None:
+    module = import_named("hop_of_mine.py:rm", "retriever")
+    lm, out = ("--lm", "m.toml"), str(tmp_path / "run")
+    with dspy.context(rm=module):
+        run("evaluate", "--questions", ":claims", "--program", ":Hops", "--metric", ":paged", "--out", out, *lm)
+        summary = read_summary(tmp_path / "run")
+        assert (summary["metrics"]["paged"], summary["totals"]["lm_calls"]) == (0.5, 24)
+        assert "answer_em" not in summary["metrics"]
+        assert next(read_lines(tmp_path / "run"))["question"] == "Kestrel is older than 0."
+        command = ("diagnose", out, "--program", ":Hops", "--against", "absent", "--metric", ":paged", *lm)
+        refused = CliRunner().invoke(app, ["diagnose", out, "--program", "hop_of_mine.py:Hops", *lm])
+        assert "name them with --questions" in refused.stderr
+        assert "queries" in run(*command, "--questions", ":claims").stdout
+        tuned = str(tmp_path / "tuned")
+        told = run(
+            *("optimize", "--train", ":claims", "--program", ":Hops", "--metric", ":paged", "--stages", "prompts"),
+            *("--out", tuned, *lm),
+        )
+        assert "paged on the validation questions" in told.stdout
+    run("export", f":Hops={tuned}/best", "--format", "dspy", "--out", str(tmp_path / "hops.json"))
+    import_named("hop_of_mine.py:Hops", "program")().load(tmp_path / "hops.json")
 
 
 def test_the_model_that_the_code_configures_is_used(folder: Path, parrot: Any) -> None:
