@@ -406,7 +406,9 @@ def _single(path: Path, roots: Collection[str]) -> _Source:
 
 def _in_folder(found: Path | Problem, folder: Path, home: str) -> _Source | Problem:
     if isinstance(found, Problem):
-        return found._replace(where=clean(found.where))
+        where = Path(found.where)
+        is_wanted = not where.suffix or is_read(where)  # such as a link to a picture
+        return found._replace(where=clean(found.where), kind=found.kind if is_wanted else "other")
     # The folder's name is part of the id, since many folders have a README.md.
     name = clean(f"{home}/{found.relative_to(folder).as_posix()}")
     if not is_read(found):

@@ -142,7 +142,7 @@ def _print(run: dspy.Module, question: str, searched: str | None, *, trace: bool
 
     import dspy
 
-    from ..engines.costs import Ledger
+    from ..engines.costs import FREE, Ledger
     from ..engines.replies import model_errors
     from ..programs.asking import ask as answer
     from ..programs.asking import completed
@@ -158,6 +158,10 @@ def _print(run: dspy.Module, question: str, searched: str | None, *, trace: bool
         sys.stdout.flush()
     else:
         view.print_answer(question, prediction, seconds, ledger, index=searched, trace=trace)
+        is_free = all(getattr(predictor.lm, "model", "") in FREE for predictor in run.predictors())
+        if is_free and prediction.get("status") in view.IN_DOUBT:
+            typer.echo("  The embedded engine finds only what a passage says in so many words: read the evidence,")
+            typer.echo("  or ask a language model with --lm, such as --lm openai/gpt-4o-mini.\n")
 
 
 def _read(file: str) -> Iterator[tuple[str, str]]:

@@ -26,6 +26,7 @@ from ..programs.trace import Trace, TraceStep
 from .evaluation_view import costs_table
 from .text import address, compact, dollars, short
 
+IN_DOUBT = ("in doubt", "not supported", "contradicted", "no answer")
 _STYLES = {"verified": "green", "contradicted": "red"}
 MOST_HITS = 10  # of a search, in the tree; the JSON has them all
 
@@ -141,7 +142,7 @@ def _answer_line(prediction: dspy.Prediction, gold: dspy.Example | None) -> Text
     guess = prediction.get("guess") or ""
     line = Text.assemble(
         "  ",
-        (plain(prediction.answer), "bold green"),
+        (plain(prediction.answer), "bold yellow" if prediction.get("status") in IN_DOUBT else "bold green"),
         (f"  perhaps: {plain(guess)}" if guess else "", "yellow"),
     )
     if prediction.confidence is None:  # a program of the user's own, which does not tell

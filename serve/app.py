@@ -204,5 +204,10 @@ async def _refused(_: Request, error: Exception) -> JSONResponse:
 
 async def _malformed(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    problems = "; ".join(f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors())
+    problems = "; ".join(
+        f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}"
+        if each["loc"][1:]
+        else "the body is no JSON object, or the header content-type: application/json is missing"
+        for each in error.errors()
+    )
     return JSONResponse({"error": {"message": problems[:500], "type": "malformed"}}, 422)

@@ -251,14 +251,17 @@ def test_links_out_of_a_folder_are_not_followed(tmp_path: Path) -> None:
     (other / "secret.txt").write_text("Outside.")
     (folder / "secret.txt").symlink_to(other / "secret.txt")
     (folder / "other").symlink_to(other)
+    (folder / "code.js").symlink_to(other / "secret.txt")
     problems: list[Problem] = []
     corpus = Corpus([folder], on_problem=problems.append)
     assert {passage.text for passage, _ in corpus} == {"Inside."}
     assert {problem.where: problem.reason.split(":")[0] for problem in problems} == {
         "notes/again.md": "the same text as notes/a.md",
+        "notes/code.js": "a link out of the folder",
         "notes/other": "a link out of the folder",
         "notes/secret.txt": "a link out of the folder",
     }
+    assert [problem.where for problem in problems if problem.kind == "damaged"] == ["notes/other", "notes/secret.txt"]
     assert [passage.text for passage, _ in Corpus([folder / "secret.txt"])] == ["Outside."]  # asked for
 
 

@@ -35,6 +35,13 @@ def test_the_answer_comes_with_evidence_and_cost() -> None:
     )
 
 
+def test_who_asks_the_embedded_engine_is_told_what_it_cannot() -> None:
+    hint, doubtful = "or ask a language model with --lm", "--set=abstain_below=1.0"
+    assert hint in ask(QUESTION, doubtful).stdout
+    assert hint not in ask(QUESTION, doubtful, "--json").stdout
+    assert hint not in ask(QUESTION, "--program", "naive", "--set=abstain_below=0.0").stdout  # nothing was checked
+
+
 def test_the_trace_tells_why_each_passage_was_found() -> None:
     text = " ".join(ask(QUESTION, "--trace").stdout.split())
     assert "Stalker (1979 film) the question names it: stalker (" in text
