@@ -195,10 +195,17 @@ def _read(file: str) -> Iterator[tuple[str, str]]:
 
 
 def _opened(file: str) -> BinaryIO:
+    from ..data.files import check_regular
+
+    path = Path(file)
     try:
-        return open(file, "rb")
+        if path.exists():
+            check_regular(path)
+        return path.open("rb")
     except OSError as error:
         raise PolyhopError(f"{file} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise PolyhopError(f"{error}, or name - and send it to stdin") from error
 
 
 def _write(folder: Path, out: Path) -> tuple[int, int]:

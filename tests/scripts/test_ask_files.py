@@ -90,6 +90,8 @@ def test_what_is_not_an_output_of_answer_is_not_replaced(tmp_path: Path) -> None
     assert (tmp_path / "a.jsonl").read_text() == "mine"
     missing = run("ask", "--file", str(tmp_path / "none.txt"), "--out", str(tmp_path / "b.jsonl"))
     assert "none.txt cannot be read: No such file" in missing.stderr
+    endless = run("ask", "--file", "/dev/zero")
+    assert "/dev/zero is not a regular file" in endless.stderr
 
 
 def test_ask_reads_questions_from_stdin() -> None:
