@@ -11,6 +11,7 @@ from polyhop.engines.costs import Ledger
 from polyhop.eval.executor import QuestionTask
 from polyhop.programs import Program
 
+from ..conftest import Parrot
 from .small import Fake, examples
 
 
@@ -18,6 +19,23 @@ def test_a_late_result_is_a_timeout_even_if_it_waits_to_be_read() -> None:
     record = QuestionTask(Fake(seconds=0.05), timeout=0.01).ask(0, examples("a")[0], Ledger())
     assert record.error is not None
     assert (record.error.cause, record.answer) == ("timeout", None)
+
+
+def test_the_calls_of_a_question_are_not_kept_by_dspy() -> None:
+    """Its trace would grow to 10,000 calls, with all that they read."""
+
+    class Answers(dspy.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.answer = dspy.Predict("question -> answer")
+            self.answer.set_lm(dspy.LM("parrot", engine=Parrot('{"answer": "x"}'), cache=False))
+
+        def forward(self, question: str) -> dspy.Prediction:
+            return self.answer(question=question)
+
+    with dspy.context(trace=[], adapter=dspy.JSONAdapter()):
+        record = QuestionTask(Answers()).ask(0, examples("a")[0], Ledger())
+        assert (record.answer, dspy.settings.trace) == ("x", [])
 
 
 class Reader(Program):
