@@ -36,6 +36,7 @@ def example(**given: Any) -> dspy.Example:
         (forwarding(lambda self, question: None), {"question": "a", "pool": None}, {"question": "a"}),
         (forwarding(lambda self, question, k=3: None), {"question": "a", "pool": None}, {"question": "a"}),
         (forwarding(lambda self, pool, question=1: None), {"question": "a", "pool": 2}, {"question": "a", "pool": 2}),
+        (forwarding(lambda self, question: None), {"question": "a", "pool": 2}, {"question": "a"}),
         (forwarding(lambda self, topic: None), {"question": "a"}, {"topic": "a"}),
         (forwarding(lambda self, claim, depth: None), {"claim": "a", "depth": 2}, {"claim": "a", "depth": 2}),
         (forwarding(lambda self, **inputs: None), {"claim": "a"}, {"claim": "a"}),

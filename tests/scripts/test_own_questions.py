@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+import polyhop
 from polyhop.data.lucene.index import build_index
 from polyhop.scripts.main import app
 
@@ -180,3 +181,22 @@ def test_the_end_of_a_path_names_a_document(tmp_path: Path) -> None:
     assert (
         "'zz.md' names no passage of the index: it has the same text as docs/other.md" in run(*asked, questions).stderr
     )
+
+
+def test_the_index_is_found_without_an_option(tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    questions = written(tmp_path, QUESTIONS[:2])
+    asked = ("evaluate", "--questions", questions, "--program", "naive")
+    (tmp_path / "own").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert "has no contexts of its own" in run(*asked).stderr
+    monkeypatch.setenv("POLYHOP_INDEX", str(index))
+    assert "Recall@5" in run(*asked).stdout
+    pool = {"passages": [{"title": "Kestrel Mill", "text": "It is owned by Ada Berg."}]}
+    record = {"question": "Who owns Kestrel Mill?", "answer": "Ada Berg", "gold": "Kestrel Mill", **pool}
+    own = written(tmp_path / "own", [record])
+    told = run("evaluate", "--questions", own, "--program", "naive").stdout
+    assert "distractor" in told  # a question's own passages go before any default
+    sample = ("evaluate", "--questions", questions, "--program", "naive", "--index", "sample")
+    assert "open: 2 questions" in run(*sample).stdout
+    assert [example.answer for example in polyhop.Questions(str(questions))] == ["Tarnwick", "Jonas Frey"]
+    assert polyhop.ChainRetriever(index).search("Kestrel Mill", 1)[0].passage.title == "Kestrel Mill"
