@@ -19,8 +19,9 @@ MODEL = "openai/gpt-4o-mini"
 
 
 def acting_as(agent: str) -> Any:
-    """Inside, DSPy is calling a predictor with this role, in a module without one."""
-    return dspy.context(caller_modules=[dspy.Module(), SimpleNamespace(role=agent), dspy.Module()])
+    """Inside, DSPy is calling a predictor with this role, in others and in modules without one."""
+    others = [dspy.Module(), SimpleNamespace(role="outer")]
+    return dspy.context(caller_modules=[*others, SimpleNamespace(role=agent), dspy.Module()])
 
 
 def used(given: int = 10, taken: int = 5, **more: Any) -> dict[str, Any]:
