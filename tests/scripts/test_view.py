@@ -155,6 +155,7 @@ EVERY_STEP: list[steps.TraceStep] = [
     steps.Refined(2, "Where did B live?"),
     steps.Answered("Paris", "Because.", 0.5),
     steps.Shortened("answerer", 12_000, 6_000),
+    steps.Replied("scout", (("query", "the mill"),)),
     steps.Stopped("stable"),
     steps.Parallel((Trace([steps.Thought("left")]), Trace([steps.Thought("right")]))),
 ]
@@ -174,7 +175,7 @@ def test_every_kind_of_step_is_shown() -> None:
         "answered #2 Paris ← Where was B born?", "judged accuracy 0.80, attributable",
         "weighed 0.71 (alpha 0.62): did not pass", "revised London", "replaced by Rome: surer",
         "refined #2 Where did B live?", "answered Paris (0.50)", "stopped stable", "side by side 2 branches",
-        "branch 2", "thought right",
+        "branch 2", "thought right", "the mill",
     ):  # fmt: skip
         assert text in tree, text
 
