@@ -17,9 +17,15 @@ from polyhop.data.sample import load_sample, sample_passages
 from polyhop.eval.records import read_records
 from polyhop.eval.run import evaluate
 from polyhop.optimizers.confidence import Judgement, fit, fit_runs, judgements
+from polyhop.optimizers.optimize import optimize
+from polyhop.optimizers.settings import OptimizationSettings, Splits
 from polyhop.programs.confidence import Confidence
+from polyhop.programs.prediction import conclude
+from polyhop.programs.program import Program
 from polyhop.programs.trace import Trace, Weighed
 from polyhop.scripts.training.calibration import app
+
+from .tiny import examples
 
 
 def judged(hops: int, accuracy: float, credibility: float, right: bool) -> Judgement:
@@ -122,6 +128,32 @@ def expected(trace: list[dict[str, object]]) -> float:
     probabilities = trace[0]["probabilities"]
     assert isinstance(probabilities, list)
     return float(sum(n * p for n, p in enumerate(probabilities, 1)))
+
+
+class Weighing(Program):
+    """Its drafts are right for even numbers: credibility tells, accuracy says 1. What does not pass is corrected."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.confidence = Confidence(adaptive=False, threshold=0.5, least_credibility=0.0)
+
+    def forward(self, question: str) -> dspy.Prediction:
+        n = int(question.split()[-1].strip("?"))
+        draft, right = (str(n + 1), True) if n % 2 == 0 else ("0", False)
+        if not self.confidence(2, 1.0, 0.8 if right else 0.2, draft).passed:
+            self.confidence(2, 1.0, 0.9, draft := str(n + 1))
+        return conclude(draft, 0.9, stop="answered")
+
+
+def test_the_stage_keeps_what_answers_better(tmp_path: Path) -> None:
+    splits = Splits(examples(0, 60), examples(100, 40), examples(200, 20))
+    settings = OptimizationSettings(metric="answer_em", stages=("confidence",))
+    summary = optimize(Weighing(), splits, tmp_path / "run", settings)
+    start, fitted = summary.stages
+    assert (start.score, fitted.score, fitted.kept) == (0.5, 1.0, True)
+    assert "60 judged answers, 50.0% misjudged, 0.0% with fitted values" in fitted.note
+    assert summary.test
+    assert summary.test.best.mean == 1.0
 
 
 def test_the_command_prints_options_and_figures(run: Path, tmp_path: Path) -> None:
