@@ -74,7 +74,7 @@ def test_markdown_reads_as_prose(artifact: str, tmp_path: Path) -> None:
         "## gatherer",
         "> Keep ```all``` | of it.",
         "````text",
-        "| passages | passages | passages with their titles; 2 is the id of passage [2]",
+        "| passages | passages | passages, each sentence to be read with its title; 2 is the id of passage [2]",
         "At each call the program adds exemplars",
         "24 solved questions, of which up to 3 are shown for a question (mode: same complexity)",
         "| rounds | 4 | 1..6 |",
