@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -126,27 +127,23 @@ def _own_features(text: str, kind: str) -> tuple[int, ...]:
     capital = bool(capitals) and all(capitals)
     digit = _DIGIT.search(text) is not None
     last = words[-1].lower().rstrip(".") if words else ""
-    on = [kind, ("1 word", "2 words", "3 words", "4 words")[min(len(words), 4) - 1]]
-    on += [name for name, nouns in _NOUNS.items() if last in nouns or last.removesuffix("s") in nouns]
-    if is_country(text):
-        on.append("state" if is_state(text) else "adjective" if is_adjective(text) else "country")
-    elif is_adjective(text):
-        on.append("adjective")
-    if capital:
-        on.append("capitals")
-    if text[:1].isupper():
-        on.append("first capital")
-    if digit:
-        on.append("digit")
-    if words and words[0].lower() in ("the", "a", "an"):
-        on.append("article")
-    if "," in text or " and " in text:
-        on.append("list")
-    if " of " in text:
-        on.append("of")
-    if capital and 2 <= len(words) <= 4 and not digit and "," not in text and "of" not in words:
-        on.append("like a person")
-    return tuple(_COLUMN[name] for name in on)
+    is_nationality = is_adjective(text) and not is_state(text)
+    flags = {
+        kind: True,
+        ("1 word", "2 words", "3 words", "4 words")[min(len(words), 4) - 1]: True,
+        **{name: last in nouns or last.removesuffix("s") in nouns for name, nouns in _NOUNS.items()},
+        "state": is_state(text),
+        "adjective": is_nationality,
+        "country": is_country(text) and not is_state(text) and not is_nationality,
+        "capitals": capital,
+        "first capital": text[:1].isupper(),
+        "digit": digit,
+        "article": bool(words) and words[0].lower() in ("the", "a", "an"),
+        "list": "," in text or " and " in text,
+        "of": " of " in text,
+        "like a person": capital and 2 <= len(words) <= 4 and not digit and "," not in text and "of" not in words,
+    }
+    return tuple(_COLUMN[name] for name, is_on in flags.items() if is_on)
 
 
 def _neighbours(text: str, span: CandidateSpan) -> list[int]:
@@ -207,7 +204,15 @@ class SpanTable:
         self.rows = [sentence_spans(sentence.text) for _, sentence in self.sentences]
         sizes = [len(passage.sentences) for passage in passages]
         self.place = np.array([n for size in sizes for n in range(size)], np.float32)
-        self._rate_terms()
+        above = {passage.headings: relation_terms(passage.headings) for passage in passages}
+        self.terms = [
+            row.where.keys() | above[passage.headings] if passage.headings else row.where.keys()
+            for row, (passage, _) in zip(self.rows, self.sentences, strict=True)
+        ]
+        frequency = Counter(term for known in self.terms for term in known)
+        self.weight = {term: math.log(1 + len(self.sentences) / found) for term, found in frequency.items()}
+        self.passage_terms = [_terms(f"{p.title} {p.headings}", p.sentences) for p in passages]
+        self.opening = [_terms(p.title, p.sentences[:1]) for p in passages]
         self.links = _links(passages)
 
         parts = [
@@ -228,38 +233,22 @@ class SpanTable:
         self.keys = list(dict.fromkeys(keys))
         self.groups = {key: n for n, key in enumerate(self.keys)}
         self.group = np.array([self.groups[key] for key in keys], np.int64)
-        self._count_mentions()
+
+        size, each = len(self.groups), len(passages) + 1
+        self.mentions = np.bincount(self.group, minlength=size)
+        self.passage_mentions = np.bincount(np.unique(self.group * each + self.passage) // each, minlength=size)
+        self.entitled: dict[int, list[int]] = {}
+        for n, passage in enumerate(passages):
+            for name in dict.fromkeys(answer_key(name) for name in passage.names[:2]):
+                if (group := self.groups.get(name)) is not None:
+                    self.entitled.setdefault(group, []).append(n)
+        own = [group * each + n for group, numbers in self.entitled.items() for n in numbers]
+        self.is_own = np.isin(self.group * each + self.passage, own)
 
     def text_after(self, candidate: int) -> str:
         """The text after a span in its sentence: the unit of a number."""
         span, (_, sentence) = self.spans[candidate], self.sentences[self.sentence[candidate]]
         return "" if span.kind == TITLE else sentence.text[span.end : span.end + 16]
-
-    def _rate_terms(self) -> None:
-        above = {passage.headings: relation_terms(passage.headings) for passage in self.passages}
-        self.terms = [
-            row.where.keys() | above[passage.headings] if passage.headings else row.where.keys()
-            for row, (passage, _) in zip(self.rows, self.sentences, strict=True)
-        ]
-        frequency: dict[str, int] = {}
-        for known in self.terms:
-            for term in known:
-                frequency[term] = frequency.get(term, 0) + 1
-        self.weight = {term: math.log(1 + len(self.sentences) / found) for term, found in frequency.items()}
-        self.passage_terms = [_terms(f"{p.title} {p.headings}", p.sentences) for p in self.passages]
-        self.opening = [_terms(p.title, p.sentences[:1]) for p in self.passages]
-
-    def _count_mentions(self) -> None:
-        size, passages = len(self.groups), len(self.passages) + 1
-        self.mentions = np.bincount(self.group, minlength=size)
-        self.passage_mentions = np.bincount(np.unique(self.group * passages + self.passage) // passages, minlength=size)
-        self.entitled: dict[int, list[int]] = {}
-        for n, passage in enumerate(self.passages):
-            for name in dict.fromkeys(answer_key(name) for name in passage.names[:2]):
-                if (group := self.groups.get(name)) is not None:
-                    self.entitled.setdefault(group, []).append(n)
-        own = [group * passages + n for group, numbers in self.entitled.items() for n in numbers]
-        self.is_own = np.isin(self.group * passages + self.passage, own)
 
 
 @lru_cache(maxsize=16)
