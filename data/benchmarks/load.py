@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from hashlib import blake2b
 from itertools import islice
@@ -65,7 +65,11 @@ def load_questions(
         if aliases is not None and benchmark.name != "2wiki":
             raise DatasetError(f"The questions of {title} name no entities: --aliases is for 2WikiMultihopQA.")
         if aliases is not None:
-            questions = _with_aliases(questions, read_aliases(Path(aliases)))
+            names = read_aliases(Path(aliases))
+            questions = (
+                replace(question, answers=distinct(*question.answers, *names.get(question.answer_id or "", ())))
+                for question in questions
+            )
     if setting == "distractor" and not has_contexts:
         raise DatasetError(
             f"The questions of {title} have no contexts of their own: use the setting open, with an index."
@@ -205,13 +209,6 @@ def read_aliases(path: Path) -> dict[str, tuple[str, ...]]:
             raise DatasetError(f"{record.where} is not a line of id_aliases.json: {error}.") from None
         found[entity] = distinct(*found.get(entity, ()), *names)
     return found
-
-
-def _with_aliases(
-    questions: Iterable[QuestionRecord], aliases: Mapping[str, tuple[str, ...]]
-) -> Iterator[QuestionRecord]:
-    for question in questions:
-        yield replace(question, answers=distinct(*question.answers, *aliases.get(question.answer_id or "", ())))
 
 
 # --- samples ---------------------------------------------------------------------------------------------------------

@@ -45,13 +45,10 @@ class NamedFact(GoldFact):
 
     def matches(self, passage: Passage) -> bool:
         """Whether the passage has that name, in any spelling, and the quoted words, if any."""
-        return self._names(passage) and (self.text is None or super().matches(passage))
-
-    def _names(self, passage: Passage) -> bool:
         name = self.title.strip()
-        if passage.title == name or ((key := title_key(name)) and title_key(passage.title) == key):
-            return True
-        return ends_path(passage.document, name) or self._is_own(passage)
+        is_titled = passage.title == name or ((key := title_key(name)) and title_key(passage.title) == key)
+        is_named = is_titled or ends_path(passage.document, name) or self._is_own(passage)
+        return is_named and (self.text is None or super().matches(passage))
 
     def _is_own(self, passage: Passage) -> bool:
         return ends_path(passage.id, self.title)

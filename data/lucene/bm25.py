@@ -50,7 +50,6 @@ _PASSAGE_NUMBER = re.compile(r"#\d+$")
 _MAX_FOUND = 100  # passages of one title or text
 _MAX_NAMED = 10_000  # passages of one document
 _LARGEST_K1 = 1e9  # Java's float has an end, and long before BM25 is the sum of the frequencies
-_SEARCHERS_CACHED = 64  # one per setting of k1 and b; creating one takes microseconds
 
 
 class OpenIndex(SearchTool, Shared):
@@ -227,7 +226,7 @@ class _Current:
 class LuceneReader:
     """An open Lucene index, shared by all views of a `BM25Index` and by `DenseIndex`.
 
-    Each setting of k1 and b has its own searcher, because changing a searcher's parameters is not thread-safe.
+    Each search has a searcher of its own, because changing a searcher's parameters is not thread-safe.
     """
 
     def __init__(self, path: Path, manifest: IndexManifest) -> None:
@@ -248,7 +247,8 @@ class LuceneReader:
             self.has_deletions = bool(call(self._reader, "hasDeletions"))
             self._passage = StoredPassages(self._reader, path, foreign=manifest.foreign)
             infos = call(autoclass("org.apache.lucene.index.FieldInfos"), "getMergedFieldInfos", self._reader)
-            ties_by_id = _has_values(call(infos, "fieldInfo", ID))
+            id_field = call(infos, "fieldInfo", ID)
+            ties_by_id = id_field is not None and call(call(id_field, "getDocValuesType"), "name") != "NONE"
         self.has_titles = bool(manifest.chain)
         if found != manifest.passages:
             raise IndexFault(f"The index {path} has {found} of its {manifest.passages} passages. {rebuild(path)}")
@@ -263,7 +263,6 @@ class LuceneReader:
         self._by_id = sort(by_id)
         searcher = autoclass("org.apache.lucene.search.IndexSearcher")
         call(searcher, "setMaxClauseCount", 2**31 - 1)  # long queries are allowed
-        self._searchers: dict[tuple[float, float], Any] = {}
         self._top_docs = autoclass("org.apache.lucene.search.TopDocs")
         self._json = autoclass("com.fasterxml.jackson.databind.ObjectMapper")()
 
@@ -282,14 +281,7 @@ class LuceneReader:
         self._close()
 
     def searcher(self, k1: float, b: float) -> Any:
-        if (found := self._searchers.get((k1, b))) is None:
-            if len(self._searchers) >= _SEARCHERS_CACHED:
-                self._searchers.clear()
-            found = self._searchers[k1, b] = self._new_searcher(k1, b)
-        return found
-
-    def _new_searcher(self, k1: float, b: float) -> Any:
-        attach()
+        """A new one, which takes microseconds."""
         searcher = autoclass("org.apache.lucene.search.IndexSearcher")(
             self._reader, signature="(Lorg/apache/lucene/index/IndexReader;)V"
         )
@@ -416,8 +408,3 @@ def live_documents(segment: Any) -> Bools:
         return np.ones(size, bool)
     words = np.array(call(call(autoclass("org.apache.lucene.util.FixedBitSet"), "copyOf", bits), "getBits"), np.int64)
     return np.unpackbits(words.view(np.uint8), bitorder="little", count=size).astype(bool)
-
-
-def _has_values(info: Any) -> bool:
-    """Whether a field has doc values, by which results can be sorted."""
-    return info is not None and call(call(info, "getDocValuesType"), "name") != "NONE"

@@ -10,7 +10,6 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
 from importlib.metadata import version
@@ -28,7 +27,6 @@ from ..passages import PAGE, content_id
 from ..splitting import MAX_WORDS
 from .jvm import anserini_jar, attach, autoclass, call, call_long, java_exception, open_directory, reason
 from .layout import (
-    ANALYZER,
     PROBLEMS,
     IndexManifest,
     check_writable,
@@ -136,7 +134,6 @@ def build_index(
                 "corpus_hash": digest.hexdigest(),
                 "max_words": MAX_WORDS if max_words is None else max_words,
                 "split": "documents" if max_words is None else "everything" if max_words else "nothing",
-                "analyzer": ANALYZER,
                 "polyhop": version("polyhop"),
                 "anserini": anserini_jar().stem.split("-")[1],
                 "lucene": lucene_version(),
@@ -202,8 +199,7 @@ class Notes:
 # --- checking --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class IndexReport:
+class IndexReport(NamedTuple):
     """The result of `check_index`; ``problems`` is empty for a sound index."""
 
     manifest: IndexManifest
@@ -220,8 +216,12 @@ def check_index(index: Path | str) -> IndexReport:
         Store.open(manifest.stores(index))
     except (OSError, ValueError) as error:
         problems.append(str(error))
-    if not problems and (found := _count(index)) != manifest.passages:
-        problems.append(f"it has {found:,} passages, but its manifest says {manifest.passages:,}")
+    if not problems:
+        reader = open_reader(index)
+        found = int(call(reader, "numDocs"))
+        call(reader, "close")
+        if found != manifest.passages:
+            problems.append(f"it has {found:,} passages, but its manifest says {manifest.passages:,}")
     return IndexReport(manifest, tuple(problems))
 
 
@@ -241,11 +241,3 @@ def _damage(folder: Path) -> list[str]:
     lines = call(output, "toString").splitlines()
     problems = [line.strip() for line in lines if "FAILED" in line or "Exception:" in line]
     return problems or ([] if clean else ["Lucene's CheckIndex reports damage"])
-
-
-def _count(folder: Path) -> int:
-    reader = open_reader(folder)
-    try:
-        return int(call(reader, "numDocs"))
-    finally:
-        call(reader, "close")

@@ -80,16 +80,16 @@ class IndexManifest(BaseModel):
     generation: Generation
     chain: tuple[Generation, ...]
     passages: PositiveInt  # indexed passages, after splitting
-    malformed: NonNegativeInt  # records and files skipped because they cannot be read
-    duplicates: NonNegativeInt  # skipped because an earlier one has the same id or text
+    malformed: NonNegativeInt = 0  # records and files skipped because they cannot be read
+    duplicates: NonNegativeInt = 0  # skipped because an earlier one has the same id or text
     corpus: tuple[str, ...]  # names of the indexed files and folders, without their paths
     corpus_hash: str  # hash of the passages in order: the same for a corpus and its gzip; of updates, too
     documents: NonNegativeInt  # that the passages were split from
-    max_words: NonNegativeInt  # of a passage that was split from a document; 0 if nothing was split
-    split: Literal["documents", "everything", "nothing"]  # "everything": also what was a passage already
-    analyzer: str
-    polyhop: str
-    anserini: str
+    max_words: NonNegativeInt = 0  # of a passage that was split from a document; 0 if nothing was split
+    split: Literal["documents", "everything", "nothing"] = "nothing"  # "everything": also what was a passage already
+    analyzer: str = ANALYZER
+    polyhop: str = ""
+    anserini: str = ""
     lucene: str
     created: AwareDatetime  # when the build finished
     schema_version: Literal[9] = Field(default=9, alias="schema")
@@ -165,16 +165,9 @@ class IndexManifest(BaseModel):
             generation=generation,
             chain=(),
             passages=passages,
-            malformed=0,
-            duplicates=0,
             corpus=(index.absolute().name,),
             corpus_hash=generation,
             documents=passages,
-            max_words=0,
-            split="nothing",
-            analyzer=ANALYZER,
-            polyhop="",
-            anserini="",
             lucene=lucene_version(),
             created=datetime.fromtimestamp((index / segments).stat().st_mtime, UTC),
             foreign=True,

@@ -186,7 +186,7 @@ class _Update:
             paths,
             max_words=max_words,
             known=known,
-            left_out=dict(self._left_out(root)) if root else {},
+            left_out={left.version: left for left in self._left_out(root)} if root else {},
             earlier=self._notes.earlier,
             indexed=indexed,
             roots=roots,
@@ -250,11 +250,10 @@ class _Update:
                 if not any(corpus.covers(record["where"]) for corpus in self._read):
                     yield record
 
-    def _left_out(self, root: str) -> Iterator[tuple[str, LeftOut]]:
+    def _left_out(self, root: str) -> Iterator[LeftOut]:
         for record in self._skipped_before():
             if record["where"].startswith(root) and record.get("left_out"):
-                left = LeftOut(*record["left_out"])
-                yield left.version, left
+                yield LeftOut(*record["left_out"])
 
     def _passages_of(self, document: str, limit: int = _MOST_NAMED) -> list[Passage]:
         lucene = self._lucene

@@ -16,8 +16,6 @@ from hypothesis import strategies as st
 from polyhop.data import dense
 from polyhop.data.dense import DenseIndex, embed_index
 from polyhop.data.errors import IndexFault
-from polyhop.data.fusion import FusedRetriever
-from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.passages import Retriever
 
 from .hashing import WORDS, Hashing, build, found, ranked
@@ -142,13 +140,3 @@ def test_copies(index: DenseIndex) -> None:
     assert index.search("moon", 1)
     assert len(index) == 1000
     assert "tests/hashing" in repr(index)
-
-
-def test_fused_with_bm25(index: DenseIndex) -> None:
-    with BM25Index(index.path) as lexical:
-        fused = FusedRetriever([lexical, index], depth=50)
-        hits = copy.deepcopy(fused).search("moon river castle", 10)
-        ranks = [{h.passage.id: h.rank for h in r.search("moon river castle", 50)} for r in (lexical, index)]
-        for hit in hits:
-            expected = sum(1 / (60 + rank[hit.passage.id]) for rank in ranks if hit.passage.id in rank)
-            assert hit.score == pytest.approx(expected)

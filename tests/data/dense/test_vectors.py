@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from polyhop.data.dense import DEFAULT_MODEL, DenseIndex, embed_index, encode
-from polyhop.data.errors import IndexFault, PolyhopError
-from polyhop.data.lucene.index import build_index
+from polyhop.data.errors import IndexFault
 from polyhop.data.lucene.layout import IndexManifest
 from polyhop.data.passages import Passage
 
@@ -49,13 +48,6 @@ def test_rebuilding_drops_the_vectors(own: Path, tmp_path: Path) -> None:
         DenseIndex(own, Hashing())
     embed_index(own, Hashing())
     assert len(DenseIndex(own, Hashing())) == 5
-
-
-def test_a_build_that_fails_keeps_them(own: Path, tmp_path: Path) -> None:
-    (tmp_path / "empty.jsonl").write_text("")
-    with pytest.raises(PolyhopError):
-        build_index([tmp_path / "empty.jsonl"], own)
-    assert len(DenseIndex(own, Hashing())) == 1000
 
 
 KILLED = """
@@ -112,25 +104,6 @@ def test_the_remains_of_another_model_are_not_kept(own: Path, other: Hashing) ->
     vectors = embed_index(own, other)
     assert np.load(file(own)).shape == (vectors.rows, vectors.dimension) == (1000, other.dimension)
     assert DenseIndex(own, other).search("moon", 5)
-
-
-def test_a_full_disk(own: Path) -> None:
-    code = """
-import resource, sys
-sys.path.insert(0, sys.argv[1])
-from polyhop.data.dense import embed_index
-from polyhop.data.errors import IndexFault
-from hashing import Hashing
-resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
-try:
-    embed_index(sys.argv[2], Hashing("tests/other"))
-except IndexFault as error:
-    print(error)
-"""
-    command = [sys.executable, "-c", code, str(Path(__file__).parent), str(own)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert "could not be written" in done.stdout, done.stderr
-    assert embed_index(own, Hashing("tests/other")).rows == 1000
 
 
 def test_a_folder_that_cannot_be_locked(own: Path) -> None:

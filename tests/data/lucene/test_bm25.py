@@ -5,10 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import math
-import os
 import pickle
 import random
-import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -295,27 +293,6 @@ def test_spawned_workers(index: BM25Index) -> None:
 
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         assert pool.submit(index.search, "moon river", 5).result(60) == index.search("moon river", 5)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_forked_workers_are_told(index: BM25Index) -> None:
-    code = f"""
-import os
-from polyhop.data.lucene.bm25 import BM25Index
-from polyhop.data.errors import JavaError
-index = BM25Index({str(index.path)!r})
-index.search_many(["moon", "river"], 3)
-if os.fork() == 0:
-    try:
-        index.search("moon", 1)
-    except JavaError as error:
-        print("told", flush=True)
-    os._exit(0)
-os.wait()
-print(len(index.search("moon", 1)))
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert (done.stdout, done.stderr) == ("told\n1\n", "")
 
 
 # --- the benchmarks --------------------------------------------------------------------------------------------------
