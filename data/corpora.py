@@ -243,35 +243,38 @@ class Corpus:
         for source in self._sources:
             is_document = source.kind == "document"
             groups.setdefault((is_document, _format(source)[1] if is_document else source.name), []).append(source)
-        if self._known:  # before any is read: a text that is there is left out of the files that follow
-            for sources in groups.values():
-                versions = list(map(_version, sources))
-                if self._are_settled(versions):
-                    self._there.update(each.document for each in versions if each.content in self._known)
+        documents = [source for source in self._sources if source.kind == "document"] if self._known else []
+        versions = {source.name: _version(source) for source in documents}
+        for sources in groups.values():
+            sources.sort(key=_format)
+            # Before any is read: a text that is there is left out of the files that follow.
+            if self._are_settled(found := [versions[source.name] for source in sources if source.name in versions]):
+                self._there.update(version.document for version in found if version.content in self._known)
         for (is_document, _), sources in groups.items():
-            yield from self._group(sorted(sources, key=_format)) if is_document else map(_Task, sources)
+            if is_document:
+                yield from self._group(sources, [versions.get(each.name) or _version(each) for each in sources])
+            else:
+                yield from map(_Task, sources)
 
     def _are_settled(self, versions: Sequence[Version]) -> bool:
         """Whether the files of a document are as they were."""
-        before, names = (
-            [self._left_out.get(version.content) for version in versions],
-            {each.document for each in versions},
-        )
+        before = [self._left_out.get(version.content) for version in versions]
+        names = {version.document for version in versions}
         return all(
             version.content in self._known or (left and (left.text or left.other in names))
             for version, left in zip(versions, before, strict=True)
         )
 
-    def _group(self, sources: Sequence[_Source]) -> Iterator[_Task]:
-        versions, twins = list(map(_version, sources)), dict[str, Runs]()
+    def _group(self, sources: Sequence[_Source], versions: Sequence[Version]) -> Iterator[_Task]:
         are_settled = self._are_settled(versions)
+        twins: dict[str, Runs] | None = {} if len(sources) > 1 and not are_settled else None
         for source, version in zip(sources, versions, strict=True):
             left = self._left_out.get(version.content) if are_settled else None
             if left and left.text:
                 first = self._first(left.text, source.name)
                 left = left._replace(other=first) if first else None
             is_known = are_settled and version.content in self._known
-            yield _Task(source, version, not (left or is_known), None if are_settled else twins, left)
+            yield _Task(source, version, not (left or is_known), twins, left)
 
     def _first(self, text: str, name: str) -> str | None:
         """Another document that has a text."""
