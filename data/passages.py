@@ -386,6 +386,10 @@ class SearchTool:
         hits = self.search(query, k, offset)  # type: ignore[attr-defined]
         return [Told(f"{hit.passage.title} | {hit.passage.text[:_TOLD]}") for hit in hits]
 
+    def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """See `Retriever.search_many`."""
+        return [self.search(query, k) for query in queries]  # type: ignore[attr-defined]
+
 
 def check_page(k: int, offset: int = 0) -> None:
     """Raise `ValueError` unless ``k`` is positive and ``offset`` is not negative."""

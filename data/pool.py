@@ -64,9 +64,6 @@ class PassagePool(SearchTool):
         ranking = enumerate(self.ranking(query, k, offset), offset + 1)
         return [Hit(self.passages[i], score, rank) for rank, (i, score) in ranking]
 
-    def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        return [self.search(query, k) for query in queries]
-
     @property
     def store(self) -> Store:
         """The words of the passages, for the chain retriever; read once for all views."""

@@ -328,11 +328,7 @@ def key_words(text: str) -> list[str]:
     """The words of a text in the form of a `title_key`; not cached, since texts rarely repeat."""
     folded = join_initials(_fold(text))
     found = (_ASCII_WORD if folded.isascii() else WORD).findall(folded)
-    return [word if word.isalnum() else _key_word(word) for word in found]
-
-
-def _key_word(folded: str) -> str:
-    return _POSSESSIVE.sub("", folded).replace("'", "").replace(".", "")
+    return [w if w.isalnum() else _POSSESSIVE.sub("", w).replace("'", "").replace(".", "") for w in found]
 
 
 @lru_cache(maxsize=16384)

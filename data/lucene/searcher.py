@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +32,6 @@ class PyseriniSearcher(SearchTool, Shared):
         with exclusive():  # Pyserini's calls into Java are not thread-safe
             hits = self.searcher.search(query, k=offset + k)[offset:]
             return [Hit(self._passage(hit.docid), hit.score, rank) for rank, hit in enumerate(hits, offset + 1)]
-
-    def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """See `Retriever.search_many`."""
-        return [self.search(query, k) for query in queries]
 
     def _passage(self, id: str) -> Passage:
         document = self.searcher.doc(id)
