@@ -28,7 +28,7 @@ from ..chain.store import Store
 from ..chain.titles import title_rows
 from ..errors import IndexFault
 from ..passages import Hit, Passage, SearchTool, Shared, check_page, search_each
-from ..text import bare_title, clean, ends_path, title_key, with_code_parts
+from ..text import clean, ends_path, title_key, with_code_parts
 from .jvm import attach, autoclass, call, call_long, english_analyzer, java_exception, reason
 from .layout import (
     CONTENTS,
@@ -47,8 +47,7 @@ from .stored import StoredPassages
 
 _opening = Lock()  # pyjnius examines classes here for the first time
 _PASSAGE_NUMBER = re.compile(r"#\d+$")
-_MAX_FOUND = 100  # passages of one title or text
-_MAX_NAMED = 10_000  # passages of one document
+_MAX_NAMED = 10_000  # passages of one document or title
 _LARGEST_K1 = 1e9  # Java's float has an end, and long before BM25 is the sum of the frequencies
 
 
@@ -150,18 +149,12 @@ class BM25Index(OpenIndex):
         found = {passage.id: passage for passage in self._lucene.look_up(self._lucene.with_ids(set(ids)), len(ids))}
         return [found[id] for id in ids]
 
-    def titled(self, title: str, *, bare: bool = False, limit: int = _MAX_FOUND) -> list[Passage]:
-        """The passages with a title, ordered by id; case, accents and punctuation are ignored.
-
-        Args:
-            bare: Ignore disambiguations too: "Help!" also finds "Help! (film)".
-            limit: The most passages to return: the first ones in the index.
-        """
-        lucene, key_of = self._lucene, (lambda title: title_key(bare_title(title))) if bare else title_key
-        rows = title_rows(lucene.store, bare_title(title) if bare else title)
+    def titled(self, title: str) -> list[Passage]:
+        """The passages with a title, ordered by id; case, accents and punctuation are ignored."""
+        lucene, key = self._lucene, title_key(title)
         # The store also finds short forms of a title.
-        found = [passage for passage in lucene.stored(rows) if key_of(passage.title) == key_of(title)]
-        return sorted(found[:limit], key=lambda passage: passage.id.encode())
+        found = [each for each in lucene.stored(title_rows(lucene.store, title)) if title_key(each.title) == key]
+        return sorted(found[:_MAX_NAMED], key=lambda passage: passage.id.encode())
 
     def named(self, name: str) -> list[Passage]:
         """The passages of the document, or the one passage, with an id; else those with a title; else those of the
@@ -174,7 +167,7 @@ class BM25Index(OpenIndex):
             lucene.with_ids((name,)), 1
         )
         if not found and self.has_titles:
-            found = self.titled(name, limit=_MAX_NAMED)
+            found = self.titled(name)
         return found or [each for each in paths if ends_path(each.document, name) or ends_path(each.id, name)]
 
     @property
