@@ -137,7 +137,7 @@ class DenseIndex(OpenIndex):
         except BaseException:
             lucene.close()
             raise
-        self._query = lru_cache(_QUERIES_CACHED)(lambda query: self._queries([query])[0])
+        self._query = lru_cache(_QUERIES_CACHED)(self._vector)
 
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
         """The hits of rank ``offset + 1`` to ``offset + k``; none for a blank query.
@@ -149,18 +149,12 @@ class DenseIndex(OpenIndex):
         check_page(k, offset)
         if not query.strip():
             return []
-        [(documents, scores)] = self._nearest(self._query(query)[None], min(offset + k, len(self)))
-        return self._hits(documents[offset:], scores[offset:], offset)
-
-    def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """`search` for each query, in one pass over the vectors."""
-        check_page(k)
-        texts = [query for query in dict.fromkeys(queries) if query.strip()]
-        if not texts:
-            return [[] for _ in queries]
-        nearest = self._nearest(self._queries(texts), min(k, len(self)))
-        found = {query: self._hits(*best) for query, best in zip(texts, nearest, strict=True)}
-        return [found.get(query, []) for query in queries]
+        documents, scores = (found[offset:] for found in self._nearest(self._query(query), min(offset + k, len(self))))
+        passages = self._lucene.stored(documents.tolist())
+        return [
+            Hit(passage, score, rank)
+            for rank, (passage, score) in enumerate(zip(passages, scores.tolist(), strict=True), offset + 1)
+        ]
 
     def similarities(self, query: str, documents: Sequence[int]) -> Floats:
         """The cosines of a query with the vectors of Lucene's document numbers, shape (documents,)."""
@@ -175,34 +169,25 @@ class DenseIndex(OpenIndex):
         """
         return self._rows[np.asarray(documents, np.intp)].astype(np.float32)
 
-    def _queries(self, queries: Sequence[str]) -> Floats:
-        vectors = encode(self.encoder, [clean(query) for query in queries])
-        if vectors.shape[1] != self._rows.shape[1]:
+    def _vector(self, query: str) -> Floats:
+        vector: Floats = encode(self.encoder, [clean(query)])[0]
+        if len(vector) != self._rows.shape[1]:
             raise IndexFault(
                 f"The index {self.path} has vectors of {self._rows.shape[1]} dimensions, and {self.encoder.name} "
-                f"makes {vectors.shape[1]}: the model has changed. Rename the encoder and embed again."
+                f"makes {len(vector)}: the model has changed. Rename the encoder and embed again."
             )
-        return vectors
+        return vector
 
-    def _nearest(self, queries: Floats, count: int) -> list[tuple[NDArray[np.intp], Floats]]:
-        """For each query, the numbers and the cosines of the nearest documents, nearest first."""
-        numbers = np.empty((len(queries), 0), np.intp)
-        scores = np.empty((len(queries), 0), np.float32)
+    def _nearest(self, query: Floats, count: int) -> tuple[NDArray[np.intp], Floats]:
+        """The numbers and the cosines of the nearest documents, nearest first."""
+        numbers, scores = np.empty(0, np.intp), np.empty(0, np.float32)
         for start in range(0, len(self), _BLOCK):
             block = self._rows[start : start + _BLOCK].astype(np.float32)
-            new = np.broadcast_to(np.arange(start, start + len(block)), (len(queries), len(block)))
-            numbers = np.concatenate([numbers, new], axis=1)
-            scores = np.concatenate([scores, (queries @ block.T).round(_DIGITS)], axis=1)
-            best = np.argsort(-scores, axis=1, kind="stable")[:, :count]
-            numbers, scores = np.take_along_axis(numbers, best, 1), np.take_along_axis(scores, best, 1)
-        return list(zip(numbers, scores, strict=True))
-
-    def _hits(self, documents: NDArray[np.intp], scores: Floats, offset: int = 0) -> list[Hit]:
-        passages = self._lucene.stored(documents.tolist())
-        return [
-            Hit(passage, score, rank)
-            for rank, (passage, score) in enumerate(zip(passages, scores.tolist(), strict=True), offset + 1)
-        ]
+            numbers = np.concatenate([numbers, np.arange(start, start + len(block))])
+            scores = np.concatenate([scores, (block @ query).round(_DIGITS)])
+            best = np.argsort(-scores, kind="stable")[:count]
+            numbers, scores = numbers[best], scores[best]
+        return numbers, scores
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -43,11 +43,6 @@ class FusedRetriever(SearchTool):
         check_page(k, offset)
         return self._fused([retriever.search(query, self.depth) for retriever in self.retrievers])[offset : offset + k]
 
-    def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        check_page(k)
-        found = [retriever.search_many(queries, self.depth) for retriever in self.retrievers]
-        return [self._fused(rankings)[:k] for rankings in zip(*found, strict=True)]
-
     def _fused(self, rankings: Sequence[Sequence[Hit]]) -> list[Hit]:
         passages: dict[str, Passage] = {}
         parts: dict[str, list[float]] = {}

@@ -6,13 +6,11 @@ pool and on every machine.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
-from itertools import accumulate, repeat
+from itertools import accumulate
 from typing import Any, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
 from .links import file_words
@@ -323,10 +321,6 @@ class Retriever(Protocol):
         """
         ...
 
-    def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """The top ``k`` hits of each query, in the order of the queries."""
-        ...
-
 
 def one_a_document(search: Callable[[str, int], list[Hit]], query: str, k: int, offset: int = 0) -> list[Hit]:
     """The best hit of each document: those of rank ``offset + 1`` to ``offset + k``, with ranks among documents and the
@@ -386,20 +380,8 @@ class SearchTool:
         hits = self.search(query, k, offset)  # type: ignore[attr-defined]
         return [Told(f"{hit.passage.title} | {hit.passage.text[:_TOLD]}") for hit in hits]
 
-    def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """See `Retriever.search_many`."""
-        return [self.search(query, k) for query in queries]  # type: ignore[attr-defined]
-
 
 def check_page(k: int, offset: int = 0) -> None:
     """Raise `ValueError` unless ``k`` is positive and ``offset`` is not negative."""
     if k <= 0 or offset < 0:
         raise ValueError(f"k must be positive and offset not negative, got k={k}, offset={offset}")
-
-
-def search_each(search: Callable[[str, int], list[Hit]], queries: Sequence[str], k: int) -> list[list[Hit]]:
-    """`Retriever.search_many` by threads, for a search that releases the GIL, as Lucene's does."""
-    if len(queries) < 2:
-        return [search(query, k) for query in queries]
-    with ThreadPoolExecutor(min(len(queries), os.cpu_count() or 1)) as pool:
-        return list(pool.map(search, queries, repeat(k)))

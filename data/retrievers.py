@@ -90,8 +90,8 @@ def build_retriever(name: str, source: SearchSource) -> Retriever | None:
         retriever = make(source)
         if not isinstance(retriever, Retriever):
             raise PolyhopError(
-                f"--retriever {name}: it returned {type(retriever).__name__}, not a Retriever: its methods are "
-                "search(query, k, offset=0) and search_many(queries, k)"
+                f"--retriever {name}: it returned {type(retriever).__name__}, not a Retriever: it has no method "
+                "search(query, k, offset=0)"
             )
         return retriever
     if name not in RETRIEVERS:

@@ -383,10 +383,6 @@ class ChainRetriever(SearchTool, Shared):
         graph.load([step.node for _, (step, _) in ranked])
         return [Hit(graph.passage(step.node), score, rank, _reason(graph, step)) for rank, (step, score) in ranked]
 
-    def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        # Threads are slower: most of the work is Python's.
-        return [self.search(query, k) for query in queries]
-
     def graph(self, query: str) -> Graph:
         """The passages around a query, for one chain."""
         if self.source is None:

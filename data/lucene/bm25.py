@@ -27,7 +27,7 @@ from ..chain.arrays import Bools
 from ..chain.store import Store
 from ..chain.titles import title_rows
 from ..errors import IndexFault
-from ..passages import Hit, Passage, SearchTool, Shared, check_page, search_each
+from ..passages import Hit, Passage, SearchTool, Shared, check_page
 from ..text import clean, ends_path, title_key, with_code_parts
 from .jvm import attach, autoclass, call, call_long, english_analyzer, java_exception, reason
 from .layout import (
@@ -109,10 +109,6 @@ class BM25Index(OpenIndex):
             IndexFault: the index is damaged or closed.
         """
         return self._lucene.search(self.k1, self.b, query, k, offset)
-
-    def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """`search` for each query, in parallel."""
-        return search_each(self.search, queries, k)
 
     @property
     def has_titles(self) -> bool:

@@ -54,9 +54,6 @@ class _Timed:
         with self.lock:  # programs call from several threads
             self.seconds, self.calls = self.seconds + seconds, self.calls + calls
 
-    def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        return [self.search(query, k) for query in queries]
-
 
 def measure(kind: type[Any], questions: Sequence[str]) -> tuple[float, float]:
     """Milliseconds of overhead per call, and calls per question."""

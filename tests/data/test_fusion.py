@@ -23,9 +23,6 @@ class Fixed:
         found = [Hit(Passage(id, id, ""), 1.0 / rank, rank) for rank, id in enumerate(self.ids, 1)]
         return found[offset : offset + k]
 
-    def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        return [self.search(query, k) for query in queries]
-
 
 def ids(hits: list[Hit]) -> str:
     return "".join(hit.passage.id for hit in hits)
@@ -55,7 +52,7 @@ def test_arguments() -> None:
         with pytest.raises(ValueError, match="must not be negative"):
             FusedRetriever([Fixed("a")], k, depth)
     with pytest.raises(ValueError, match="k must be positive"):
-        FusedRetriever([Fixed("a")]).search_many(["q"], 0)
+        FusedRetriever([Fixed("a")]).search("q", 0)
 
 
 RANKINGS = st.lists(st.permutations("abcdefgh").map(lambda order: order[:5]), min_size=1, max_size=4)

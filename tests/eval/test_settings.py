@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -30,9 +29,6 @@ class Vectors:
 
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
         return []
-
-    def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        return [[] for _ in queries]
 
 
 def manifest(program: Any) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import dspy
@@ -76,6 +75,3 @@ class Shelf:
 
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
         return [Hit(POOL[0], 1.0, 1)] if "Vertigo" in query else []
-
-    def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        return [self.search(query, k) for query in queries]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -39,9 +39,6 @@ class Recorder:
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
         self.searches.append((query, k, offset))
         return [Hit(PASSAGES[0], 1.0, offset + 1)]
-
-    def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        return [self.search(query, k) for query in queries]
 
 
 def searched(search: Search, query: str, pool: Any) -> list[Hit]:

@@ -33,7 +33,7 @@ def made(name: str, source: BM25Index | PassagePool) -> Retriever:
 
 @pytest.mark.parametrize("name", ["bm25", "chain", "fused"])
 def test_what_every_retriever_does(name: str, source: BM25Index | PassagePool) -> None:
-    """Pages are slices of the whole; copies, threads, and many questions at once find the same."""
+    """Pages are slices of the whole; copies and threads find the same."""
     retriever, questions = made(name, source), [*QUESTIONS, "", "What is it?", "moon"]
     assert isinstance(retriever, Retriever)
     wholes = [retriever.search(question, 50) for question in questions]
@@ -43,9 +43,8 @@ def test_what_every_retriever_does(name: str, source: BM25Index | PassagePool) -
         assert len(set(ids(hits))) == len(hits)
         for k, offset in ((1, 0), (7, 0), (5, 3), (25, 25), (3, 10**9)):
             assert retriever.search(question, k, offset) == hits[offset : offset + k]
-    assert not retriever.search_many([], 6)
     for same in (retriever, copy.deepcopy(retriever), pickle.loads(pickle.dumps(retriever))):
-        assert same.search_many(questions, 50) == wholes
+        assert [same.search(question, 50) for question in questions] == wholes
     for k, offset in ((0, 0), (-1, 0), (1, -1)):
         with pytest.raises(ValueError, match=f"k must be positive and offset not negative, got k={k}, offset={offset}"):
             retriever.search("moon", k, offset)
@@ -97,7 +96,7 @@ def test_a_pickle_keeps_what_was_set(source: BM25Index | PassagePool) -> None:
     chain = ChainRetriever(source.with_bm25(1.2, 0.7), ChainWeights(link=2.5), adaptive=True)
     again = pickle.loads(pickle.dumps(chain))
     assert (again.k1, again.b, again.weights, again.adaptive) == (1.2, 0.7, ChainWeights(link=2.5), True)
-    assert again.search_many(QUESTIONS, 5) == chain.search_many(QUESTIONS, 5)
+    assert all(again.search(question, 5) == chain.search(question, 5) for question in QUESTIONS)
 
 
 # --- settings --------------------------------------------------------------------------------------------------------

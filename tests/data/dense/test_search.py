@@ -48,13 +48,13 @@ def test_ties_go_by_document_number(index: DenseIndex, rows: list[list[int]], co
     """Among many equal vectors, in blocks of any size."""
     view = object.__new__(DenseIndex)
     view._rows = np.array(rows, np.float16)
-    query = np.array([[1, 2, 3]], np.float32)
+    query = np.array([1, 2, 3], np.float32)
     scores = np.array(rows) @ [1, 2, 3]
     expected = sorted(range(len(rows)), key=lambda n: (-scores[n], n))[:count]
     with pytest.MonkeyPatch.context() as patch:
         for block in (1, 4, 64):
             patch.setattr(dense, "_BLOCK", block)
-            [(documents, similar)] = view._nearest(query, min(count, len(rows)))
+            documents, similar = view._nearest(query, min(count, len(rows)))
             assert documents.tolist() == expected
             assert similar.tolist() == scores[expected].tolist()
 
@@ -71,16 +71,6 @@ def test_copies_of_a_passage_score_the_same(tmp_path: Path, monkeypatch: pytest.
         assert [hit.passage.id for hit in hits] == order
         [score] = {hit.score for hit in hits}
         assert set(index.similarities("another text of same", range(0, 1000, 97)).tolist()) == {score}
-
-
-def test_many(index: DenseIndex) -> None:
-    queries = [f"{a} {b}" for a in WORDS for b in WORDS] + ["", "moon river", " "]
-    for hits, query in zip(index.search_many(queries, 7), queries, strict=True):
-        alone = index.search(query, 7)
-        assert [hit.passage for hit in hits] == [hit.passage for hit in alone]
-        assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in alone], abs=2e-6)
-    assert index.search_many([], 7) == []
-    assert index.search_many([""], 7) == [[]]
 
 
 def test_similarities_and_rows(index: DenseIndex) -> None:
@@ -104,8 +94,6 @@ def test_odd_queries(index: DenseIndex) -> None:
     for k, offset in ((0, 0), (-1, 0), (1, -1)):
         with pytest.raises(ValueError, match="k must be positive"):
             index.search("moon", k, offset)
-    with pytest.raises(ValueError, match="k must be positive"):
-        index.search_many(["moon"], 0)
 
 
 def test_a_query_is_encoded_once(built: Path) -> None:

@@ -184,12 +184,6 @@ def test_arguments(index: BM25Index) -> None:
             BM25Index(index.path, k1, b)
 
 
-def test_search_many_keeps_the_order(index: BM25Index) -> None:
-    queries = QUERIES * 20 + ["", QUERIES[0]]
-    assert index.search_many(queries, 7) == [index.search(query, 7) for query in queries]
-    assert index.search_many([], 7) == []
-
-
 # --- look-ups --------------------------------------------------------------------------------------------------------
 
 
