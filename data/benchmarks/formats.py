@@ -211,21 +211,18 @@ def squad(record: Record) -> QuestionRecord:
     """SQuAD v1.1 (Rajpurkar et al. 2016, arXiv 1606.05250): questions about paragraphs of Wikipedia articles, which
     are the contexts of all questions about the article."""
     title = record.text("title")
+    answers = distinct(*(answer.text("text", blank=True) for answer in record.rows("answers")))
+    if not answers:
+        raise Malformed("answers is empty")
     return QuestionRecord(
         id=record.id("id"),
         question=record.text("question"),
-        answers=_answers("answers", *(answer.text("text", blank=True) for answer in record.rows("answers"))),
+        answers=answers,
         gold=(GoldFact(title, passage_id=record.fields["paragraph"].id),),
         pool=record.fields["pool"],
         hops=1,
         article=title,
     )
-
-
-def _answers(name: str, *texts: str) -> tuple[str, ...]:
-    if answers := distinct(*texts):
-        return answers
-    raise Malformed(f"{name} is empty")
 
 
 @register(
@@ -305,11 +302,6 @@ def natural_questions(record: Record) -> QuestionRecord:
     return QuestionRecord(record.id("id", "_id", default=question_id(question)), question, answers, hops=1)
 
 
-def _trivia(records: Iterable[Record]) -> Iterator[Record | Problem]:
-    for record in records:
-        yield from record.nested("Data") if record.has("Data") else (record,)
-
-
 @register(
     "triviaqa",
     "TriviaQA",
@@ -320,7 +312,9 @@ def _trivia(records: Iterable[Record]) -> Iterator[Record | Problem]:
         or isinstance(record.fields.get("golden_answers"), list)
         or any(isinstance(record.fields.get(name), dict) for name in ("answer", "Answer"))
     ),
-    unnest=_trivia,
+    unnest=lambda records: (
+        row for record in records for row in (record.nested("Data") if record.has("Data") else (record,))
+    ),
 )
 def triviaqa(record: Record) -> QuestionRecord:
     """Joshi et al. 2017, arXiv 1705.03551: trivia questions with many answer aliases, used without passages.

@@ -177,16 +177,13 @@ class Benchmark:
                 continue
             try:
                 place = f"{record.where}, {record.path}" if record.path else record.where
-                yield _bounded(replace(self.question(record), where=place))
+                question = replace(self.question(record), where=place)
+                for name, most in (("question", LONGEST_QUESTION), ("id", LONGEST_ID)):
+                    if (length := len(getattr(question, name))) > most:
+                        raise Malformed(f"{name} has {length:,} characters, more than {most:,}")
+                yield question
             except Malformed as error:
                 yield Problem(record.where, str(error))
-
-
-def _bounded(question: QuestionRecord) -> QuestionRecord:
-    for name, most in (("question", LONGEST_QUESTION), ("id", LONGEST_ID)):
-        if (length := len(getattr(question, name))) > most:
-            raise Malformed(f"{name} has {length:,} characters, more than {most:,}")
-    return question
 
 
 BENCHMARKS: dict[str, Benchmark] = {}
