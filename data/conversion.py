@@ -39,69 +39,55 @@ _TOLD_EVERY = 0.2  # seconds
 Job = TypeVar("Job")
 
 
-class Conversions:
-    """Converts documents in several processes, in the order given; a context manager.
+def conversions(
+    jobs: Iterable[tuple[Job, Path | None]],
+    on_wait: Callable[[Job, int, int], None] = lambda job, page, pages: None,
+    seconds: float = SECONDS,
+) -> Iterator[tuple[Job, Text | Unreadable | None]]:
+    """Convert documents in several processes: each job with what its document says, in their order.
 
     Args:
+        jobs: With the path of a document, or None for no document. A few are converted ahead.
         on_wait: Called several times a second while a document is waited for, with its job, and the pages that are
             done and their number if it has pages, else zeros.
         seconds: Most that a document may take.
-
-    Attributes:
-        processes: How many there are.
     """
+    threads, jobs = min(4, os.cpu_count() or 1), iter(jobs)
+    own, processes = local(), list[_Process]()  # of each thread
+    waiting = deque[tuple[Job, list[int], Future[Text | Unreadable] | None]]()
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="polyhop-convert")
 
-    def __init__(
-        self, on_wait: Callable[[Any, int, int], None] = lambda job, page, pages: None, seconds: float = SECONDS
-    ) -> None:
-        self._on_wait, self._seconds = on_wait, seconds
-        self.processes = min(4, os.cpu_count() or 1)
-        self._own, self._all = local(), list[_Process]()  # of each thread
-
-    def __call__(self, jobs: Iterable[tuple[Job, Path | None]]) -> Iterator[tuple[Job, Text | Unreadable | None]]:
-        """Each job with the conversion of its document; None for no document. A few are converted ahead."""
-        jobs = iter(jobs)
-        with ThreadPoolExecutor(self.processes, thread_name_prefix="polyhop-convert") as pool:
-
-            def submit(count: int) -> None:
-                for job, path in islice(jobs, count):
-                    pages = [0, 0]
-                    waiting.append((job, pages, pool.submit(self._convert, path, pages) if path else None))
-
-            waiting = deque[tuple[Job, list[int], Future[Text | Unreadable] | None]]()
-            try:
-                submit(_AHEAD * self.processes)
-                while waiting:
-                    job, pages, result = waiting.popleft()
-                    while result and not wait([result], _TOLD_EVERY).done:
-                        self._on_wait(job, *pages)
-                    yield job, result.result() if result else None
-                    submit(1)
-            except BaseException:  # perhaps while a document is converted, which nobody waits for any more
-                pool.shutdown(wait=False, cancel_futures=True)
-                self.__exit__()
-                raise
-
-    def __enter__(self) -> Conversions:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        while self._all:
-            self._all.pop().end()
-
-    def _convert(self, path: Path, pages: list[int]) -> Text | Unreadable:
+    def convert_one(path: Path, pages: list[int]) -> Text | Unreadable:
         if _is_small(path):
             return _converted(path)
-        if not (process := getattr(self._own, "process", None)):
-            process = self._own.process = _Process()
-            self._all.append(process)
-        reply = process.ask(path, self._seconds, pages)
+        if not (process := getattr(own, "process", None)):
+            process = own.process = _Process()
+            processes.append(process)
+        reply = process.ask(path, seconds, pages)
         if reply.get("is_last", True):
             process.end()
-            self._own.process = None
+            own.process = None
         if "error" in reply:
             return Unreadable(reply["error"])
         return Text(reply["title"], [Line.of(values) for values in reply["lines"]], reply["metadata"])
+
+    def submit(count: int) -> None:
+        for job, path in islice(jobs, count):
+            pages = [0, 0]
+            waiting.append((job, pages, pool.submit(convert_one, path, pages) if path else None))
+
+    try:
+        submit(_AHEAD * threads)
+        while waiting:
+            job, pages, result = waiting.popleft()
+            while result and not wait([result], _TOLD_EVERY).done:
+                on_wait(job, *pages)
+            yield job, result.result() if result else None
+            submit(1)
+    finally:  # perhaps while a document is converted, which nobody waits for any more
+        pool.shutdown(wait=False, cancel_futures=True)
+        while processes:
+            processes.pop().end()
 
 
 class _Process:

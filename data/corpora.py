@@ -17,7 +17,7 @@ import numpy as np
 import ujson
 from numpy.typing import NDArray
 
-from .conversion import Conversions
+from .conversion import conversions
 from .converters import Text, Unreadable
 from .errors import CorpusError, LeftOut, Problem
 from .files import check_regular
@@ -202,15 +202,13 @@ class Corpus:
 
     def __iter__(self) -> Iterator[tuple[Passage, str]]:
         """Every passage with its place (``"corpus.jsonl:17"``)."""
-        with Conversions(self._wait) as conversions:
-            for task, converted in conversions(
-                (task, task.source.path if task.convert else None) for task in self._tasks()
-            ):
-                self.work.start(task.source)
-                self.work.part = float(bool(converted))
-                yield from self._read(task, converted)
-                self.work.finish(task.source, was_read=task.source.kind != "document" or bool(converted))
-                self._on_progress()
+        jobs = ((task, task.source.path if task.convert else None) for task in self._tasks())
+        for task, converted in conversions(jobs, self._wait):
+            self.work.start(task.source)
+            self.work.part = float(bool(converted))
+            yield from self._read(task, converted)
+            self.work.finish(task.source, was_read=task.source.kind != "document" or bool(converted))
+            self._on_progress()
 
     def _wait(self, task: _Task, page: int, pages: int) -> None:
         self.work.start(task.source, page, pages)

@@ -101,7 +101,7 @@ def test_the_library_imports_neither_training_nor_studies() -> None:
 
 def test_only_public_names_of_dependencies_are_used() -> None:
     trees = {path: tree_of(path) for path in SOURCES}
-    ours = Counter(name for tree in trees.values() for name in set(_defined(tree)))
+    ours = Counter(name for tree in trees.values() for name in _defined(tree))
     ours |= Counter(dict.fromkeys(PUBLIC, 1))
     wrong = [
         f"{path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node)}"

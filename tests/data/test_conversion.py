@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from polyhop.data.conversion import Conversions
+from polyhop.data.conversion import conversions
 from polyhop.data.converters import Text, Unreadable
 from polyhop.scripts.studies.folder.files import write_docx, write_pdf
 
@@ -25,8 +25,7 @@ def converted(
         if waits is not None:
             waits.append(told)  # type: ignore[arg-type]
 
-    with Conversions(hear, seconds) as conversions:
-        found = list(conversions((path, path) for path in paths))
+    found = list(conversions(((path, path) for path in paths), hear, seconds))
     assert [path for path, _ in found] == list(paths)
     return [text for _, text in found if text]
 
@@ -53,8 +52,7 @@ def test_the_order_is_that_of_the_jobs(tmp_path: Path) -> None:
 
 
 def test_jobs_without_a_document_pass_through() -> None:
-    with Conversions() as conversions:
-        assert list(conversions((n, None) for n in range(50))) == [(n, None) for n in range(50)]
+    assert list(conversions((n, None) for n in range(50))) == [(n, None) for n in range(50)]
 
 
 def test_the_pages_of_a_pdf_are_told(tmp_path: Path) -> None:
@@ -114,9 +112,8 @@ def test_no_process_is_left_after_a_kill(tmp_path: Path) -> None:
     """Of a command that was killed in the middle of a long document, or was stopped."""
     write_pdf(tmp_path / "slow.pdf", ["word " * 15] * 100_000)
     code = """
-import sys; from pathlib import Path; from polyhop.data.conversion import Conversions
-with Conversions(lambda job, page, pages: pages and print(page, flush=True), 20) as conversions:
-    list(conversions([(0, Path(sys.argv[1]))]))
+import sys; from pathlib import Path; from polyhop.data.conversion import conversions
+list(conversions([(0, Path(sys.argv[1]))], lambda job, page, pages: pages and print(page, flush=True), 20))
 """
 
     def running() -> list[str]:
