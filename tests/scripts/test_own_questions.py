@@ -200,3 +200,38 @@ def test_the_index_is_found_without_an_option(tmp_path: Path, index: Path, monke
     assert "open: 2 questions" in run(*sample).stdout
     assert [example.answer for example in polyhop.Questions(str(questions))] == ["Tarnwick", "Jonas Frey"]
     assert polyhop.ChainRetriever(index).search("Kestrel Mill", 1)[0].passage.title == "Kestrel Mill"
+
+
+def test_the_weights_of_the_retriever_are_tuned_on_gold_documents(tmp_path: Path) -> None:
+    """Links alone lead from a mill to its owner; a search of the weights finds that they count."""
+    names = [
+        f"{first}{second}" for first in ("Al", "Bor", "Cy", "Dag", "El", "Fen") for second in ("vik", "mar", "ton")
+    ]
+    texts = [{"title": f"{name} Mill", "text": f"A mill whose owner is Sir {name}ard Quist."} for name in names]
+    texts += [{"title": f"Sir {name}ard Quist", "text": "He lives by the sea with a dog."} for name in names]
+    texts += [{"title": f"Owner {n}", "text": f"An owner lives where this mill stood, number {n}."} for n in range(40)]
+    (tmp_path / "texts.jsonl").write_text("".join(json.dumps(text) + "\n" for text in texts))
+    build_index([tmp_path / "texts.jsonl"], tmp_path / "ix")
+    asked = [
+        {
+            "question": f"Where lives the owner of {name} Mill?",
+            "answer": "by the sea",
+            "gold": [f"{name} Mill", f"Sir {name}ard Quist"],
+        }
+        for name in names
+    ]
+    files: list[str | Path] = []
+    for number, split in enumerate(("train", "val", "test")):
+        (tmp_path / split).mkdir()
+        files += [f"--{split}", written(tmp_path / split, asked[6 * number :][:6])]
+    found = run(
+        *("optimize", "--dataset", "own", *files, "--index", tmp_path / "ix", "--program", "naive", "-k", "2"),
+        *("--stages", "tunables", "--metric", "passage_recall@2", "--trials", "6", "--freeze", "search.[kb]*"),
+        *("--set", "search.chain['link']=0", "--set", "search.chain['back']=0", "--set", "search.chain['shared']=0"),
+        *("--range", "search.chain['link']=0..1", "--out", tmp_path / "run"),
+    )
+    assert found.exit_code == 0, found.output
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert (summary["test"]["start"]["mean"], summary["test"]["best"]["mean"]) == (0.5, 1.0)
+    state = json.loads((tmp_path / "run" / "best" / "state.json").read_text())
+    assert state["search.chain['link']"]["value"] > 0
