@@ -250,7 +250,7 @@ def test_a_bad_part_of_a_squad_document_leaves_the_rest() -> None:
     made = list(find_benchmark("squad").read([r.as_record({"data": [article, *r.SQUAD["data"]]})]))
     reasons = [item.reason for item in made if isinstance(item, Problem)]
     assert sorted(reasons) == [
-        "data[0].paragraphs[0].qas[0].question is missing",
+        "data[0].paragraphs[0].qas[0].answers is missing",
         "data[0].paragraphs[1].qas[0].context is missing",
     ]
     assert [item.id for item in made if isinstance(item, QuestionRecord)] == ["s1", "s2", "s3", "s4"]
