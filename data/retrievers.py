@@ -87,7 +87,10 @@ def build_retriever(name: str, source: SearchSource) -> Retriever | None:
             raise PolyhopError(
                 f"--retriever {name} needs an --index: only chain and bm25 search questions' own passages"
             )
-        retriever = make(source)
+        try:
+            retriever = make(source)
+        except Exception as error:
+            raise PolyhopError(f"--retriever {name}: {type(error).__name__}: {error}") from error
         if not isinstance(retriever, Retriever):
             raise PolyhopError(
                 f"--retriever {name}: it returned {type(retriever).__name__}, not a Retriever: it has no method "

@@ -102,9 +102,10 @@ class Search(Part):
 def _is_stub(passage: Passage) -> bool:
     """Whether a passage only leads elsewhere: a disambiguation, a heading, or a list of links."""
     links = {link.sentence for link in passage.links if link.kind == "contents"}
+    states = passage.text.rstrip().endswith((".", "!", "?", "。"))  # also where the title is the text
     return (
         _REFERS.search(passage.text[-_END:]) is not None
-        or set(key_words(passage.text[:_END])) <= set(key_words(passage.heading))
+        or (not states and set(key_words(passage.text[:_END])) <= set(key_words(passage.heading)))
         or (len(links) > 1 and len(links) >= _CONTENTS * len(passage.sentences))
     )
 

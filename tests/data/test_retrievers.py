@@ -58,6 +58,8 @@ def test_an_own_retriever_is_a_function_of_what_is_searched(tmp_path: Path, monk
     assert (retriever_name(retriever), describe_retriever(retriever)) == (OTHER, "Reversed")
     with pytest.raises(PolyhopError, match=r"number: it returned int, not a Retriever: it has no method search"):
         build_retriever("own_retriever_for_tests:number", POOL)
+    with pytest.raises(PolyhopError, match="os:getcwd: TypeError: "):
+        build_retriever("os:getcwd", POOL)
     with pytest.raises(PolyhopError, match="Reversed needs an --index: only chain and bm25 search questions' own"):
         build_retriever("own_retriever_for_tests:Reversed", None)
 

@@ -73,6 +73,20 @@ def test_one_hit_a_document() -> None:
     assert [(hit.passage.document, hit.rank) for hit in searched(search, "hop", parts)] == [("0", 1), ("1", 2)]
 
 
+@pytest.mark.parametrize(
+    ("title", "text", "found"),
+    [
+        ("Kestrel", "Kestrel may refer to:", False),
+        ("Kestrel > Hunting", "Hunting", False),
+        ("Kestrel", "Kestrel", False),
+        ("The kestrel hunts.", "The kestrel hunts.", True),  # a statement, although the title is the same
+        ("Kestrel", "The kestrel hunts mice", True),
+    ],
+)
+def test_what_states_nothing_is_left_out(title: str, text: str, found: bool) -> None:
+    assert bool(searched(Search(), "kestrel hunting", [Passage.of(title, text)])) == found
+
+
 def test_the_own_pool_goes_before_the_retriever() -> None:
     retriever = Recorder()
     search = Search(retriever)
