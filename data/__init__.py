@@ -1,0 +1,1 @@
+"""What is searched: passages, documents, indexes, retrievers, and the questions of benchmarks."""

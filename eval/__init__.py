@@ -1,0 +1,1 @@
+"""Runs over many questions: execution, metrics, official scorers, statistics, comparisons and reports."""

@@ -1,0 +1,1 @@
+"""What tunes a program: prompts, exemplars, confidence and thresholds; artifacts, diagnosis and export."""

@@ -101,7 +101,7 @@ class _Case:
     def answers(self) -> list[str]:
         """The answers to the sub-questions as agents read them."""
         return [
-            f"#{n} {step.said}" + " (suggested, not stated)" * bool(step.answers and step.is_doubtful)
+            f"#{n} {step.said}" + (" (suggested, not stated)" if step.answers and step.is_doubtful else "")
             for n, step in enumerate(self.steps, 1)
         ]
 
@@ -345,11 +345,12 @@ class PolyHop(Program):
 
     def _answer(self, case: _Case) -> _Answer:
         """An answer from the evidence; if the last sub-question has none, from others, too: ``first`` in all."""
-        evidence = whole(case.evidence)
-        known = {item.passage.id for item in evidence}
-        others = [Evidence(passage) for passage in case.candidates.passages if passage.id not in known]
-        others = others[: max(0, self.first.value - len(known)) * (not case.steps[-1].answers)]
-        return self._ask(case.sub_questions, case.answers, [*evidence, *others], case)
+        read = whole(case.evidence)
+        if not case.steps[-1].answers:
+            known = {item.passage.id for item in read}
+            others = (Evidence(passage) for passage in case.candidates.passages if passage.id not in known)
+            read += islice(others, max(0, self.first.value - len(known)))
+        return self._ask(case.sub_questions, case.answers, read, case)
 
     def _ask(
         self, sub_questions: list[str], answers_so_far: list[str], read: Sequence[Evidence], case: _Case
