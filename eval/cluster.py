@@ -9,6 +9,8 @@ together. What a worker that ended has not finished is executed again, each ques
 
 from __future__ import annotations
 
+import faulthandler
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -201,6 +203,7 @@ class _Worker:
 
 def _connected(where: Ray) -> tuple[Any, bool]:
     """Ray, connected; and whether this call has connected it."""
+    os.environ.update(_ENVIRONMENT)
     try:
         import ray
         import ray.util.scheduling_strategies
@@ -210,9 +213,12 @@ def _connected(where: Ray) -> tuple[Any, bool]:
     if ray.is_initialized():
         return ray, False
     start = partial(ray.init, logging_level=WARNING, log_to_driver=False)
+    had_handler = faulthandler.is_enabled()
     try:
         start(where.address) if where.address else start(include_dashboard=False, num_cpus=where.workers)
     except (ConnectionError, ValueError, RuntimeError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise PolyhopError(f"no Ray cluster at {where.address!r}: {reason}") from error
+    if not had_handler:
+        faulthandler.disable()  # Ray has enabled it; now the handler of Java is back, if an index is open
     return ray, True

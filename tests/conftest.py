@@ -18,6 +18,8 @@ import pytest
 # Before anything imports dspy, which looks at them once.
 os.environ["DSPY_CACHEDIR"] = tempfile.mkdtemp(prefix="polyhop-test-dspy-")
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # prices are looked up, and not on the network
+# Java notices null by a signal, which Ray would take, in all later tests of this process.
+os.environ["RAY_DISABLE_FAILURE_SIGNAL_HANDLER"] = "1"
 
 # nohup and some CI systems start us with SIGINT ignored, which children inherit: tests of Ctrl-C need the default.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -228,3 +229,30 @@ def test_a_budget_of_workers_is_the_one_of_their_driver() -> None:
         theirs[0]["here"].pay()
     theirs[1]["here"].correct(tokens_in=7, usd=0.5)
     assert (budget.spent.calls, budget.spent.tokens_in, budget.spent.usd) == (2, 7, 0.5)
+
+
+JAVA_STAYS = """
+import ctypes, signal
+from polyhop.data.lucene.jvm import autoclass
+from polyhop.eval.cluster import Ray, _connected
+
+def handler():
+    action = ctypes.create_string_buffer(256)
+    ctypes.CDLL(None).sigaction(signal.SIGSEGV, None, action)
+    return action.raw[:8]
+
+autoclass("java.lang.String")
+java = handler()
+ray, _ = _connected(Ray(workers=1))
+assert handler() == java != bytes(8)
+ray.shutdown()
+assert handler() == java
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads a structure of Linux")
+def test_java_keeps_the_signal_by_which_it_notices_null() -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: make ray")
+    alone = {name: value for name, value in os.environ.items() if name != "RAY_DISABLE_FAILURE_SIGNAL_HANDLER"}
+    asked = [sys.executable, "-c", JAVA_STAYS]
+    assert subprocess.run(asked, env=alone, capture_output=True, timeout=100, check=False).returncode == 0
