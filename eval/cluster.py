@@ -215,7 +215,7 @@ def _connected(where: Ray) -> tuple[Any, bool]:
     start = partial(ray.init, logging_level=WARNING, log_to_driver=False)
     had_handler = faulthandler.is_enabled()
     try:
-        start(where.address) if where.address else start(include_dashboard=False, num_cpus=where.workers)
+        start(where.address) if where.address else start("local", include_dashboard=False, num_cpus=where.workers)
     except (ConnectionError, ValueError, RuntimeError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise PolyhopError(f"no Ray cluster at {where.address!r}: {reason}") from error

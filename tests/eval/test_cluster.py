@@ -255,4 +255,5 @@ def test_java_keeps_the_signal_by_which_it_notices_null() -> None:
     pytest.importorskip("ray", reason="Ray is not installed: make ray")
     alone = {name: value for name, value in os.environ.items() if name != "RAY_DISABLE_FAILURE_SIGNAL_HANDLER"}
     asked = [sys.executable, "-c", JAVA_STAYS]
-    assert subprocess.run(asked, env=alone, capture_output=True, timeout=100, check=False).returncode == 0
+    done = subprocess.run(asked, env=alone, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
