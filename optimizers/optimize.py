@@ -16,9 +16,9 @@ a kill pays twice for the calls in flight, so that a budget allows less than it 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import ceil, nan
 from pathlib import Path
 from typing import Any
@@ -35,29 +35,35 @@ from ..eval.records import read_records
 from ..eval.run import evaluate
 from ..eval.settings import ProgramSettings, RunManifest
 from ..eval.statistics import compare, interval
+from ..programs.confidence import Confidence
+from ..programs.exemplars import Exemplars
 from .artifact import Provenance, Score, Split, load, save
+from .confidence import fit_runs
+from .exemplars import effects, from_musique, from_run, useful
 from .records import (
     BEST,
     PROGRAM,
     PROPOSAL,
     START,
     TEST,
+    TRAIN,
     VAL,
     OptimizationSummary,
     Proposal,
     StageRecord,
     TestRecord,
     read_file,
-    values_of,
 )
-from .settings import OptimizationSettings, Splits
-from .stages import PROPOSE, Stage
-from .tunables import search_space
+from .settings import OptimizationSettings, Splits, divide
+from .tunables import TrialRecord, TunableSearch, matching, search_space, with_values
 
 RESERVE = 1.25
 """What is reserved for a measurement, as a multiple of its expected cost."""
 
+EXEMPLAR_TRIALS = 16  # of how many exemplars to show, and which
+
 _COUNTED = ("lm_calls", "lm_calls_critical_path", "searches")  # also for replies from a cache
+_KINDS = {TRAIN: "training", VAL: "validation", TEST: "test"}
 
 
 @dataclass(frozen=True)
@@ -101,7 +107,7 @@ def optimize(
     Warns:
         UserWarning: there are so few validation questions that no candidate can be kept.
     """
-    settings = settings or OptimizationSettings()
+    settings, path = settings or OptimizationSettings(), Path(out)
     check_settings(settings, program, prompt_model)
     splits = replace(splits)  # now that the metric is known, which may need no answers
     if (least := settings.least_questions) > len(splits.val):
@@ -110,35 +116,35 @@ def optimize(
             f"validation questions or more, and there are {len(splits.val)}",
             stacklevel=2,
         )
-    metric = _metric(settings.metric)
+    metric = find_metric(settings.metric)
     for name, questions in splits.named.items():
         if not any(map(metric.applies, questions)):
             raise PolyhopError(
                 f"{metric.name} cannot be measured on the {name} questions, which have no gold evidence: choose "
                 "another --metric, such as answer_f1"
             )
+    used = {name: Split.of((sources or {}).get(name, name), questions) for name, questions in splits.named.items()}
     manifest = {
         "settings": settings.model_dump(mode="json"),
         "program": ProgramSettings.of(program, type(program).__name__).to_json(),
-        "questions": {name: Split.of(name, part).hash for name, part in splits.named.items()},
+        "questions": {name: split.hash for name, split in used.items()},
     }
     with ExitStack() as stack:
-        path = Path(out)
         stack.enter_context(claimed(path, manifest, lambda: _known(path, settings), beside=(ACCOUNT,)))
         limits = (settings.budget_calls, settings.budget_usd, settings.budget_minutes)
         budget = Budget(*limits, file=account(path))
         stack.callback(budget.close)
         if dspy.settings.lm is not None:  # of predictors without a model of their own
             stack.enter_context(dspy.context(lm=budget.meter(dspy.settings.lm)))
-        named = {name: Split.of((sources or {}).get(name, name), part) for name, part in splits.named.items()}
-        origin = {"dataset": dataset, "splits": named}
-        run = Run(path, program, splits, settings, metric, budget, prompt_model, origin, look_up, on_progress)
-        return run()
+        origin = Provenance(dataset=dataset, splits=used, metric=metric.name, seed=settings.seed)
+        run = Run(path, program, splits, settings, metric, budget, prompt_model, look_up, on_progress)
+        return run(origin)
 
 
 def check_settings(settings: OptimizationSettings, program: dspy.Module, prompt_model: dspy.LM | None = None) -> None:
     """Raise what is wrong with the settings before anything is asked."""
-    _metric(settings.metric)
+    if not find_metric(settings.metric).maximize:
+        raise PolyhopError(f"{settings.metric} cannot be optimized: lower values are better")
     if settings.cost not in (None, *COSTS):
         raise PolyhopError(f"no cost {settings.cost!r}: choose from {', '.join(COSTS)}")
     models = [predictor.lm or dspy.settings.lm for predictor in program.predictors()]
@@ -147,20 +153,12 @@ def check_settings(settings: OptimizationSettings, program: dspy.Module, prompt_
             f"{settings.cost} is unknown for replies from DSPy's cache: use {', '.join(_COUNTED)} as the cost, or "
             "models with cache=False"
         )
-    values_of(settings.warm_start)  # raises if there are none
     if "tunables" in settings.stages:
         search_space(program, settings.freeze, settings.ranges)
     if "prompts" in settings.stages:
         from .prompts import check
 
         check(settings.optimizer, program, prompt_model)
-
-
-def _metric(name: str) -> Metric:
-    metric = find_metric(name)
-    if not metric.maximize:
-        raise PolyhopError(f"{name} cannot be optimized: lower values are better")
-    return metric
 
 
 def _known(path: Path, settings: OptimizationSettings) -> dict[str, Any]:
@@ -173,7 +171,7 @@ def _known(path: Path, settings: OptimizationSettings) -> dict[str, Any]:
 
 @dataclass
 class Run:
-    """A run that goes on."""
+    """A run that goes on, and the stages that have ended."""
 
     path: Path
     start: dspy.Module
@@ -182,140 +180,120 @@ class Run:
     metric: Metric
     budget: Budget
     prompt_model: dspy.LM | None
-    origin: dict[str, Any]
     look_up: LookUp | None
     on_progress: Callable[[Progress], None]
+    stages: list[StageRecord] = field(default_factory=list)
 
-    def __call__(self) -> OptimizationSummary:
+    def __call__(self, origin: Provenance) -> OptimizationSummary:
         if not (self.path / START / PROGRAM).exists():
-            save(self.start, self.path / START / PROGRAM, provenance=self._provenance())
-        self._evaluate(START, "val", self.splits.val)
-        stages = [StageRecord(n=0, round=0, stage="start", kept=True, **_means(self.path / START / VAL, self.settings))]
+            save(self.start, self.path / START / PROGRAM)
+        self.measure(self.load(START), VAL, self.path / START / VAL, "start")
+        self.stages = [StageRecord(n=0, round=0, stage="start", kept=True, **self._means(START))]
         try:
-            ended = self._stages(stages)
+            with self._reserve(2 * len(self.splits.test)):
+                ended = self._rounds()
         except BudgetSpent as spent:
             ended = f"the budget ({spent}) allows no further stage; resume with a larger one"
-        return self._finish(stages, ended)
-
-    def _stages(self, stages: list[StageRecord]) -> str:
-        """Run the stages; returns why the run ends."""
-        with self._reserve(2 * len(self.splits.test)):
-            for round_ in range(1, self.settings.rounds + 1):
-                for stage in self.settings.stages:
-                    self._stage(StageRecord(n=len(stages), round=round_, stage=stage, kept=False), stages)
-                if not any(record.kept for record in stages if record.round == round_):
-                    return "no stage of a round helped" if round_ < self.settings.rounds else "all stages ran"
-        return "all stages ran"
-
-    def _stage(self, record: StageRecord, stages: list[StageRecord]) -> None:
-        """Run a stage, evaluate its candidate, and compare it with the incumbent."""
-        folder, incumbent = self.path / record.folder, _incumbent(stages)
-        if not (folder / PROPOSAL).exists():
-            folder.mkdir(exist_ok=True)
-            with self._reserve(len(self.splits.val)):
-                program = self._load(incumbent.folder)
-                candidate, found = PROPOSE[record.stage](Stage(self, record, folder, program, incumbent.folder))
-            if candidate is not None:
-                save(candidate, folder / PROGRAM, provenance=self._provenance())
-            write_json(folder / PROPOSAL, found.model_dump(mode="json", exclude_none=True))
-        proposal = read_file(Proposal, folder / PROPOSAL)
-        record = record.model_copy(update={"note": proposal.note})
-        if not proposal.candidate:
-            stages.append(record.model_copy(update={"why": "no candidate"}))
-            return
-        self._evaluate(record.folder, record.stage, self.splits.val)
-        verdict = judge(folder / VAL, self.path / incumbent.folder / VAL, self.settings)
-        stages.append(record.model_copy(update={**verdict, **_means(folder / VAL, self.settings)}))
-        if proposal.spent is not None:
-            raise BudgetSpent(proposal.spent)
-
-    def _finish(self, stages: Sequence[StageRecord], ended: str) -> OptimizationSummary:
-        """Save the best program, measure it on the test questions, and write the summary."""
-        best, name = _incumbent(stages), self.metric.name
-        scores = {"val": {name: _score(_column(self.path / best.folder / VAL, name))}}
-        self._save_best(best, scores)  # whatever happens to the final measurement
-        test = None
+        test, best = None, self.incumbent.folder
+        scores = {VAL: {self.metric.name: _score(self._scores(self.path / best / VAL))}}
         try:
             test = self._tested(best)
-            self._save_best(best, {**scores, "test": self._test_scores(best)})
+            scores[TEST] = {self.metric.name: test.best}
         except BudgetSpent as spent:
             ended = f"{ended}; the budget ({spent}) did not allow the final measurement"
-        summary = OptimizationSummary(
-            ended=ended, best=best.folder, stages=list(stages), test=test, spent=self.budget.spent
-        )
+        paid, fixed = self.budget.spent, self.settings.model_dump(mode="json", exclude={*self.settings.changeable()})
+        costs = {"lm_calls": paid.calls, "cost_usd": paid.usd, "minutes": paid.seconds / 60}
+        made = origin.model_copy(update={"scores": scores, "spent": costs, "settings": fixed})
+        save(self.load(best), self.path / BEST, provenance=made)
+        summary = OptimizationSummary(ended=ended, best=best, stages=self.stages, test=test, spent=paid)
         write_json(self.path / SUMMARY, summary.model_dump(mode="json", exclude_none=True))
         return summary
 
-    def _tested(self, best: StageRecord) -> TestRecord:
+    def _rounds(self) -> str:
+        """Run the stages; returns why the run ends."""
+        for round_ in range(1, self.settings.rounds + 1):
+            for stage in self.settings.stages:
+                self._run_stage(StageRecord(n=len(self.stages), round=round_, stage=stage))
+            if not any(record.kept for record in self.stages if record.round == round_):
+                return "no stage of a round helped" if round_ < self.settings.rounds else "all stages ran"
+        return "all stages ran"
+
+    def _run_stage(self, record: StageRecord) -> None:
+        """Let a stage propose a candidate, evaluate it, and compare it with the incumbent."""
+        folder, incumbent = self.path / record.folder, self.incumbent.folder
+        if not (folder / PROPOSAL).exists():
+            folder.mkdir(exist_ok=True)
+            stage = Stage(self, record, folder, self.load(incumbent), self.path / incumbent)
+            with self._reserve(len(self.splits.val)):
+                candidate, found = getattr(stage, record.stage)()
+            if candidate is not None:
+                save(candidate, folder / PROGRAM)
+            write_json(folder / PROPOSAL, found.model_dump(mode="json", exclude_none=True))
+        proposal, verdict = read_file(Proposal, folder / PROPOSAL), {"why": "no candidate"}
+        if (folder / PROGRAM).exists():
+            self.measure(self.load(record.folder), VAL, folder / VAL, record.stage)
+            verdict = judge(folder / VAL, self.path / incumbent / VAL, self.settings) | self._means(record.folder)
+        self.stages.append(record.model_copy(update={"note": proposal.note, **verdict}))
+        if proposal.spent is not None:
+            raise BudgetSpent(proposal.spent)
+
+    def _tested(self, best: str) -> TestRecord:
         """Start and best program on the test questions."""
-        folders = list(dict.fromkeys([START, best.folder]))
-        for folder in folders:
-            self._evaluate(folder, TEST, self.splits.test)
-        columns = [_column(self.path / TEST / folder, self.metric.name) for folder in folders]
-        compared = compare(columns[-1], columns[0], seed=self.settings.seed)
+        runs = [self.path / TEST / folder for folder in (START, best)]
+        for out in dict.fromkeys(runs):
+            self.measure(self.load(out.name), TEST, out, TEST)
+        start, tuned = (self._scores(out) for out in runs)
+        compared = compare(tuned, start, seed=self.settings.seed)
         return TestRecord(
             metric=self.metric.name,
             questions=len(self.splits.test),
-            start=_score(columns[0]),
-            best=_score(columns[-1]),
+            start=_score(start),
+            best=_score(tuned),
             difference=Score(**compared.difference._asdict()),
             p=compared.p_permutation,
-            runs=folders,
         )
 
-    # --- parts -------------------------------------------------------------------------------------------------------
+    @property
+    def incumbent(self) -> StageRecord:
+        return next(record for record in reversed(self.stages) if record.kept)
 
-    def _load(self, folder: str) -> dspy.Module:
+    def load(self, folder: str) -> dspy.Module:
         """The program of a stage, with metered models. It is always read from its artifact, so that a run has the same
         programs before and after it is resumed."""
         program = load(self.path / folder / PROGRAM, program=self.start.deepcopy())
         self.budget.meter_program(program)
         return program
 
-    def _evaluate(self, folder: str, stage: str, questions: Sequence[dspy.Example]) -> None:
-        """Evaluate the program of a stage."""
-        kind = "test" if stage == TEST else "validation"
-        out = self.path / TEST / folder if stage == TEST else self.path / folder / VAL
-        self.measure(self._load(folder), questions, out, stage, f"{kind} questions, {folder}")
-
-    def measure(
-        self, program: dspy.Module, questions: Sequence[dspy.Example], out: Path, stage: str, detail: str
-    ) -> None:
+    def measure(self, program: dspy.Module, split: str, out: Path, stage: str) -> Path:
         """Evaluate a program into a folder; an evaluation that is finished asks nothing."""
+        questions, name = list(self.splits.named[split]), out.name if split == TEST else out.parent.name
+        detail = f"{_KINDS[split]} questions, {name}"
         summary = evaluate(
             program,
-            list(questions),
+            questions,
             out,
             threads=self.settings.threads,
             executor=self.settings.executor,
             look_up=self.look_up,
-            manifest=RunManifest.of(program, list(questions), name=out.parent.name if stage != TEST else out.name),
+            manifest=RunManifest.of(program, questions, name=name),
             on_progress=lambda each: self.report(stage, each.done, each.questions, detail),
         )
         if not summary["counts"]["answered"]:
             raise PolyhopError(f"the program failed on all {detail}: {summary['failures'][0]['message']}")
-
-    def _save_best(self, best: StageRecord, scores: Mapping[str, Mapping[str, Score]]) -> None:
-        save(self._load(best.folder), self.path / BEST, provenance=self._provenance(scores=scores))
-
-    def _test_scores(self, best: StageRecord) -> dict[str, Score]:
-        summary = read_json(self.path / TEST / best.folder / SUMMARY, "the test has no summary")
-        means, ends = summary["metrics"], summary["intervals"]
-        return {name: Score(mean=means[name], low=ends[name][0], high=ends[name][1]) for name in means if name in ends}
-
-    def _provenance(self, **more: Any) -> Provenance:
-        spent, settings = self.budget.spent, self.settings
-        return Provenance(
-            **self.origin,
-            metric=self.metric.name,
-            seed=settings.seed,
-            spent={"lm_calls": spent.calls, "cost_usd": spent.usd, "minutes": spent.seconds / 60},
-            settings=settings.model_dump(mode="json", exclude={*settings.changeable()}),
-            **more,
-        )
+        return out
 
     def report(self, stage: str, done: float, total: float | None, detail: str) -> None:
         self.on_progress(Progress(stage, done, total, detail, self.budget.spent))
+
+    def _scores(self, run: Path) -> list[float]:
+        return _column(run, self.metric.name)
+
+    def _means(self, folder: str) -> dict[str, Any]:
+        """What a `StageRecord` holds of an evaluation."""
+        run, cost = self.path / folder / VAL, self.settings.cost
+        failures = sum(record.error is not None for record in read_records(run))
+        means = {"score": self._scores(run), **({"cost": _column(run, cost)} if cost else {})}
+        return {"failures": failures, **{name: float(np.nanmean(column)) for name, column in means.items()}}
 
     def _reserve(self, questions: int) -> AbstractContextManager[None]:
         """Inside, the expected cost of so many questions is reserved, at the pace of the start."""
@@ -324,6 +302,133 @@ class Run:
         parallel = self.settings.threads * (self.settings.workers or 1)
         seconds = RESERVE * questions * sum(each["seconds"] for each in costs) / len(costs) / parallel
         return self.budget.keeping_back(ceil(calls), calls * self.budget.usd_a_call, seconds)
+
+
+# --- the stages ------------------------------------------------------------------------------------------------------
+
+Proposed = tuple[dspy.Module | None, Proposal]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage's folder, and the incumbent with its folder. Each method, by the name of the stage, tunes a copy of the
+    incumbent on the training questions and proposes it."""
+
+    run: Run
+    record: StageRecord
+    folder: Path
+    program: dspy.Module
+    incumbent: Path
+
+    def exemplars(self) -> Proposed:
+        """Add plans of the training questions to the exemplar memory, and tune how many it shows, and which.
+
+        Plans are gold decompositions, and those of questions that the program answers correctly. Shown all of them, the
+        program answers the training questions once more: the plans are kept that were shown where scores rose.
+        """
+        names = [name.removeprefix("self.") for name, _ in self.program.named_sub_modules(Exemplars)]
+        if not names:
+            return None, Proposal(note="the program has no exemplar memory")
+        settings, before = self.run.settings, self._trained()
+        gold, own = list(from_musique(self.run.splits.train)), list(from_run(before))
+        every, program = self.program.deepcopy(), self.program.deepcopy()
+        for _, part in every.named_sub_modules(Exemplars):
+            part.memory = part.memory.joined([*gold, *own])
+            part.count.value = max(part.count.value, 1)
+            part.mode.value = "same complexity" if part.mode.value == "none" else part.mode.value
+        shown = self.run.measure(every, TRAIN, self.folder / "shown", self.record.stage)
+        added, gains = 0, effects(before, shown, settings.scored)
+        for _, part in program.named_sub_modules(Exemplars):
+            joined = part.memory.joined(useful([*gold, *own], gains, settings.exemplars))
+            added, part.memory = added + len(joined) - len(part.memory), joined
+        note = f"{added} plans added, of {len(gold)} gold and {len(own)} own ones"
+        if not added:
+            return None, Proposal(note=note)
+        searched = {name for each in names for name in (f"{each}.count", f"{each}.mode")}
+        searched -= {*matching(program, settings.freeze)}
+        if not searched:
+            return program, Proposal(note=f"{note}; their tunables are frozen")
+        return self._search(program, note, EXEMPLAR_TRIALS, {*matching(program, ["*"])} - searched)
+
+    def confidence(self) -> Proposed:
+        """Fit alpha, minima and threshold to the judgements of the training questions."""
+        if not any(True for _ in self.program.named_sub_modules(Confidence)):
+            return None, Proposal(note="the program weighs no judgements")
+        try:
+            found = fit_runs([self._trained()])
+        except PolyhopError as error:
+            return None, Proposal(note=str(error))
+        old, new = (100 * figures[None].error for figures in (found.before, found.after))
+        note = f"{found.before[None].answers} judged answers, {old:.1f}% misjudged, {new:.1f}% with fitted values"
+        if not found.helps:
+            return None, Proposal(note=note)
+        frozen = matching(self.program, self.run.settings.freeze)
+        values = {name: value for name, value in found.values.items() if name not in frozen}
+        return with_values(self.program, values), Proposal(note=note)
+
+    def prompts(self) -> Proposed:
+        """Run a prompt optimizer, on one half of the questions with the other half for validation."""
+        from .prompts import optimize_prompts
+
+        run, settings = self.run, self.run.settings
+        first, second = divide(run.splits.train, (0.5, 0.5), self._seed)
+        program = optimize_prompts(
+            settings.optimizer,
+            self.program,
+            first,
+            second,
+            run.metric,
+            auto=settings.auto,
+            seed=self._seed,
+            threads=settings.threads,
+            prompt_model=run.budget.meter(run.prompt_model) if run.prompt_model else None,
+            log=self.folder / "log.txt",
+            on_call=lambda calls: run.report("prompts", calls, None, f"LM calls of {settings.optimizer}"),
+        )
+        return program, Proposal(note=f"{settings.optimizer}, {settings.auto}")
+
+    def tunables(self) -> Proposed:
+        settings = self.run.settings
+        return self._search(self.program, f"{settings.trials} trials, {settings.sampler}", settings.trials)
+
+    @property
+    def _seed(self) -> int:
+        return self.run.settings.seed + self.record.round - 1
+
+    def _trained(self) -> Path:
+        """The evaluation of the incumbent on the training questions, which later stages share."""
+        return self.run.measure(self.program, TRAIN, self.incumbent / TRAIN, self.record.stage)
+
+    def _search(self, program: dspy.Module, note: str, trials: int, frozen: Set[str] = frozenset()) -> Proposed:
+        """Search the tunables of a program within the settings' limits."""
+        run, settings = self.run, self.run.settings
+
+        def on_trial(done: Sequence[TrialRecord]) -> None:
+            best = max(each.score for each in done if not each.pruned)
+            run.report(self.record.stage, len(done), trials, f"trials, best {100 * best:.1f}")
+
+        search = TunableSearch(
+            run.metric,
+            trials=trials,
+            sampler=settings.sampler,
+            cost=settings.cost,
+            freeze=[*settings.freeze, *frozen],
+            ranges=settings.ranges,
+            seed=self._seed,
+            threads=settings.threads,
+            storage=self.folder / "study.journal",
+            on_trial=on_trial,
+        )
+        spent = None
+        try:
+            search.compile(program, valset=run.splits.train)
+        except BudgetSpent as error:
+            if search.result is None or len(search.result.trials) < 2:
+                raise
+            spent, note = str(error), f"{note}, ended by the budget after {len(search.result.trials)}"
+        assert search.result is not None
+        tuned = with_values(program, search.result.best.values)
+        return tuned, Proposal(note=note, study=search.result, spent=spent)
 
 
 # --- the verdict -----------------------------------------------------------------------------------------------------
@@ -350,10 +455,6 @@ def judge(candidate: Path, incumbent: Path, settings: OptimizationSettings) -> d
     return {"kept": better or cheaper, "why": why, "gain": gain, "p": p, "saved": saved, "p_cost": p_cost}
 
 
-def _incumbent(stages: Sequence[StageRecord]) -> StageRecord:
-    return next(record for record in reversed(stages) if record.kept)
-
-
 def _column(run: Path, name: str) -> list[float]:
     """A score or a cost of each question of a run; NaN where a question has none."""
     return [float((record.scores | record.costs).get(name, nan)) for record in read_records(run)]
@@ -361,13 +462,3 @@ def _column(run: Path, name: str) -> list[float]:
 
 def _score(column: Sequence[float]) -> Score:
     return Score(**interval(column)._asdict())
-
-
-def _means(run: Path, settings: OptimizationSettings) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "score": float(np.nanmean(_column(run, settings.scored))),
-        "failures": sum(record.error is not None for record in read_records(run)),
-    }
-    if settings.cost is not None:
-        found["cost"] = float(np.nanmean(_column(run, settings.cost)))
-    return found

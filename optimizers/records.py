@@ -13,19 +13,19 @@ RUN/summary.json        written last
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ..data.errors import PolyhopError, first_error
+from ..data.errors import first_error
 from ..engines.budget import Spent
 from ..eval.folder import MANIFEST, SUMMARY, RunError, read_json
 from .artifact import Score
 from .settings import OptimizationSettings
-from .tunables import StudyResult, Values
+from .tunables import StudyResult
 
 START, BEST, PROGRAM, PROPOSAL = "0-start", "best", "program", "proposal.json"
 TRAIN, VAL, TEST = "train", "val", "test"
@@ -40,11 +40,9 @@ class _Record(BaseModel):
 
 
 class Proposal(_Record):
-    """What a stage proposed: a note, whether there is a candidate, and its search. ``spent`` is the budget that ended
-    the stage early, with the best candidate so far.
-    """
+    """How the candidate of a stage was found; without one, why there is none. ``spent`` is the budget that ended its
+    search early."""
 
-    candidate: bool
     note: str
     study: StudyResult | None = None
     spent: str | None = None
@@ -58,7 +56,7 @@ class StageRecord(_Record):
     n: int
     round: int
     stage: str
-    kept: bool
+    kept: bool = False
     why: str = ""
     note: str = ""
     score: float | None = None
@@ -75,9 +73,7 @@ class StageRecord(_Record):
 
 
 class TestRecord(_Record):
-    """Start and best program on the test questions, and the paired permutation test. ``runs`` are the folders of their
-    evaluations, the start first; one if nothing was kept.
-    """
+    """Start and best program on the test questions, and the paired permutation test."""
 
     __test__ = False
 
@@ -87,7 +83,6 @@ class TestRecord(_Record):
     best: Score
     difference: Score
     p: float
-    runs: list[str]
 
 
 class OptimizationSummary(_Record):
@@ -119,10 +114,13 @@ def is_optimization(path: Path) -> bool:
 def read_run(path: Path) -> OptimizationRun:
     """Read a run, also while it goes on."""
     manifest = read_json(path / MANIFEST, f"{path} is not a run folder: it has no {MANIFEST}.")
-    folders = sorted((each for each in path.glob("*-*") if (each / PROPOSAL).exists()), key=_number)
+    settings = manifest.get("settings") or {}
+    if isinstance(settings, dict):  # also of another version, which had other settings
+        settings = {name: value for name, value in settings.items() if name in OptimizationSettings.model_fields}
+    folders = sorted((file.parent for file in path.glob(f"*-*/{PROPOSAL}")), key=_number)
     return OptimizationRun(
         path,
-        OptimizationSettings.of(manifest.get("settings") or {}, str(path / MANIFEST)),
+        OptimizationSettings.of(settings, str(path / MANIFEST)),
         manifest.get("program") or {},
         {folder.name: read_file(Proposal, folder / PROPOSAL) for folder in folders},
         read_file(OptimizationSummary, path / SUMMARY) if (path / SUMMARY).exists() else None,
@@ -130,8 +128,8 @@ def read_run(path: Path) -> OptimizationRun:
 
 
 def _number(folder: Path) -> tuple[int, str]:
-    head = folder.name.partition("-")[0]
-    return int(head) if head.isdigit() else 0, folder.name
+    number = folder.name.partition("-")[0]
+    return len(number), number
 
 
 def read_file(model: type[R], path: Path) -> R:
@@ -139,14 +137,3 @@ def read_file(model: type[R], path: Path) -> R:
         return model.model_validate(read_json(path, f"{path} is missing."))
     except ValidationError as error:
         raise RunError(f"{path} is damaged: {first_error(error)}.") from error
-
-
-def values_of(runs: Sequence[Path]) -> list[Values]:
-    """The values of the best trials of the searches of some runs of `polyhop optimize`."""
-    found: list[Values] = []
-    for run in runs:
-        studies = [study for path in sorted(run.glob(f"*/{PROPOSAL}")) if (study := read_file(Proposal, path).study)]
-        if not studies:
-            raise PolyhopError(f"{run} has no finished search to start from")
-        found += [values for study in studies for values in study.leading]
-    return found

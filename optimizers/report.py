@@ -50,6 +50,7 @@ def sections(path: Path) -> list[Section]:
         rows=_rows(run),
         proposals=list(run.proposals),
         test=test,
+        kept=summary is not None and summary.best != START,
         test_start=_score(test.start, settings.scored) if test else "",
         test_best=_score(test.best, settings.scored) if test else "",
         test_difference=_score(test.difference, settings.scored, "+") if test else "",
@@ -95,7 +96,7 @@ def _score(score: Score, metric: str, sign: str = "") -> str:
 
 def _changes(run: OptimizationRun) -> dict[str, Change]:
     """From the start to the result, or to the latest candidate of a run that goes on."""
-    candidates = [run.path / folder / PROGRAM for folder, proposal in run.proposals.items() if proposal.candidate]
+    candidates = [run.path / folder / PROGRAM for folder in run.proposals if (run.path / folder / PROGRAM).exists()]
     last = run.path / BEST if run.summary else candidates[-1] if candidates else None
     return diff(read(run.path / START / PROGRAM).state, read(last).state).changes if last else {}
 

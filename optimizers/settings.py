@@ -127,9 +127,6 @@ class OptimizationSettings(BaseModel):
         "NAME=LOW..HIGH",
         "--range",
     )
-    warm_start: tuple[Path, ...] = _option(
-        (), "Begin that search with the best trials of an earlier run's. May be repeated.", "RUN"
-    )
     exemplars: int = _option(25, "New exemplars at most for each number of hops, the most useful ones.", ge=1)
     seed: int = _option(0, "Random seed.")
 

@@ -23,6 +23,7 @@ from hashlib import blake2b
 from itertools import chain
 from math import sqrt
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Literal
 
 import dspy
@@ -37,6 +38,7 @@ from optuna.distributions import (
     IntDistribution,
     distribution_to_json,
 )
+from optuna.samplers import PartialFixedSampler, RandomSampler, TPESampler
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.study import StudyDirection
@@ -44,7 +46,6 @@ from optuna.trial import TrialState
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..data.errors import PolyhopError
-from ..engines.budget import BudgetSpent
 from ..eval.folder import cut_half_line, differences
 from ..programs.tunable import Tunable, conditions_of, tunables
 from .measure import Answered, Metric, answered, named
@@ -60,7 +61,6 @@ Sampler = Literal["tpe", "random"]
 
 _PRUNE_FIRST, _PRUNE_EVERY = 20, 10  # questions before the first test, and between two
 _PRUNE_LEVEL = 0.05  # low, since a trial is tested many times
-_LEADING = 5  # trials that another search begins with
 
 
 class TrialRecord(BaseModel):
@@ -97,13 +97,6 @@ class StudyResult(BaseModel):
     importances: dict[str, float] = {}
     cost: str | None = None
 
-    @property
-    def leading(self) -> list[Values]:
-        """The values of the best trial, of others of the front, and of those with the highest scores: five at most."""
-        by_score = sorted((each for each in self.trials if not each.pruned), key=lambda each: -each.score)
-        first = {each.number: each.values for each in [self.best, *reversed(self.front), *by_score]}
-        return list(first.values())[:_LEADING]
-
 
 @dataclass
 class TunableSearch(Teleprompter):
@@ -119,8 +112,6 @@ class TunableSearch(Teleprompter):
         cost: A cost to minimize as well, one of `polyhop.optimizers.measure.Answered.costs`.
         freeze: Names or globs (``"search.*"``) of tunables that keep their values.
         ranges: Narrower ranges by name or glob: ``{"rounds": (1, 3), "stop": ("stable",)}``.
-        start: Values that the first trials after the program's own have, as of an earlier search
-            (`StudyResult.leading`). Tunables that are not named, or not with a value in range, keep the program's.
         threads: Questions answered at the same time.
         storage: A journal file, from which the search resumes; None for memory.
         on_trial: Called with all trials so far as each one ends.
@@ -133,7 +124,6 @@ class TunableSearch(Teleprompter):
     cost: str | None = None
     freeze: Sequence[str] = ()
     ranges: Ranges | None = None
-    start: Sequence[Values] = ()
     seed: int = 0
     threads: int = 1
     storage: str | Path | None = None
@@ -162,9 +152,7 @@ class TunableSearch(Teleprompter):
         questions = list(valset if valset is not None else trainset or ())
         if not questions:
             raise PolyhopError("there are no questions to tune on: give compile a valset or a trainset")
-        space = search_space(student, self.freeze, self.ranges)
-        starts: list[Values] = [{}, *({k: v for k, v in one.items() if _inside(space.get(k), v)} for one in self.start)]
-        starts = [_values(student) | each for n, each in enumerate(starts) if each not in starts[:n]]
+        space, done = search_space(student, self.freeze, self.ranges), list[TrialRecord]()
         with _opened(self.storage) as storage, _quiet():
             study = optuna.create_study(
                 storage=storage,
@@ -173,27 +161,19 @@ class TunableSearch(Teleprompter):
                 pruner=optuna.pruners.WilcoxonPruner(p_threshold=_PRUNE_LEVEL, n_startup_steps=_PRUNE_FIRST),
                 load_if_exists=True,
             )
-            self._check(study, self._settings(student, space, questions))
+            self._check(study, student, space, questions)
             for trial in study.get_trials(deepcopy=False, states=[TrialState.RUNNING]):  # cut off by a kill
                 study.tell(trial.number, state=TrialState.FAIL)
             ended = study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])[: self.trials]
-            done = [TrialRecord(number=n, **each.user_attrs["trial"]) for n, each in enumerate(ended)]
+            done += [TrialRecord(number=n, **each.user_attrs["trial"]) for n, each in enumerate(ended)]
             try:
                 while len(done) < self.trials:
-                    start = starts[len(done)] if len(done) < len(starts) else None
-                    done.append(self._trial(study, student, questions, space, start, len(done)))
+                    done.append(self._trial(study, student, questions, space, len(done)))
                     self.on_trial(done)
-            except BudgetSpent:
-                self.result = self._result(study, done) if done else None
-                raise
-            self.result = self._result(study, done)
-        return self.tuned(student)
-
-    def tuned(self, student: dspy.Module) -> dspy.Module:
-        """A copy of the student with the best values."""
-        if self.result is None:
-            raise PolyhopError("call compile first: the search has no result yet")
-        return with_values(student, self.result.best.values)
+            finally:
+                if done:
+                    self.result = self._result(study, done)
+        return with_values(student, choose(done, self.cost)[0].values)
 
     def _trial(
         self,
@@ -201,16 +181,18 @@ class TunableSearch(Teleprompter):
         student: dspy.Module,
         questions: Sequence[dspy.Example],
         space: Mapping[str, BaseDistribution],
-        start: Values | None,
         number: int,
     ) -> TrialRecord:
-        """Draw the next trial, ask the questions in an order of its own, and store it."""
-        kind = {"tpe": optuna.samplers.TPESampler, "random": optuna.samplers.RandomSampler}[self.sampler]
-        study.sampler = kind(seed=_seed(self.seed, number))
-        if start is not None and not study.get_trials(deepcopy=False, states=[TrialState.WAITING]):
-            study.enqueue_trial({name: start[name] for name in space if _inside(space[name], start[name])})
+        """Draw the values of the next trial, ask the questions in an order of its own, and store it."""
+        seed, first = _seed(self.seed, number), {}
+        study.sampler = TPESampler(seed=seed) if self.sampler == "tpe" else RandomSampler(seed=seed)
+        if number == 0:
+            first = _values(student)
+            inside = {name: first[name] for name, each in space.items() if _inside(each, first[name])}
+            study.sampler = PartialFixedSampler(inside, study.sampler)
+            space = {name: space[name] for name in inside}
         trial = study.ask()
-        values = self._draw(trial, student, space, start)
+        values = _draw(trial, student, space)
         order = list(range(len(questions)))
         random.Random(_seed(self.seed, number, "order")).shuffle(order)
         asked: list[Answered] = []
@@ -231,7 +213,7 @@ class TunableSearch(Teleprompter):
         record = TrialRecord(
             number=number,
             values=values,
-            score=sum(one.score for one in asked) / len(asked),
+            score=fmean(one.score for one in asked),
             costs=_means([one.costs for one in asked]),
             scores={one.number: one.score for one in asked},
             failures=len(failures),
@@ -244,27 +226,6 @@ class TunableSearch(Teleprompter):
         # Of a pruned trial the mean so far informs the sampler; it is lower than that of the best trial.
         study.tell(trial, [record.score, record.costs[self.cost]] if self.cost else record.score)
         return record
-
-    def _draw(
-        self, trial: optuna.Trial, student: dspy.Module, space: Mapping[str, BaseDistribution], start: Values | None
-    ) -> Values:
-        """The values of a trial. A tunable that needs another one is drawn only if that one has a value for which it
-        matters; a value of ``start`` outside of a narrowed range is kept as it is."""
-        current, needs, drawn = _values(student) | (start or {}), conditions_of(student), dict[str, Any]()
-
-        def matters(name: str) -> bool:
-            other, wanted = needs.get(name, ("", ()))
-            return not other or (matters(other) and value(other) in wanted)
-
-        def value(name: str) -> Any:
-            kept = name not in space or (start is not None and not _inside(space[name], start[name]))
-            if name not in drawn and not kept and matters(name):
-                drawn[name] = _suggest(trial, name, space[name])
-            return drawn.get(name, current[name])
-
-        for name in space:
-            value(name)
-        return {name: drawn[name] for name in space if name in drawn}
 
     def _result(self, study: optuna.Study, trials: Sequence[TrialRecord]) -> StudyResult:
         best, front = choose(trials, self.cost)
@@ -280,15 +241,18 @@ class TunableSearch(Teleprompter):
                 )
         return StudyResult(trials=list(trials), best=best, front=front, importances=importances, cost=self.cost)
 
-    def _settings(
-        self, student: dspy.Module, space: Mapping[str, BaseDistribution], questions: Sequence[dspy.Example]
-    ) -> dict[str, Any]:
-        """What identifies a search; with more trials or threads it is the same."""
+    def _check(
+        self,
+        study: optuna.Study,
+        student: dspy.Module,
+        space: Mapping[str, BaseDistribution],
+        questions: Sequence[dspy.Example],
+    ) -> None:
+        """Refuse to resume another search; with more trials or threads it is the same."""
         plain = [json.dumps(dict(each.items()), default=lambda value: type(value).__name__) for each in questions]
-        return {
+        settings = {
             "values": _values(student),
             "ranges": {name: distribution_to_json(each) for name, each in space.items()},
-            "start": list(self.start),
             "questions": blake2b("\n".join(plain).encode(), digest_size=16).hexdigest(),
             "metric": named(self.metric),
             "sampler": self.sampler,
@@ -296,8 +260,6 @@ class TunableSearch(Teleprompter):
             "seed": self.seed,
             "optuna": optuna.__version__,
         }
-
-    def _check(self, study: optuna.Study, settings: dict[str, Any]) -> None:
         before = study.user_attrs.get("settings")
         if before is None:
             study.set_user_attr("settings", settings)
@@ -316,29 +278,39 @@ def search_space(
 ) -> dict[str, BaseDistribution]:
     """The tunables that are searched, in the order of the program, and their ranges.
 
-    Left out are those that are frozen, those whose usual range (`Tunable.usual`) is a single value, such as the weights
-    of the chain retriever, and those that cannot matter with what is left out.
+    Left out are those that are frozen, also if they have a range, and those whose usual range (`Tunable.usual`) is a
+    single value, such as the weights of the chain retriever.
 
     Raises:
         PolyhopError: a pattern matches nothing, a range does not fit its tunable, or nothing is left.
     """
-    known, needs = tunables(program), conditions_of(program)
-    frozen = set(matching(program, freeze))
+    known, frozen = tunables(program), matching(program, freeze)
     narrowed = {name: range_ for pattern, range_ in (ranges or {}).items() for name in matching(program, [pattern])}
-    if both := sorted(frozen & narrowed.keys()):
-        raise PolyhopError(f"{both[0]} is frozen and has a range: choose one of the two")
     space = {name: _range(name, each, narrowed.get(name)) for name, each in known.items() if name not in frozen}
     space = {name: each for name, each in space.items() if not each.single()}
-
-    def can_matter(name: str) -> bool:
-        other, wanted = needs.get(name, ("", ()))
-        return not other or (can_matter(other) and (other in space or known[other].value in wanted))
-
-    space = {name: each for name, each in space.items() if can_matter(name)}
     if not space:
         why = "all are frozen or have a single value" if known else "it has none (polyhop.tunables)"
         raise PolyhopError(f"the program has no tunables to search: {why}")
     return space
+
+
+def _draw(trial: optuna.Trial, student: dspy.Module, space: Mapping[str, BaseDistribution]) -> Values:
+    """The values of a trial. A tunable that needs another one is drawn only if that one has a value for which it
+    matters."""
+    current, needs, drawn = _values(student), conditions_of(student), dict[str, Any]()
+
+    def matters(name: str) -> bool:
+        other, wanted = needs.get(name, ("", ()))
+        return not other or (matters(other) and value(other) in wanted)
+
+    def value(name: str) -> Any:
+        if name in space and name not in drawn and matters(name):
+            drawn[name] = _suggest(trial, name, space[name])
+        return drawn.get(name, current[name])
+
+    for name in space:
+        value(name)
+    return {name: drawn[name] for name in space if name in drawn}
 
 
 def _values(program: dspy.Module) -> Values:
@@ -366,7 +338,7 @@ def matching(program: dspy.Module, patterns: Sequence[str]) -> list[str]:
 
 
 def _range(name: str, tunable: Tunable[Any], narrowed: Sequence[Any] | None) -> BaseDistribution:
-    given = (narrowed,) if isinstance(narrowed, str) else tuple(narrowed or ())
+    given = tuple(narrowed or ())
     for value in given:
         try:
             copy(tunable).value = value
@@ -388,8 +360,8 @@ def _range(name: str, tunable: Tunable[Any], narrowed: Sequence[Any] | None) -> 
 
 def _inside(range_: Any, value: Any) -> bool:
     if isinstance(range_, CategoricalDistribution):
-        return any(value == each and type(value) is type(each) for each in range_.choices)
-    return range_ is not None and isinstance(value, int | float) and bool(range_.low <= value <= range_.high)
+        return value in range_.choices
+    return bool(range_.low <= value <= range_.high)
 
 
 def _suggest(trial: optuna.Trial, name: str, range_: Any) -> Any:
@@ -477,7 +449,7 @@ def _quiet() -> Iterator[None]:
 def _means(costs: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """The mean of each cost over the questions that have it."""
     found = {name: [each[name] for each in costs if name in each] for name in sorted({*chain(*costs)})}
-    return {name: float(np.mean(values)) for name, values in found.items()}
+    return {name: fmean(values) for name, values in found.items()}
 
 
 def _seed(*parts: object) -> int:

@@ -122,7 +122,7 @@ def optimize(
                 look_up=opened.source.look_up,
                 on_progress=show,
             )
-            test = summary.test.model_dump(exclude={"runs"}) if summary.test else {}
+            test = summary.test.model_dump() if summary.test else {}
             record({"test": test, "spent": asdict(summary.spent)})
         except BudgetSpent as spent:
             raise PolyhopError(

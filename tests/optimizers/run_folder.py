@@ -45,7 +45,7 @@ def write_run(path: Path, *, ended: bool = True, cost: str | None = None, **more
     manifest = {"settings": settings.model_dump(mode="json"), "program": {"name": texts["name"]}}
     write_json(path / "manifest.json", manifest)
     for folder, study in (("1-tunables", searched(texts["style"], cost)), ("2-prompts", None)):
-        proposal = Proposal(candidate=True, note=texts["note"], study=study)
+        proposal = Proposal(note=texts["note"], study=study)
         write_json(path / folder / "proposal.json", proposal.model_dump(mode="json", exclude_none=True))
     if not ended:
         return path
@@ -60,7 +60,7 @@ def write_run(path: Path, *, ended: bool = True, cost: str | None = None, **more
         name: Score(mean=mean, low=mean - 0.1, high=mean + 0.1)
         for name, mean in (("start", 0.25), ("best", 0.75), ("difference", 0.5))
     }
-    test = TestRecord(metric="answer_f1", questions=16, p=0.0002, runs=["0-start", "2-prompts"], **scores)
+    test = TestRecord(metric="answer_f1", questions=16, p=0.0002, **scores)
     summary = OptimizationSummary(ended=texts["ended"], best="2-prompts", stages=stages, test=test)
     write_json(path / "summary.json", summary.model_dump(mode="json", exclude_none=True))
     return path

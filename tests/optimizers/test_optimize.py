@@ -22,7 +22,7 @@ from polyhop.eval.records import read_records
 from polyhop.eval.run import evaluate
 from polyhop.optimizers.artifact import load, read
 from polyhop.optimizers.optimize import Progress, judge, optimize
-from polyhop.optimizers.records import START, VAL, OptimizationSummary, read_run, values_of
+from polyhop.optimizers.records import START, VAL, OptimizationSummary, read_run
 from polyhop.optimizers.settings import OptimizationSettings, Splits
 
 from .tiny import Engine, Tiny, examples, make
@@ -275,22 +275,6 @@ def test_frozen_tunables_and_ranges_apply_to_all_stages(tmp_path: Path) -> None:
     assert study is not None
     assert {name for trial in study.trials for name in trial.values} == {"exemplars.count"}
     assert {trial.values["exemplars.count"] for trial in study.trials[1:]} <= {2, 3}
-
-
-def test_a_warm_start_repeats_the_best_trials_of_another_run(tmp_path: Path) -> None:
-    run(tmp_path / "one")
-    run(tmp_path / "two", changed(stages=("tunables",), trials=3, warm_start=(tmp_path / "one",), seed=8))
-    tried = read_run(tmp_path / "two").proposals["1-tunables"].study
-    assert tried is not None
-    assert tried.trials[1].values == values_of([tmp_path / "one"])[0]
-    with pytest.raises(PolyhopError, match="has no finished search to start from"):
-        run(tmp_path / "three", changed(stages=("tunables",), warm_start=(labeled(tmp_path),)))
-
-
-def labeled(folder: Path) -> Path:
-    """A run without a search."""
-    run(folder / "labeled", changed(stages=("prompts",), optimizer="labeled"))
-    return folder / "labeled"
 
 
 @pytest.mark.parametrize(

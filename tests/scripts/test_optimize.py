@@ -82,7 +82,6 @@ def test_a_budget_that_cannot_be_enough(tmp_path: Path) -> None:
         (["--stages", "tunables", "--range", "beauty=1..2"], "beauty"),
         (["--stages", "tunables", "--freeze", "beauty"], "the program has no tunable 'beauty'"),
         (["--stages", "prompts", "--optimizer", "gepa"], "lexical cannot write instructions"),
-        (["--warm-start", "nowhere"], "nowhere has no finished search to start from"),
         (["--stages", "prompts", "--optimizer", "magic"], "unknown prompt optimizer 'magic'"),
         (["--program", "magic"], "unknown program 'magic'"),
         (["--dataset", "sample", "--train", "mine.jsonl"], "the sample has its own questions: name the --dataset"),
