@@ -12,6 +12,7 @@ from polyhop.data.benchmarks import load_questions
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import build_index
 from polyhop.eval.linkage import BM25, CHAIN, linkage_of, trial_of
+from polyhop.scripts import doctor
 from polyhop.scripts.main import app
 
 NAMES = "Alder Birch Cedar Dogwood Elder Fir Gorse Hazel".split()
@@ -71,7 +72,9 @@ def test_ties_and_what_they_speak_for(
         assert trial.retriever == (CHAIN if tied_pairs else None)
 
 
-def test_doctor_advises(tmp_path: Path) -> None:
+def test_doctor_advises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("check_java", "check_packages"):  # tested with the doctor; here they would only cost
+        monkeypatch.setattr(doctor, name, lambda: doctor.Finding("ok", "", ""))
     index, file = index_of(tmp_path, "links"), questions_for(tmp_path)
 
     def told(*options: str) -> dict[str, str]:
