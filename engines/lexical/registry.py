@@ -46,6 +46,6 @@ def find_skill(prompt: ParsedPrompt) -> Skill:
         inputs, outputs = (", ".join(sorted(names)) for names in prompt.fields)
         raise ValueError(
             f"the lexical engine has no skill for the signature '{inputs} -> {outputs}': "
-            "register one with @polyhop.engines.lexical.skill(SIGNATURE)"
+            "name a language model with --lm, or register one with @polyhop.engines.lexical.skill(SIGNATURE)"
         )
     return found
