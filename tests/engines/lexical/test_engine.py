@@ -130,7 +130,8 @@ def test_chain_of_thought_around_an_agent_is_served_too() -> None:
 @pytest.mark.parametrize("asked", ["question -> poem", "question -> answer, mood", "text -> answer"])
 def test_a_signature_without_a_skill_is_an_error_that_says_how_to_register_one(asked: str) -> None:
     inputs, outputs = (", ".join(sorted(names.split(", "))) for names in asked.split(" -> "))
-    with pytest.raises(Exception, match=rf"no skill for the signature '{inputs} -> {outputs}': register one with @"):
+    message = rf"no skill for the signature '{inputs} -> {outputs}': name a language model with --lm, or register one"
+    with pytest.raises(Exception, match=message):
         dspy.Predict(asked)(question="Solaris?", text="Solaris?")
 
 
