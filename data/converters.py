@@ -36,6 +36,7 @@ from .text import clean, split_sentences
 __all__ = ["CONVERTERS", "LARGEST_FILE", "Text", "Unreadable", "convert", "of_html", "suffix_of"]
 
 LARGEST_FILE = 256 << 20  # bytes of a PDF, Word file or book
+TOO_LARGE = f"its text is larger than {LARGEST_RECORD >> 20} MB: split it"
 _UNPACKED, _MOST_LINES = 512 << 20, 400_000  # bytes of what a Word file or a book contains; lines of a document
 
 _CHARSET = re.compile(rb"""charset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE)
@@ -57,13 +58,6 @@ _WIDE_GAP = 500  # what pypdf takes for a space in any font
 _DIGITS = re.compile(r"\d+")
 
 
-def _tell_nobody(done: int, pages: int) -> None:
-    """Of how many pages of a document are done."""
-
-
-on_page: Callable[[int, int], None] = _tell_nobody  # a process that converts documents puts its own function here
-
-
 def suffix_of(path: Path) -> str:
     """The suffix by which `CONVERTERS` knows a file: ".txt" also of "a.txt.gz"."""
     suffix = path.suffix.lower()
@@ -81,9 +75,20 @@ def convert(path: Path) -> Text:
     content = _read(path, LARGEST_FILE if suffix in (".pdf", ".docx", ".epub") else LARGEST_RECORD)
     if path.suffix.lower() == ".gz":
         content = _unpacked(content)
-    text = CONVERTERS[suffix](content)
+    try:
+        text = CONVERTERS[suffix](content)
+    except Unreadable:
+        raise
+    except BadZipFile:
+        raise Unreadable(f"no {suffix} file, or encrypted") from None
+    except (MemoryError, RecursionError) as error:
+        raise Unreadable(f"too large or nested too deep ({type(error).__name__})") from None
+    except Exception as error:  # noqa: BLE001  # a library may raise anything for a damaged or hostile file
+        raise Unreadable(f"damaged ({type(error).__name__}: {str(error)[:100]})") from None
     if not text.lines and not text.title:
         raise Unreadable("empty")
+    if sum(len(line.text) for line in text.lines) > LARGEST_RECORD:
+        raise Unreadable(TOO_LARGE)
     if len(text.lines) > _MOST_LINES:
         raise Unreadable(f"more than {_MOST_LINES:,} sentences: split it")
     return text
@@ -223,19 +228,6 @@ def _missing(kind: str) -> Unreadable:
 
 
 @contextmanager
-def _undamaged(kind: str) -> Iterator[None]:
-    """Turn what a library raises into an `Unreadable`."""
-    try:
-        yield
-    except Unreadable:
-        raise
-    except BadZipFile:
-        raise Unreadable(f"not a {kind}, or encrypted") from None
-    except Exception as error:  # noqa: BLE001  # anything may come of a damaged or hostile file
-        raise Unreadable(f"a damaged {kind} ({type(error).__name__}: {str(error)[:100]})") from None
-
-
-@contextmanager
 def _archive(content: bytes) -> Iterator[ZipFile]:
     with ZipFile(io.BytesIO(content)) as parts:
         if sum(part.file_size for part in parts.infolist()) > _UNPACKED:
@@ -245,25 +237,24 @@ def _archive(content: bytes) -> Iterator[ZipFile]:
 
 def _epub(content: bytes) -> Text:
     """A book: its chapters in the order in which they are read, each below its title."""
-    with _undamaged("book"), _archive(content) as parts:
+    with _archive(content) as parts:
         parser = etree.XMLParser(resolve_entities=False, no_network=True)
         container = etree.fromstring(parts.read("META-INF/container.xml"), parser)
         place = next(container.iter("{*}rootfile")).get("full-path")
         package = etree.fromstring(parts.read(place), parser)
         files = {each.get("id"): unquote(each.get("href")) for each in package.iter(f"{_OPF}item")}
         names = [files[each.get("idref")] for each in package.iter(f"{_OPF}itemref") if each.get("idref") in files]
-        title = next((each.text for each in package.iter("{http://purl.org/dc/elements/1.1/}title") if each.text), "")
-        lines: list[Line] = []
-        for number, name in enumerate(names, 1):
-            chapter = _html(parts.read(normpath(f"{dirname(place)}/{name}".lstrip("/"))))
-            above = (chapter.title,) if chapter.title and chapter.title != title else ()
-            if above:
-                lines.append(Line(f"{chapter.title}:", above, is_heading=True))
-            for line in chapter.lines:
-                links = tuple(map(_in_book, line.links))
-                if not any(link.kind == "contents" and link.target.startswith("#") for link in links):
-                    lines.append(line._replace(headings=(*above, *line.headings), links=links))
-            on_page(number, len(names))
+        chapters = [_html(parts.read(normpath(f"{dirname(place)}/{name}".lstrip("/")))) for name in names]
+    title = next((each.text for each in package.iter("{http://purl.org/dc/elements/1.1/}title") if each.text), "")
+    lines: list[Line] = []
+    for chapter in chapters:
+        above = (chapter.title,) if chapter.title and chapter.title != title else ()
+        if above:
+            lines.append(Line(f"{chapter.title}:", above, is_heading=True))
+        for line in chapter.lines:
+            links = tuple(map(_in_book, line.links))
+            if not any(link.kind == "contents" and link.target.startswith("#") for link in links):
+                lines.append(line._replace(headings=(*above, *line.headings), links=links))
     return Text(" ".join(clean(title).split())[:LONGEST_HEADING], lines)
 
 
@@ -278,9 +269,7 @@ def _docx(content: bytes) -> Text:
         from mammoth import convert_to_html, images
     except ImportError:
         raise _missing("Word files") from None
-    with _undamaged("Word file"):
-        with _archive(content):
-            pass
+    with _archive(content):
         markup = convert_to_html(
             io.BytesIO(content),
             style_map="p[style-name='Title'] => h1:fresh",
@@ -314,20 +303,16 @@ def _pdf(content: bytes) -> Text:
         from pypdf import PdfReader
     except ImportError:
         raise _missing("PDF files") from None
-    with _undamaged("PDF"):
-        reader = PdfReader(io.BytesIO(content))
-        if reader.is_encrypted and not reader.decrypt(""):
-            raise Unreadable("it is encrypted and needs a password")
-        count = len(reader.pages)
-        pages: list[_Page] = []
-        glued = False
-        for number, page in enumerate(reader.pages, 1):
-            pages.append(_pdf_page(page, glued))
-            if not glued and _are_glued(pages[-1].lines) and not _are_glued(_pdf_page(page, True).lines):
-                glued = True  # in all of the document, which was made by one program
-                pages = [_pdf_page(each, glued) for each in reader.pages[:number]]
-            on_page(number, count)
-        title = str((reader.metadata and reader.metadata.title) or "").strip()
+    reader = PdfReader(io.BytesIO(content))
+    if reader.is_encrypted and not reader.decrypt(""):
+        raise Unreadable("it is encrypted and needs a password")
+    pages = [_pdf_page(page) for page in reader.pages]
+    if any(
+        _are_glued(page.lines) and not _are_glued(_pdf_page(each, are_glued=True).lines)
+        for each, page in zip(reader.pages, pages, strict=True)
+    ):  # then in all of the document, which was made by one program
+        pages = [_pdf_page(page, are_glued=True) for page in reader.pages]
+    title = str((reader.metadata and reader.metadata.title) or "").strip()
     if not any(page.lines for page in pages):
         raise Unreadable("no text in it: scanned pages need OCR first")
     pages = _without_running_lines(pages)
@@ -345,11 +330,11 @@ def _are_glued(lines: list[str]) -> bool:
     return sum(len(word) > _LONGEST_WORD for word in words) > max(2, len(words) / 100)
 
 
-def _pdf_page(page: Any, glued: bool) -> _Page:
+def _pdf_page(page: Any, are_glued: bool = False) -> _Page:
     """The text of a page, and its links to other documents.
 
     Args:
-        glued: A small gap between letters is a space, too.
+        are_glued: A small gap between letters is a space, too.
     """
     from pypdf.generic import FloatObject
 
@@ -368,7 +353,8 @@ def _pdf_page(page: Any, glued: bool) -> _Page:
         x, y = inner[4:6]
         runs.append((x * outer[0] + y * outer[2] + outer[4], x * outer[1] + y * outer[3] + outer[5], text))
 
-    text = page.extract_text(visitor_operand_before=widen if glued else None, visitor_text=collect if areas else None)
+    before, after = widen if are_glued else None, collect if areas else None
+    text = page.extract_text(visitor_operand_before=before, visitor_text=after)
     links = []
     for left, low, right, high, target in areas:
         inside = [run for x, y, run in runs if left - 2 <= x < right and low - 2 <= y < high and run.strip()]

@@ -12,12 +12,9 @@ class PolyhopError(Exception):
     """The base class of polyhop's errors."""
 
 
-class CorpusError(PolyhopError):
-    """A corpus cannot be read: a missing path, an unknown format, no passage in it, or (when strict) a bad record."""
-
-
-class DatasetError(PolyhopError):
-    """Questions cannot be read: an unknown benchmark, a missing or damaged file, or (when strict) a bad record."""
+class DataError(PolyhopError):
+    """A corpus or questions cannot be read: a missing path, an unknown format, nothing in it, a damaged file, or (when
+    strict) a bad record."""
 
 
 class IndexFault(PolyhopError):
@@ -28,33 +25,21 @@ class JavaError(PolyhopError):
     """Java is missing or too old, does not start, or was started before the process was forked."""
 
 
-class LeftOut(NamedTuple):
-    """Why a file was found to say nothing new: it stays so while the other is there.
-
-    Attributes:
-        version: Of the file itself (see `polyhop.data.corpora.Corpus`).
-        other: The id of the document that says the same.
-        text: The hash of their text; empty if the other has the same text in another format.
-    """
-
-    version: str
-    other: str
-    text: str
-
-
 class Problem(NamedTuple):
     """A skipped record or file: its place (``"corpus.jsonl:17"``), the reason, and which kind of reason it is.
 
     Attributes:
         kind: "damaged" (it should have been read), "duplicate" (another says the same) or "other" (of a kind that
             nobody expects to be read, such as pictures).
-        left_out: Of a file that is a duplicate.
+        version: Of a file that is a duplicate (see `polyhop.data.corpora.Corpus`).
+        other: The id of the document that says the same.
     """
 
     where: str
     reason: str
     kind: Literal["damaged", "duplicate", "other"] = "damaged"
-    left_out: LeftOut | None = None
+    version: str = ""
+    other: str = ""
 
 
 def first_error(error: ValidationError) -> str:

@@ -1,202 +1,329 @@
-"""The passages and documents in a file of records: JSON Lines, a JSON list, or a table with a column for texts.
+"""Records of files: JSON Lines, a JSON list, one JSON document, or a table with a header, plain or gzip.
 
-Records can have the fields of polyhop, Pyserini, BEIR, LangChain, LlamaIndex, Haystack and MultiHop-RAG.
+All are streamed, one record at a time; of a document, one element of its list ``data``. A bad line or row is one
+skipped record; a bad list or document is a damaged file. A record's methods read its fields; what is missing or of
+another kind raises `Malformed`, whose message names the field.
 """
 
 from __future__ import annotations
 
+import ast
 import csv
 import gzip
+import io
+import json
 import re
 import zlib
-from collections.abc import Iterator, Mapping
-from io import BufferedReader
-from itertools import chain
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any, Literal, cast
+from typing import IO, Any, cast
 
+import ijson
 import ujson
 
-from .converters import CONVERTERS, suffix_of
-from .errors import CorpusError, Problem
-from .files import LARGEST_RECORD, bounded_lines
+from .errors import DataError, Problem
+from .files import LARGEST_RECORD, bounded_lines, check_regular
 from .passages import Passage
-from .splitting import USUAL_PASSAGE, bounded_metadata
+from .splitting import bounded_metadata
 from .tables import TableRows
+from .text import clean
 
-_LINES = (".jsonl", ".ndjson")
-SUFFIXES = (*CONVERTERS, *_LINES)
-"""Of the files of a folder that are read."""
 LONGEST_ID = 512  # characters
-Kind = Literal["document", "lines", "table", "benchmark"]
-Made = tuple[str, Passage | str]
-"""A place in a file, and the passage there or the reason why it is skipped."""
+TEXTS = ("text", "page_content", "content", "contents", "body")
+"""The field of a text: of polyhop and LlamaIndex, LangChain, Haystack, Pyserini, MultiHop-RAG."""
 
-_LOOKED_AT = 100  # records, to tell what a file has
-_TOO_LARGE = f"larger than {LARGEST_RECORD >> 20} MB: split it"
-_GZIP = b"\x1f\x8b"
-_CONTEXTS = re.compile(rb'"(?:context|paragraphs|data|document\w*)"\s*:')
 _FILES = ("file_name", "filename", "source")  # in the metadata of other tools
-# Of polyhop and LlamaIndex, LangChain, Haystack, Pyserini, MultiHop-RAG.
-_TEXTS = ("text", "page_content", "content", "contents", "body")
+_GZIP, _BOM = b"\x1f\x8b", b"\xef\xbb\xbf"
+_SCALAR = rb'\s*"[^"\\]*"\s*:\s*(?:"[^"\\]*"|[-+\w.]+)\s*,'
+_LISTING = re.compile(rb'\{(?:%s)*\s*"(data|Data)"\s*:\s*\[' % _SCALAR)
+"""The start of a document of SQuAD or TriviaQA: everything is in one list."""
+_REQUIRED: Any = object()
+_KINDS = {str: "a string", int: "an integer", bool: "true or false", list: "a list", dict: "an object"}
 
 
-def is_read(path: Path) -> bool:
-    """Whether the name of a file in a folder is that of a kind that is read."""
-    suffix = suffix_of(path)
-    return (Path(path.stem).suffix.lower() in _LINES) if suffix == ".gz" else suffix in SUFFIXES
+class Malformed(ValueError):
+    """A record that is not in the format; the message says why."""
 
 
-def kind_of(path: Path) -> Kind:
-    """What a file has, judged by its suffix and its first bytes."""
-    suffix = suffix_of(path)
-    if suffix in (".csv", ".tsv"):
-        with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-            try:
-                return "document" if {*_TEXTS, "sentences"}.isdisjoint(TableRows(file).columns) else "table"
-            except csv.Error as error:
-                raise CorpusError(f"{path} is not a table: {error}.") from error
-    if suffix in CONVERTERS:
-        return "document"
-    return _kind_of_records(path)
+@dataclass(frozen=True)
+class Record:
+    """A JSON object with its place: a file and a line or record number, and a path inside the record.
 
+    A null counts as missing. Where a method takes several names, the first one that has a value counts.
+    """
 
-def _kind_of_records(path: Path) -> Kind:
-    """Which kind of JSON a file has, judged by its first bytes."""
-    expected = "Expected JSON Lines: one object with 'title' and 'text' (or 'sentences') a line, plain or gzip."
-    try:
-        with path.open("rb") as file:
-            start = file.read(4096)
-        if start.startswith(_GZIP):
-            with gzip.open(path) as unpacked:
-                start = unpacked.read(4096)
-    except (OSError, EOFError, zlib.error) as error:
-        raise CorpusError(f"{path} cannot be read: {error}.") from error
-    if start.startswith(b"PAR1"):
-        raise CorpusError(f"{path} is a Parquet file. {expected}")
-    if b"\x00" in start:
-        raise CorpusError(f"{path} is a binary file. {expected}")
-    first = start.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if first.startswith(b"[") or (first.startswith(b"{") and not _holds_passage(first.splitlines()[0])):
-        from .benchmarks import holds_passages
+    fields: Mapping[str, Any]
+    where: str
+    path: str = ""
 
-        if holds_passages(path):
-            return "benchmark"
-    if first.startswith(b"[") and not any(f'"{name}"'.encode() in first for name in _TEXTS):
-        raise CorpusError(f"{path} is a JSON array, but not of passages. {expected}")
-    if first and not first.startswith(b"{") and not {".jsonl", ".ndjson", ".json"} & set(path.suffixes):
-        raise CorpusError(f"{path} is in no format that is known here. {expected}")
-    return "table" if first.startswith(b"[") else "lines"
+    def __post_init__(self) -> None:
+        if not isinstance(self.fields, Mapping):
+            raise Malformed(f"{self.path or 'the record'} must be an object, not {json_kind(self.fields)}")
 
+    def named(self, name: str) -> str:
+        """A field with its path, for messages."""
+        return f"{self.path}.{name}" if self.path else name
 
-def _holds_passage(line: bytes) -> bool:
-    """Whether a line of JSON, possibly truncated, has the fields of `Passage.from_record`."""
-    try:
-        record = ujson.loads(line)
-    except (ValueError, OverflowError):
-        return line != b"{" and not _CONTEXTS.search(line)  # a brace alone opens an indented document
-    return isinstance(record, dict) and not record.keys().isdisjoint((*_TEXTS, "sentences", "kwargs", "text_resource"))
+    def has(self, *names: str) -> bool:
+        """Whether any of these fields has a value."""
+        return any(self.fields.get(name) is not None for name in names)
 
+    def get(self, *names: str, kind: type | None = None, default: Any = _REQUIRED) -> Any:
+        """A value, of one kind of JSON."""
+        name = next((name for name in names if self.fields.get(name) is not None), None)
+        if name is None:
+            if default is _REQUIRED:
+                raise Malformed(f"{self.named(names[0])} is missing")
+            return default
+        value = self.fields[name]
+        if kind and (not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool)):
+            raise Malformed(f"{self.named(name)} must be {_KINDS[kind]}, not {json_kind(value)}")
+        return value
 
-# --- reading ---------------------------------------------------------------------------------------------------------
+    def text(self, *names: str, default: Any = _REQUIRED, blank: bool = False) -> Any:
+        """A text; one that must be there must not be blank, unless ``blank``."""
+        value = self.get(*names, kind=str, default=default)
+        if default is _REQUIRED and not blank and not value.strip():
+            raise Malformed(f"{self.named(names[0])} is empty")
+        return clean(value) if isinstance(value, str) else value
 
+    def id(self, *names: str, default: Any = _REQUIRED) -> Any:
+        """A text, or an integer as a text."""
+        value = self.get(*names, default=default)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+        return self.text(*names) if self.has(*names) else default
 
-def are_documents(records: Iterator[Made]) -> tuple[bool, Iterator[Made]]:
-    """Whether most of the first records of a file are too long for passages; and all records."""
-    found: list[Made] = []
-    size = 0
-    while len(found) < _LOOKED_AT and size < 1 << 20 and (record := next(records, None)):
-        found.append(record)
-        size += len(record[1].text) if isinstance(record[1], Passage) else 0
-    sizes = sorted(len(made.text.split()) for _, made in found if isinstance(made, Passage))
-    return bool(sizes) and sizes[len(sizes) // 2] > USUAL_PASSAGE, chain(found, records)
+    def texts(self, *names: str, default: Any = _REQUIRED, blank: bool = False) -> tuple[str, ...]:
+        """A list of texts, which may be written as a text, in JSON or Python. In one that must be there, a text must
+        not be blank, unless ``blank``."""
+        value = _unwritten(self.get(*names, default=default))
+        if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
+            raise Malformed(f"{self.named(names[0])} must be a list of strings")
+        if default is _REQUIRED and not blank and not any(text.strip() for text in value):
+            raise Malformed(f"{self.named(names[0])} is missing or empty")
+        return tuple(map(clean, value))
 
+    def rows(self, name: str, *columns: str, default: Any = _REQUIRED) -> list[Record]:
+        """The objects of a table, in every layout in which benchmarks are distributed: a list of objects; a list of
+        lists, whose items are the ``columns``; an object of equally long columns, as on the Hugging Face hub; or any of
+        these as a text of JSON. A required table has a row."""
+        value, path = _unwritten(self.get(name, default=default)), self.named(name)
+        if isinstance(value, Mapping):
+            lists = list(value.values())
+            if not all(isinstance(column, list | tuple) and len(column) == len(lists[0]) for column in lists):
+                raise Malformed(f"{path} must be a list, or an object of equally long lists")
+            value = [dict(zip(value, row, strict=True)) for row in zip(*lists, strict=True)]
+        if not isinstance(value, list | tuple):
+            raise Malformed(f"{path} must be a list, not {json_kind(value)}")
+        if default is _REQUIRED and not value:
+            raise Malformed(f"{path} is missing or empty")
+        found = []
+        for number, row in enumerate(value):
+            if isinstance(row, list | tuple) and columns:
+                if len(row) != len(columns):
+                    raise Malformed(f"{path}[{number}] must be [{', '.join(columns)}], but has {len(row)} items")
+                row = dict(zip(columns, row, strict=True))
+            found.append(Record(row, self.where, f"{path}[{number}]"))
+        return found
 
-def read_lines(path: Path, file: BufferedReader) -> Iterator[Made]:
-    """The records of JSON Lines, plain or gzip."""
-    packed = file.peek(2).startswith(_GZIP)
-    lines = gzip.GzipFile(fileobj=file) if packed else file
-    number = 0
-    try:
-        for number, line in enumerate(bounded_lines(cast(IO[bytes], lines)), 1):
-            if line is None:
-                yield str(number), _TOO_LARGE
-            elif made := _read_record(line if number > 1 else line.removeprefix(b"\xef\xbb\xbf")):
-                yield str(number), made
-    except (OSError, EOFError, zlib.error) as error:
-        damage = f"the gzip file is damaged or cut short after line {number}" if packed else "it cannot be read"
-        raise CorpusError(f"{path}: {damage} ({error}).") from error
-
-
-def _read_record(line: bytes) -> Passage | str | None:
-    if not line.strip():
-        return None
-    try:
-        record = ujson.loads(line.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        return f"not UTF-8 (byte {error.start + 1} of the line)"
-    except (ValueError, OverflowError) as error:
-        return f"not JSON: {error}"
-    return _passage(record)
-
-
-def _passage(record: Any) -> Passage | str:
-    try:
-        passage = Passage.from_record(_with_our_names(record) if isinstance(record, dict) else record)
-    except ValueError as error:
-        return str(error)
-    return objection(passage) or passage
-
-
-def _with_our_names(record: dict[str, Any]) -> Mapping[str, Any]:
-    """Convert the fields of other tools. Pyserini's ``contents`` is a text, or a title and a text separated by a line
-    break; LangChain also writes a record as the ``kwargs`` of another, LlamaIndex a text in a ``text_resource``."""
-    if isinstance(record.get("kwargs"), dict):
-        record = record["kwargs"]
-    if isinstance(record.get("text_resource"), dict):
-        record = record | record["text_resource"]
-    metadata = record.get("metadata", record.get("meta"))
-    name = next((name for name in _TEXTS if record.get(name) is not None), "text")
-    found: dict[str, Any] = {key: record.get(key) for key in ("title", "sentences", "place")} | {
-        "text": record.get(name)
-    }
-    found["id"] = next((record[key] for key in ("id", "_id", "id_") if record.get(key) is not None), None)
-    found["metadata"] = bounded_metadata(metadata)
-    if name == "contents" and isinstance(found["text"], str) and found["sentences"] is None:
-        title, line_break, text = found["text"].partition("\n")
-        if line_break and found["title"] is None:
-            found["title"], found["text"] = title.strip().strip('"'), text
-    if found["title"] is None and isinstance(metadata, dict):
-        named = [metadata.get("title"), *(Path(str(metadata[key])).stem for key in _FILES if metadata.get(key))]
-        found["title"] = next((title for title in named if title and isinstance(title, str)), None)
-    return found
-
-
-def read_table(path: Path) -> Iterator[Made]:
-    """The records of a JSON list, or the rows of a table."""
-    if path.suffix.lower() not in (".csv", ".tsv"):
-        from .benchmarks.files import read_records
-
-        for record in read_records(path):
-            if isinstance(record, Problem):
-                yield record.where.rpartition(":")[2], record.reason
-            else:
-                yield record.where.rpartition(":")[2], _passage(dict(record.fields))
-        return
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        rows = TableRows(file)
+    def nested(self, *names: str) -> Iterator[Record | Problem]:
+        """The objects in lists of lists, each with the fields of the objects around it; a bad list is a problem."""
+        if not names:
+            yield self
+            return
+        around = {name: value for name, value in self.fields.items() if name != names[0]}
         try:
-            for row in rows:
-                filled = {name: cell for name, cell in zip(rows.columns, row, strict=False) if cell.strip()}
-                if filled:
-                    yield str(rows.line_num), _passage(filled)
-        except csv.Error as error:
-            raise CorpusError(f"{path} is not a table from line {rows.line_num} on: {error}.") from error
+            rows = self.rows(names[0])
+        except Malformed as error:
+            yield Problem(self.where, str(error))
+            return
+        for row in rows:
+            yield from replace(row, fields={**around, **row.fields}).nested(*names[1:])
+
+    def passage(self) -> Passage:
+        """The passage that a record is, with the fields of polyhop or of other tools. Pyserini's ``contents`` is a
+        text, or a title and a text separated by a line break; LangChain also writes a record as the ``kwargs`` of
+        another, LlamaIndex a text in a ``text_resource``."""
+        fields = self.fields
+        if isinstance(made := fields.get("kwargs"), dict):
+            fields = made
+        if isinstance(resource := fields.get("text_resource"), dict):
+            fields = {**fields, **resource}
+        metadata = fields.get("metadata", fields.get("meta"))
+        name = next((name for name in TEXTS if fields.get(name) is not None), "text")
+        title, text, sentences = fields.get("title"), fields.get(name), fields.get("sentences")
+        if name == "contents" and isinstance(text, str) and sentences is None:
+            first, line_break, rest = text.partition("\n")
+            if line_break and title is None:
+                title, text = first.strip().strip('"'), rest
+        if title is None and isinstance(metadata, dict):
+            named = [metadata.get("title"), *(Path(str(metadata[key])).stem for key in _FILES if metadata.get(key))]
+            title = next((title for title in named if title and isinstance(title, str)), None)
+        ours = {"title": title, "text": text, "sentences": sentences, "place": fields.get("place")}
+        id = next((fields[key] for key in ("id", "_id", "id_") if fields.get(key) is not None), None)
+        try:
+            passage = Passage.from_record(ours | {"id": id, "metadata": bounded_metadata(metadata)})
+        except ValueError as error:
+            raise Malformed(f"{self.path}: {error}" if self.path else str(error)) from None
+        if not passage.title and not passage.text:
+            raise Malformed("title and text are empty")
+        if len(passage.id) > LONGEST_ID:
+            raise Malformed(f"the id is longer than {LONGEST_ID} characters")
+        return passage
 
 
-def objection(passage: Passage) -> str | None:
-    if not passage.title and not passage.text:
-        return "title and text are empty"
-    if len(passage.id) > LONGEST_ID:
-        return f"the id is longer than {LONGEST_ID} characters"
-    return None
+def _unwritten(value: Any) -> Any:
+    """A value that is written as a text, in JSON or Python; any other value as it is."""
+    for parse in (json.loads, ast.literal_eval) if isinstance(value, str) else ():
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            return parse(value)
+    return value
+
+
+def json_kind(value: object) -> str:
+    """What JSON calls the type of a value."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, int | float):
+        return "a number"
+    if isinstance(value, str):
+        return "a string"
+    return "an object" if isinstance(value, Mapping) else "a list"
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+_Placed = Iterator[tuple[str, Any]]  # the place of a value in its file, and the value or a `Malformed`
+
+
+def read_records(
+    path: Path, name: str = "", on_read: Callable[[int], None] = lambda position: None
+) -> Iterator[Record | Problem]:
+    """The records of a file, and the problems of malformed ones.
+
+    Args:
+        name: Of the file in places, which are ``"dev.jsonl:17"`` (a line) or ``"dev.json:record 17"``, from 1.
+        on_read: Called after each record with the number of bytes that are read of the file.
+
+    Raises:
+        DataError: there is no such file, it is of an unknown kind; while it is read, it is damaged.
+    """
+    if path.is_dir():
+        raise DataError(f"{path} is a folder: name a file in it, or hub:{path} if it holds a Hugging Face dataset.")
+    if not path.exists():
+        raise DataError(
+            f"There is no file {path}. A dataset on the Hugging Face hub is written hub:OWNER/NAME[:CONFIG]."
+        )
+    try:
+        check_regular(path)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{error}.") from error
+    with _opened(path) as (_, file):
+        layout = _layout(file, {suffix.lower() for suffix in path.suffixes})
+    return _records(path, name or path.name, layout, on_read)
+
+
+def _records(
+    path: Path, name: str, layout: Callable[[IO[bytes]], _Placed], on_read: Callable[[int], None]
+) -> Iterator[Record | Problem]:
+    with _opened(path) as (packed, file):
+        for place, value in layout(file):
+            where = f"{name}:{place}"
+            try:
+                yield Problem(where, str(value)) if isinstance(value, Malformed) else Record(value, where)
+            except Malformed as error:
+                yield Problem(where, str(error))
+            on_read(packed.tell())
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """The file, and the file unpacked, behind a byte order mark; errors become a `DataError`."""
+    try:
+        with path.open("rb") as packed:
+            is_packed = packed.peek(2).startswith(_GZIP)
+            with cast(IO[bytes], gzip.open(packed)) if is_packed else packed as file:
+                if file.read(3) != _BOM:
+                    file.seek(0)
+                yield packed, file
+    except (OSError, EOFError, ValueError, zlib.error, csv.Error, ijson.JSONError) as error:
+        given = error.args[0] if isinstance(error, ijson.JSONError) else str(error)
+        reason = (given.decode("utf-8", "replace") if isinstance(given, bytes) else str(given)).splitlines()[0]
+        raise DataError(f"{path} cannot be read: {reason}.") from error
+
+
+def _layout(file: IO[bytes], suffixes: set[str]) -> Callable[[IO[bytes]], _Placed]:
+    start = file.read(4096).lstrip()
+    is_lines = not suffixes.isdisjoint((".jsonl", ".ndjson"))
+    if start and not suffixes.isdisjoint((".csv", ".tsv")):
+        return _rows
+    if start.startswith(b"["):
+        return _elements
+    if start.startswith(b"{"):
+        if not is_lines and (listing := _LISTING.match(start)):
+            return lambda file: _elements(file, listing[1].decode())
+        file.seek(0)
+        # Unlike in an indented document, the first line of JSON Lines is a complete object.
+        is_lines = is_lines or not isinstance(_parsed(file.readline(LARGEST_RECORD + 1).removeprefix(_BOM)), Malformed)
+        return _lines if is_lines else _document
+    if start and is_lines:  # the first line is bad
+        return _lines
+    what = {b"": "it is empty", b"PAR1": "it is a Parquet file: give its folder, as hub:FOLDER"}
+    what |= {b"PK\x03\x04": "it is a zip file: unpack it"}
+    expected = "expected JSON Lines, a JSON list, a JSON document, or a table (.csv, .tsv), plain or gzip"
+    raise ValueError(what.get(start[:4], expected))
+
+
+def _lines(file: IO[bytes]) -> _Placed:
+    for number, line in enumerate(bounded_lines(file), 1):
+        if line is None:
+            yield str(number), Malformed(f"larger than {LARGEST_RECORD >> 20} MB: split it")
+        elif b"\x00" in line:
+            raise ValueError("it is a binary file")
+        elif line.strip():
+            yield str(number), _parsed(line)
+
+
+def _parsed(line: bytes) -> Any:
+    """The value, or a `Malformed`."""
+    try:
+        return ujson.loads(line.decode())
+    except UnicodeDecodeError as error:
+        return Malformed(f"not UTF-8 (byte {error.start + 1} of the line)")
+    except (ValueError, OverflowError) as error:
+        return Malformed(f"not JSON: {error}")
+
+
+def _elements(file: IO[bytes], name: str = "") -> _Placed:
+    """The elements of a JSON list, or of a document's list, each as a document with this element."""
+    for number, value in enumerate(ijson.items(file, f"{name}.item" if name else "item", use_float=True), 1):
+        yield f"record {number}", {name: [value]} if name else value
+
+
+def _document(file: IO[bytes]) -> _Placed:
+    """A document as one record."""
+    content = file.read(LARGEST_RECORD + 1)
+    if len(content) > LARGEST_RECORD:
+        raise ValueError(f"it is one JSON object of more than {LARGEST_RECORD >> 20} MB")
+    if isinstance(value := _parsed(content), Malformed):
+        raise value
+    yield "record 1", value
+
+
+def _rows(file: IO[bytes]) -> _Placed:
+    """The rows of a table whose first line names the columns; empty cells are left out."""
+    rows = TableRows(io.TextIOWrapper(file, encoding="utf-8", newline=""))
+    line = 2
+    for row in rows:
+        place, line = line, rows.line_num + 2
+        if len(row) > len(rows.columns):
+            excess = f"{len(row)} cells in {len(rows.columns)} columns"
+            yield str(place), Malformed(f"{excess}: put quotes around what has a separator in it")
+        elif any(cell.strip() for cell in row):
+            filled = zip(rows.columns, row, strict=False)  # missing cells are empty
+            yield str(place), {name: cell.strip() for name, cell in filled if cell.strip()}

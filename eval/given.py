@@ -16,9 +16,9 @@ from typing import Any
 
 import dspy
 
-from ..data.benchmarks.files import read_records
 from ..data.errors import PolyhopError, Problem
 from ..data.passages import Evidence, Passage
+from ..data.records import read_records
 from ..programs.tunable import choice
 from .gold import LookUp
 

@@ -95,16 +95,15 @@ def indexing_progress() -> Iterator[Callable[[BuildProgress], None]]:
             nonlocal told
             state = PurePosixPath(built.file).name or "merging"
             short = state if len(state) <= _LONGEST_NAME else "…" + state[1 - _LONGEST_NAME :]
-            pages = f" {built.page:,}/{built.pages:,}" if built.pages else ""
-            bar.update(task, completed=built.done, description=f"{built.passages:,} passages, {short}{pages}")
+            bar.update(task, completed=built.done, description=f"{built.passages:,} passages, {short}")
             if bar.disable and monotonic() - told >= _LINE_EVERY:
                 told = monotonic()
                 left = (told - started) * (1 - built.done) / built.done if built.done else 0.0
                 about = (
                     f", about {left / 60:.0f} min left" if left >= 90 else f", about {left:.0f} s left" if left else ""
                 )
-                state = plain(built.file) + (f", page {built.page:,} of {built.pages:,}" if built.pages else "")
-                line = f"indexing: {built.done:.0%}{about}, {built.passages:,} passages, {state or 'merging'}"
+                state = plain(built.file) or "merging"
+                line = f"indexing: {built.done:.0%}{about}, {built.passages:,} passages, {state}"
                 print(line, file=sys.stderr, flush=True)
 
         yield show

@@ -207,7 +207,7 @@ def _near(index: BM25Index, name: str) -> str:
 
     with suppress(OSError, ValueError), (index.manifest.home(index.path) / PROBLEMS).open(encoding="utf-8") as file:
         for problem in map(json.loads, file):
-            if problem.get("left_out") and ends_path(problem["where"], name):
+            if problem.get("other") and ends_path(problem["where"], name):
                 return f": it has {problem['reason']}"
     names = [each for hit in index.search(name, 10) for each in (hit.passage.title, hit.passage.id)]
     near = get_close_matches(name, names, n=1)

@@ -3,18 +3,16 @@
     for question in load_questions("hotpotqa", "hotpot_dev_distractor_v1.json", limit=100, seed=0):
         program(**question.inputs())
 
-`formats` and `own` declare the formats, one function each: it makes a `QuestionRecord` of a record. `rows` has what
-they share.
+`formats` and `own` declare the formats, one function each: it makes a `QuestionRecord` of a record.
 """
 
 from __future__ import annotations
 
 from . import formats, own  # noqa: F401  # registers them
-from .corpora import benchmark_passages, holds_passages, windows
-from .files import PREFIX
-from .load import Setting, load_questions, recognize_file, sample
+from .corpora import passages_of, windows
+from .load import PREFIX, Setting, load_questions, recognize_file, sample
 from .question import GoldFact, QuestionRecord
-from .rows import BENCHMARKS, SAMPLE, find_benchmark
+from .registry import BENCHMARKS, SAMPLE, find_benchmark
 
 __all__ = [
     "BENCHMARKS",
@@ -23,10 +21,9 @@ __all__ = [
     "GoldFact",
     "QuestionRecord",
     "Setting",
-    "benchmark_passages",
     "find_benchmark",
-    "holds_passages",
     "load_questions",
+    "passages_of",
     "recognize_file",
     "sample",
     "windows",

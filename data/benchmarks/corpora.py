@@ -1,4 +1,4 @@
-"""Corpora of benchmarks, as streams of passages.
+"""Passages of files that belong to a benchmark: its corpus, or the contexts of its questions.
 
 Ids are hashes of title and text, so a passage has the same id in a question's contexts and in an index.
 """
@@ -8,46 +8,43 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from pathlib import Path
 
-from ..errors import DatasetError, Problem
+from ..errors import Problem
 from ..passages import Passage
-from .files import read_records
+from ..records import TEXTS, Malformed, Record
 from .formats import title_in_url
-from .load import ProblemReport, read_questions
-from .own import written_passage
-from .question import QuestionRecord
-from .rows import Benchmark, Malformed, Record, recognize
+from .registry import Benchmark, recognize, sound
 
 NQ_WINDOW = 256  # words
 
-_Placed = tuple[Passage, str]  # with its place
-_Read = Callable[[Record], Iterable[Passage]]
+_Placed = Iterator[tuple[Passage, str]]  # with their places
+_Read = Callable[[Iterable[Record | Problem], Callable[[Problem], None]], _Placed]
 
 
-def benchmark_passages(
-    path: Path, *, strict: bool = False, on_problem: Callable[[Problem], None] = lambda problem: None
-) -> Iterator[_Placed]:
-    """The passages of a file that belongs to a benchmark, each once, with its place (``"corpus.json:record 17"``).
+def passages_of(records: Iterator[Record | Problem], on_problem: Callable[[Problem], None]) -> tuple[_Placed, bool]:
+    """The passages of a file's records with their places; and whether it is one of a benchmark, judged by its first
+    record.
 
-    Reads corpora (HippoRAG's lists of ``{title, text, idx}``, the articles of MultiHop-RAG, Natural Questions with
-    documents, in windows of 256 words) and the union of questions' contexts (HotpotQA, 2WikiMultihopQA, MuSiQue, SQuAD,
-    own questions).
+    Of benchmarks these are the articles of MultiHop-RAG, Natural Questions with documents, in windows of 256 words, and
+    the union of questions' contexts (HotpotQA, 2WikiMultihopQA, MuSiQue, SQuAD, own questions), each passage once.
     """
-    read, records = _opened(path)
-    if read is None:
-        raise DatasetError(f"{path} is not a benchmark's corpus and has no questions with contexts.")
-    report = ProblemReport(strict, on_problem)
-    return _distinct(
-        _contexts(read_questions(read, records, report))
-        if isinstance(read, Benchmark)
-        else _each(read, records, report)
-    )
+    looked_at = list[Record | Problem]()
+    for record in records:
+        looked_at.append(record)
+        if isinstance(record, Record):
+            break
+    of_benchmark = next((found for each in looked_at if isinstance(each, Record) and (found := _reader(each))), None)
+    read = of_benchmark or _each(lambda record: [record.passage()])
+    passages = read(chain(looked_at, records), on_problem)
+    return _distinct(passages) if of_benchmark else passages, of_benchmark is not None
 
 
-def holds_passages(path: Path) -> bool:
-    """Whether `benchmark_passages` can read this file, judged by its first record."""
-    return _opened(path)[0] is not None
+def _distinct(passages: _Placed) -> _Placed:
+    seen: set[str] = set()
+    for passage, where in passages:
+        if passage.id not in seen:
+            seen.add(passage.id)
+            yield passage, where
 
 
 def windows(passage: Passage, words: int = NQ_WINDOW) -> Iterator[Passage]:
@@ -61,51 +58,36 @@ def windows(passage: Passage, words: int = NQ_WINDOW) -> Iterator[Passage]:
     return (Passage.of(passage.title, " ".join(split[at : at + words])) for at in range(0, len(split), words))
 
 
-def _opened(path: Path) -> tuple[Benchmark | _Read | None, Iterator[Record | Problem]]:
-    """What reads the file, if anything, and all its records."""
-    records, looked_at = read_records(path), list[Record | Problem]()
-    for record in records:
-        looked_at.append(record)
-        if isinstance(record, Record):
-            return _reader(record), chain(looked_at, records)
-    return None, chain(looked_at, records)
-
-
-def _reader(first: Record) -> Benchmark | _Read | None:
-    if first.has("document_text", "document_tokens", "document"):
-        return _nq
+def _reader(first: Record) -> _Read | None:
+    """What reads the file of a benchmark."""
     if first.has("body"):
-        return lambda record: [Passage.of(record.text("title"), record.text("body"))]
-    for benchmark in recognize(first):
-        if benchmark.has_contexts and first.has("context", "paragraphs", "data", "passages"):
-            return benchmark
-    return (lambda record: [written_passage(record)]) if first.has("text", "sentences") else None
+        return _each(lambda record: [record.passage()])
+    if first.has(*TEXTS, "sentences", "kwargs", "text_resource"):
+        return None
+    if first.has("document_text", "document_tokens", "document"):
+        return _each(_nq)
+    if first.has("context", "paragraphs", "data", "passages"):
+        return next((_contexts(each) for each in recognize(first) if each.has_contexts), None)
+    return None
 
 
-def _each(read: _Read, records: Iterable[Record | Problem], report: ProblemReport) -> Iterator[_Placed]:
-    for record in records:
-        try:
-            if isinstance(record, Problem):
-                report(record)
-            else:
+def _each(read: Callable[[Record], Iterable[Passage]]) -> _Read:
+    def passages(records: Iterable[Record | Problem], on_problem: Callable[[Problem], None]) -> _Placed:
+        for record in sound(records, on_problem):
+            try:
                 yield from ((passage, record.where) for passage in read(record))
-        except Malformed as error:
-            report(Problem(record.where, str(error)))
+            except Malformed as error:
+                on_problem(Problem(record.where, str(error)))
+
+    return passages
 
 
-def _contexts(questions: Iterable[QuestionRecord]) -> Iterator[_Placed]:
-    for question in questions:
-        if question.pool is None:
-            raise DatasetError(f"The question {question.id!r} has no contexts to pool.")
-        yield from ((passage, question.where) for passage in question.pool)
+def _contexts(benchmark: Benchmark) -> _Read:
+    def passages(records: Iterable[Record | Problem], on_problem: Callable[[Problem], None]) -> _Placed:
+        for question in benchmark.read(records, on_problem):
+            yield from ((passage, question.where) for passage in question.pool or ())
 
-
-def _distinct(passages: Iterable[_Placed]) -> Iterator[_Placed]:
-    seen: set[str] = set()
-    for passage, where in passages:
-        if passage.id not in seen:
-            seen.add(passage.id)
-            yield passage, where
+    return passages
 
 
 _TAG = re.compile(r"</?[A-Za-z][^>\s]*>")

@@ -9,9 +9,10 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from ..errors import Problem
 from ..passages import Passage
+from ..records import Malformed, Record
 from ..sample import SubQuestion
 from .question import GoldFact, QuestionRecord, distinct, question_id
-from .rows import Malformed, Record, register
+from .registry import register
 
 NULL_QUERY = "null_query"
 UNANSWERABLE = "/unanswerable"

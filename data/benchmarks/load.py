@@ -6,19 +6,21 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from hashlib import blake2b
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
-from ..errors import DatasetError, Problem
+from ..errors import DataError, Problem
+from ..importing import installs
+from ..records import Malformed, Record, read_records
 from ..sample import Split, load_sample, sample_passages
-from .files import PREFIX, hub_records, read_records
 from .question import GoldFact, QuestionRecord, distinct
-from .rows import BENCHMARKS, SAMPLE, Benchmark, Malformed, Record, find_benchmark, recognize
+from .registry import BENCHMARKS, SAMPLE, Benchmark, find_benchmark, recognize, sound
 
 if TYPE_CHECKING:
     import dspy
 
+PREFIX = "hub:"
 Setting = Literal["distractor", "open"]
 T = TypeVar("T")
 
@@ -53,17 +55,17 @@ def load_questions(
     if limit is not None and limit < 1:
         raise ValueError(f"limit must be positive, got {limit}")
     if setting not in (None, "distractor", "open"):
-        raise DatasetError(f"There is no setting {setting!r}: choose distractor or open.")
+        raise DataError(f"There is no setting {setting!r}: choose distractor or open.")
     if dataset.casefold() == SAMPLE:
         if source is not None or aliases is not None:
-            raise DatasetError("The sample ships with polyhop: name no file for it.")
+            raise DataError("The sample ships with polyhop: name no file for it.")
         title, has_contexts, questions = "the sample", False, sample_questions(split)
     else:
         benchmark = find_benchmark(dataset)
         title, has_contexts = benchmark.title, benchmark.has_contexts
-        questions = read_questions(benchmark, _records(benchmark, source, split), ProblemReport(strict, on_problem))
+        questions = _questions(benchmark, _records(benchmark, source, split), strict, on_problem)
         if aliases is not None and benchmark.name != "2wiki":
-            raise DatasetError(f"The questions of {title} name no entities: --aliases is for 2WikiMultihopQA.")
+            raise DataError(f"The questions of {title} name no entities: --aliases is for 2WikiMultihopQA.")
         if aliases is not None:
             names = read_aliases(Path(aliases))
             questions = (
@@ -71,49 +73,14 @@ def load_questions(
                 for question in questions
             )
     if setting == "distractor" and not has_contexts:
-        raise DatasetError(
-            f"The questions of {title} have no contexts of their own: use the setting open, with an index."
-        )
+        raise DataError(f"The questions of {title} have no contexts of their own: use the setting open, with an index.")
     return _examples(_in_setting(questions, setting), limit, seed)
-
-
-def read_questions(
-    benchmark: Benchmark, records: Iterable[Record | Problem], report: ProblemReport
-) -> Iterator[QuestionRecord]:
-    """The questions of a benchmark's records, with distinct ids."""
-    seen: set[int] = set()  # hashes need a few bytes per question
-    for question in benchmark.read(_checked(benchmark, records, report)):
-        if isinstance(question, Problem):
-            report(question)
-        elif hash(question.id) in seen:
-            report(Problem(question.where, f"an earlier question has the same id {question.id!r}"))
-        else:
-            seen.add(hash(question.id))
-            yield question
-    if not seen:
-        reason = f" The first problem is {report.first.reason!r} ({report.first.where})." if report.first else ""
-        raise DatasetError(f"No question can be read as {benchmark.title}.{reason}")
-
-
-class ProblemReport:
-    """Passes problems on, or raises the first one if strict."""
-
-    def __init__(self, strict: bool, on_problem: Callable[[Problem], None]) -> None:
-        self._strict = strict
-        self._on_problem = on_problem
-        self.first: Problem | None = None
-
-    def __call__(self, problem: Problem) -> None:
-        if self._strict:
-            raise DatasetError(f"{problem.where}: {problem.reason}.")
-        self.first = self.first or problem
-        self._on_problem(problem)
 
 
 def recognize_file(source: str | Path) -> str:
     """The name of a file's dataset, judged by its first record; a plain question is the user's own."""
     if str(source).startswith(PREFIX):
-        raise DatasetError(f"Name the --dataset that {source} is.")
+        raise DataError(f"Name the --dataset that {source} is.")
     first = next((record for record in read_records(Path(source)) if isinstance(record, Record)), None)
     likely = [benchmark.name for benchmark in recognize(first)] if first else []
     if "own" in likely:
@@ -121,33 +88,43 @@ def recognize_file(source: str | Path) -> str:
     if len(likely) == 1:
         return likely[0]
     looks = f"may be of {' or '.join(likely)}" if likely else f"looks like none of {', '.join(BENCHMARKS)}"
-    raise DatasetError(f"{first.where if first else source} {looks}: name the --dataset.")
+    raise DataError(f"{first.where if first else source} {looks}: name the --dataset.")
 
 
 def _records(benchmark: Benchmark, source: str | Path | None, split: str | None) -> Iterator[Record | Problem]:
     if source is None and benchmark.hub is None:
-        raise DatasetError(f"Name the file of your {benchmark.title}: --questions FILE.")
+        raise DataError(f"Name the file of your {benchmark.title}: --questions FILE.")
     name = f"{PREFIX}{benchmark.hub}" if source is None else str(source)
     if name.startswith(PREFIX):
         return hub_records(name.removeprefix(PREFIX), split or benchmark.split)
     if split is not None:
-        raise DatasetError(f"A file has no splits: name the file that holds {split!r} instead of {name}.")
+        raise DataError(f"A file has no splits: name the file that holds {split!r} instead of {name}.")
     return read_records(Path(name))
 
 
-def _checked(benchmark: Benchmark, records: Iterable[Record | Problem], report: ProblemReport) -> Iterator[Record]:
-    """The records, without problems; the first one shows whether the file is of another benchmark."""
-    first = True
-    for record in records:
-        if isinstance(record, Problem):
-            report(record)
-            continue
-        likely = recognize(record) if first else []
+def _questions(
+    benchmark: Benchmark, records: Iterator[Record | Problem], strict: bool, on_problem: Callable[[Problem], None]
+) -> Iterator[QuestionRecord]:
+    """The questions; the first record shows whether the file is of another benchmark."""
+    first_problem = ""
+
+    def report(problem: Problem) -> None:
+        nonlocal first_problem
+        if strict:
+            raise DataError(f"{problem.where}: {problem.reason}.")
+        first_problem = first_problem or f" The first problem is {problem.reason!r} ({problem.where})."
+        on_problem(problem)
+
+    found, question = sound(records, report), None
+    for first in islice(found, 1):
+        likely = recognize(first)
         if [each.name for each in likely] not in ([], ["own"]) and benchmark not in likely:
             names = " or ".join(other.title for other in likely)
-            raise DatasetError(f"{record.where} looks like {names}, not like {benchmark.title}.")
-        first = False
-        yield record
+            raise DataError(f"{first.where} looks like {names}, not like {benchmark.title}.")
+        for question in benchmark.read(chain([first], found), report):
+            yield question
+    if question is None:
+        raise DataError(f"No question can be read as {benchmark.title}.{first_problem}")
 
 
 def _examples(questions: Iterable[QuestionRecord], limit: int | None, seed: int | None) -> Iterator[dspy.Example]:
@@ -161,10 +138,33 @@ def _examples(questions: Iterable[QuestionRecord], limit: int | None, seed: int 
 def _in_setting(questions: Iterable[QuestionRecord], setting: Setting | None) -> Iterator[QuestionRecord]:
     for question in questions:
         if setting == "distractor" and question.pool is None:
-            raise DatasetError(
+            raise DataError(
                 f"{question.where} has no contexts of its own: use the setting open, with an index (--index DIR)."
             )
         yield replace(question, pool=None) if setting == "open" else question
+
+
+def hub_records(name: str, split: str) -> Iterator[Record | Problem]:
+    """The records of one split of a Hugging Face dataset, or of a local folder that `datasets` can read.
+
+    Args:
+        name: ``OWNER/NAME`` or ``OWNER/NAME:CONFIG``, or a folder of Parquet or JSON files named after the splits.
+        split: As `datasets.load_dataset` takes it: ``validation``, ``train[:500]``, ...
+    """
+    try:
+        from datasets import load_dataset
+    except ImportError as error:
+        raise DataError(f"{PREFIX}{name} needs the package datasets: run `{installs('hub')}`.") from error
+
+    path, _, config = name.partition(":")
+    try:
+        rows = iter(load_dataset(path, config or None, split=split))
+    except Exception as error:  # the library and its downloads raise errors of many families
+        raise DataError(
+            f"The split {split!r} of the dataset {name!r} cannot be loaded: {type(error).__name__}: {error} "
+            f"A hub name is written {PREFIX}OWNER/NAME[:CONFIG]."
+        ) from error
+    return (Record(row, f"{name}:{split}:{number}") for number, row in enumerate(rows, 1))
 
 
 def sample_questions(split: str | None) -> Iterator[QuestionRecord]:
@@ -172,7 +172,7 @@ def sample_questions(split: str | None) -> Iterator[QuestionRecord]:
     try:
         examples = load_sample(cast(Split, split))
     except ValueError as error:
-        raise DatasetError(f"{error}.") from error
+        raise DataError(f"{error}.") from error
     titles = {passage.id: passage.title for passage in sample_passages()}
     return (
         QuestionRecord(
@@ -201,12 +201,12 @@ def read_aliases(path: Path) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for record in read_records(path):
         if isinstance(record, Problem):
-            raise DatasetError(f"{record.where}: {record.reason}.")
+            raise DataError(f"{record.where}: {record.reason}.")
         try:
             entity = record.id("Q_id")
             names = (*record.texts("aliases", default=()), *record.texts("demonyms", default=()))
         except Malformed as error:
-            raise DatasetError(f"{record.where} is not a line of id_aliases.json: {error}.") from None
+            raise DataError(f"{record.where} is not a line of id_aliases.json: {error}.") from None
         found[entity] = distinct(*found.get(entity, ()), *names)
     return found
 

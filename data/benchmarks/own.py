@@ -25,11 +25,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ..errors import DatasetError
+from ..errors import DataError
 from ..passages import Passage
+from ..records import Malformed, Record, json_kind
 from ..text import clean, ends_path, title_key
 from .question import GoldFact, QuestionRecord, distinct, question_id
-from .rows import Malformed, Record, json_kind, register
+from .registry import register
 
 _UNKNOWN = "unknown"
 _FIELDS = (
@@ -58,12 +59,12 @@ def named_facts(gold: object) -> tuple[NamedFact, ...]:
     """The facts that a value of ``gold`` names, without repetitions.
 
     Raises:
-        DatasetError: it is no such value.
+        DataError: it is no such value.
     """
     try:
         return _gold(Record({"gold": list(gold) if isinstance(gold, tuple) else gold}, ""))
     except Malformed as error:
-        raise DatasetError(f"gold: {error}") from None
+        raise DataError(f"gold: {error}") from None
 
 
 def _gold(record: Record) -> tuple[NamedFact, ...]:
@@ -98,7 +99,7 @@ def own_question(record: Record) -> QuestionRecord:
     question, gold, pool = (
         record.text("question"),
         _gold(record),
-        tuple(map(written_passage, record.rows("passages", default=[]))) or None,
+        tuple(map(Record.passage, record.rows("passages", default=[]))) or None,
     )
     answerable = record.get("answerable", default=True)
     answerable = _FLAGS.get(answerable.strip().casefold()) if isinstance(answerable, str) else answerable
@@ -127,11 +128,3 @@ def own_question(record: Record) -> QuestionRecord:
         more={name: value for name, value in record.fields.items() if name not in _FIELDS},
         answerable=answerable,
     )
-
-
-def written_passage(record: Record) -> Passage:
-    """A passage as people write it: ``{id?, title?, text}`` or ``{id?, title?, sentences}``."""
-    id, title = record.id("id", "_id", default=None), record.text("title", default="")
-    if record.has("sentences"):
-        return Passage.of(title, sentences=record.texts("sentences", blank=True), id=id)
-    return Passage.of(title, record.text("text"), id=id)

@@ -16,13 +16,13 @@ from importlib.metadata import version
 from pathlib import Path
 from shutil import copyfileobj
 from tempfile import TemporaryFile
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import ujson
 
 from ..chain.store import Store
 from ..corpora import Corpus
-from ..errors import CorpusError, Problem
+from ..errors import DataError, Problem
 from ..passages import PAGE, content_id
 from ..splitting import MAX_WORDS
 from .jvm import anserini_jar, attach, autoclass, call, call_long, java_exception, open_directory, reason
@@ -41,25 +41,12 @@ _PROGRESS_EVERY = 500  # passages
 
 
 class BuildProgress(NamedTuple):
-    """How far an index is.
-
-    Attributes:
-        done: The share of the work, from 0 to 1; 1 while Lucene merges.
-        passages: Indexed so far.
-        file: What is read now.
-        page, pages: How much of it is converted; zeros if it has no pages.
-    """
+    """How far an index is: the share of the work, from 0 to 1; the passages indexed so far; and what is read now,
+    nothing while Lucene merges."""
 
     done: float
     passages: int
     file: str = ""
-    page: int = 0
-    pages: int = 0
-
-    @classmethod
-    def of(cls, corpus: Corpus, passages: int) -> BuildProgress:
-        work = corpus.work
-        return cls(work.share, passages, work.file, work.page, work.pages)
 
 
 def build_index(
@@ -100,7 +87,7 @@ def build_index(
                 earlier=notes.earlier,
                 strict=strict,
                 on_problem=skipped.add,
-                on_progress=lambda: on_progress(BuildProgress.of(corpus, passages)),
+                on_progress=lambda: on_progress(BuildProgress(corpus.share, passages, corpus.file)),
             )
             for passage, where in corpus:
                 digest.update(ujson.dumps(passage.to_record(), ensure_ascii=False).encode())
@@ -118,9 +105,9 @@ def build_index(
                 passages += 1
                 overlong += len(passage.text) > PAGE
                 if passages % _PROGRESS_EVERY == 0:
-                    on_progress(BuildProgress.of(corpus, passages))
+                    on_progress(BuildProgress(corpus.share, passages, corpus.file))
             if not passages:
-                raise CorpusError(f"No passage in {', '.join(corpus.names)}: {skipped.summary()}. Nothing was written.")
+                raise DataError(f"No passage in {', '.join(corpus.names)}: {skipped.summary()}. Nothing was written.")
             on_progress(BuildProgress(1.0, passages))
         writer.merge()
         return writer.commit(
@@ -153,12 +140,13 @@ class SkippedRecords:
     def add(self, problem: Problem) -> None:
         self.counts[problem.kind] += 1
         self._first = self._first or f"{problem.where}: {problem.reason}"
-        self.keep({name: value for name, value in problem._asdict().items() if value})
+        self.keep(problem)
         self._on_problem(problem)
 
-    def keep(self, record: dict[str, Any]) -> None:
-        """Write a record, perhaps of an earlier state."""
-        file = self._damaged if record["kind"] == "damaged" else self._others
+    def keep(self, problem: Problem) -> None:
+        """Write a problem, perhaps of an earlier state."""
+        file = self._damaged if problem.kind == "damaged" else self._others
+        record = {name: value for name, value in problem._asdict().items() if value}
         file.write(ujson.dumps(record, ensure_ascii=False, escape_forward_slashes=False) + "\n")
 
     def summary(self) -> str:

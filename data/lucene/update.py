@@ -11,7 +11,7 @@ folder a change. Many segments, or many deleted passages, are merged into one.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -21,8 +21,8 @@ import numpy as np
 import ujson
 
 from ..chain.arrays import Bools
-from ..corpora import Corpus
-from ..errors import IndexFault, LeftOut, Problem
+from ..corpora import Corpus, Version
+from ..errors import IndexFault, Problem
 from ..passages import PAGE, Passage
 from ..text import clean
 from .bm25 import LuceneReader, leaves_of, live_documents
@@ -72,7 +72,7 @@ def update_index(
 
     Raises:
         IndexFault: the index is missing or damaged, or not polyhop's; or a document to delete is not there.
-        CorpusError: a file to add cannot be read.
+        DataError: a file to add cannot be read.
     """
     index = Path(index)
     attach()
@@ -122,8 +122,8 @@ class _Update:
             self._update(Path(path))
         if add:
             self._add(self._corpus_of([Path(path) for path in add]))
-        for record in self._skipped_before():
-            self._skipped.keep(record)
+        for problem in self._problems_before():
+            self._skipped.keep(problem)
         self._skipped.close()
         if not (self.added or self._gone or compact):
             os.replace(folder / PROBLEMS, before.home(self._index) / PROBLEMS)
@@ -171,7 +171,9 @@ class _Update:
         vanished = any(name not in segments for name in names)
         return live, many or vanished or (~live).sum() > _MOST_DELETED * len(live)
 
-    def _corpus_of(self, paths: Sequence[Path], known: Collection[str] = (), root: str = "") -> Corpus:
+    def _corpus_of(
+        self, paths: Sequence[Path], known: Collection[str] = (), left_out: Iterable[Problem] = ()
+    ) -> Corpus:
         """With the settings of the index."""
         before = self._before
         max_words = {"documents": None, "everything": before.max_words, "nothing": 0}[before.split]
@@ -186,12 +188,12 @@ class _Update:
             paths,
             max_words=max_words,
             known=known,
-            left_out={left.version: left for left in self._left_out(root)} if root else {},
+            left_out={problem.version: problem for problem in left_out},
             earlier=self._notes.earlier,
             indexed=indexed,
             roots=roots,
             on_problem=self._skipped.add,
-            on_progress=lambda: self._on_progress(BuildProgress.of(corpus, self.added)),
+            on_progress=lambda: self._on_progress(BuildProgress(corpus.share, self.added, corpus.file)),
         )
         self._read.append(corpus)
         self._corpus += [
@@ -204,20 +206,19 @@ class _Update:
     def _update(self, path: Path) -> None:
         if not path.is_dir():
             raise IndexFault(f"{path} is not a folder. Add a file with --add.")
-        root = clean(path.resolve().name)
-        known = set(self._versions(f"{root}/"))
-        corpus = self._corpus_of([path], known, f"{root}/")
-        documents = {version: version.split("\n", 2)[2] for version in known}
-        sources = {version: version.split("\n", 1)[0] for version in known}
-        self._gone.update(documents.values())  # unless they are met again
+        root = f"{clean(path.resolve().name)}/"
+        known = {version: Version(version) for version in self._versions(root)}
+        left_out = (problem for problem in self._problems_before() if problem.where.startswith(root))
+        corpus = self._corpus_of([path], known, left_out)
+        self._gone.update(version.document for version in known.values())  # unless they are met again
         self._add(corpus)
         kept = corpus.unchanged | {
-            version
-            for version in known
-            if corpus.failed and corpus.has_failed(sources[version]) and documents[version] not in self._new
+            content
+            for content, version in known.items()
+            if corpus.has_failed(version.file) and version.document not in self._new
         }
-        self._gone.difference_update(documents[version] for version in kept)
-        for version in sorted(known - kept):
+        self._gone.difference_update(known[content].document for content in kept)
+        for version in sorted(known.keys() - kept):
             self._digest.update(version.encode())
             self._writer.delete(VERSION, version)
         self.unchanged += len(corpus.unchanged)
@@ -242,18 +243,13 @@ class _Update:
         self._new.add(document)
         return True
 
-    def _skipped_before(self) -> Iterator[dict[str, Any]]:
+    def _problems_before(self) -> Iterator[Problem]:
         """What was skipped before in files that were not read now."""
-        file_before = self._before.home(self._index) / PROBLEMS
-        with suppress(OSError, ValueError), file_before.open(encoding="utf-8") as file:
+        before = self._before.home(self._index) / PROBLEMS
+        with suppress(OSError, ValueError), before.open(encoding="utf-8") as file:
             for record in map(ujson.loads, file):
                 if not any(corpus.covers(record["where"]) for corpus in self._read):
-                    yield record
-
-    def _left_out(self, root: str) -> Iterator[LeftOut]:
-        for record in self._skipped_before():
-            if record["where"].startswith(root) and record.get("left_out"):
-                yield LeftOut(*record["left_out"])
+                    yield Problem(**{name: record[name] for name in Problem._fields if name in record})
 
     def _passages_of(self, document: str, limit: int = _MOST_NAMED) -> list[Passage]:
         lucene = self._lucene

@@ -18,14 +18,8 @@ from polyhop.data.converters import Text, Unreadable
 from polyhop.scripts.studies.folder.files import write_docx, write_pdf
 
 
-def converted(
-    *paths: Path, seconds: float = 60, waits: list[tuple[Path, int, int]] | None = None
-) -> list[Text | Unreadable]:
-    def hear(*told: object) -> None:
-        if waits is not None:
-            waits.append(told)  # type: ignore[arg-type]
-
-    found = list(conversions(((path, path) for path in paths), hear, seconds))
+def converted(*paths: Path, seconds: float = 60) -> list[Text | Unreadable]:
+    found = list(conversions(((path, path) for path in paths), seconds=seconds))
     assert [path for path, _ in found] == list(paths)
     return [text for _, text in found if text]
 
@@ -53,19 +47,6 @@ def test_the_order_is_that_of_the_jobs(tmp_path: Path) -> None:
 
 def test_jobs_without_a_document_pass_through() -> None:
     assert list(conversions((n, None) for n in range(50))) == [(n, None) for n in range(50)]
-
-
-def test_the_pages_of_a_pdf_are_told(tmp_path: Path) -> None:
-    write_pdf(tmp_path / "book.pdf", ["A line of a book. "] * 20_000)
-    waits: list[tuple[Path, int, int]] = []
-    (text,) = converted(tmp_path / "book.pdf", waits=waits)
-    assert isinstance(text, Text)
-    pages = max(int(line.headings[0].split()[1]) for line in text.lines)
-    told = [page for path, page, total in waits if total]
-    assert {path for path, _, _ in waits} == {tmp_path / "book.pdf"}
-    assert {total for _, _, total in waits} <= {0, pages}
-    assert told == sorted(told)
-    assert len(set(told)) > 1  # it moved
 
 
 @pytest.mark.parametrize("suffix", [".txt", ".csv", ".md", ".html", ".pdf"])
@@ -113,7 +94,7 @@ def test_no_process_is_left_after_a_kill(tmp_path: Path) -> None:
     write_pdf(tmp_path / "slow.pdf", ["word " * 15] * 100_000)
     code = """
 import sys; from pathlib import Path; from polyhop.data.conversion import conversions
-list(conversions([(0, Path(sys.argv[1]))], lambda job, page, pages: pages and print(page, flush=True), 20))
+list(conversions([(0, Path(sys.argv[1]))], lambda job: print(job, flush=True), 20))
 """
 
     def running() -> list[str]:

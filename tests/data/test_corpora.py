@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from polyhop.data.benchmarks.files import read_records
 from polyhop.data.corpora import Corpus
-from polyhop.data.errors import CorpusError, DatasetError, Problem
+from polyhop.data.errors import DataError, Problem
 from polyhop.data.passages import Passage, content_id
 
 LINES = (
@@ -88,7 +87,7 @@ def test_records_of_other_tools(tmp_path: Path) -> None:
     ("line", "reason"),
     [
         (b'{"title": "Rome", "text": ', "not JSON"),
-        (b'"Rome"', "expected an object"),
+        (b'"Rome"', "must be an object"),
         (b'{"title": "Rome"}', "neither 'text' nor 'sentences'"),
         (b'{"title": 1, "text": "x"}', "'title' must be a string"),
         (b'{"id": 1.5, "text": "x"}', "'id' must be"),
@@ -98,7 +97,7 @@ def test_records_of_other_tools(tmp_path: Path) -> None:
         (b'{"text": "caf\xe9"}', "not UTF-8 (byte 14 of the line)"),
         (b'{"text": "x", "id": "' + b"i" * 600 + b'"}', "longer than 512"),
         (b'{"a":' * 3000 + b"1" + b"}" * 3000, "not JSON"),
-        (b"7", "expected an object"),
+        (b"7", "must be an object"),
     ],
 )
 @pytest.mark.parametrize("at", [1, 4])
@@ -109,7 +108,7 @@ def test_bad_records_are_reported_and_left_out(tmp_path: Path, line: bytes, reas
     assert [passage.title for passage, _ in passages] == ["Rome", "Paris"]
     assert problem.where == f"c.jsonl:{at}"
     assert reason in problem.reason
-    with pytest.raises(CorpusError, match=rf"c\.jsonl:{at}: "):
+    with pytest.raises(DataError, match=rf"c\.jsonl:{at}: "):
         list(Corpus([file], strict=True))
 
 
@@ -157,18 +156,14 @@ PACKED = gzip.compress(b"".join(b'{"text": "passage %d %d"}\n' % (n, n * 7919 % 
     ("name", "content", "message"),
     [
         ("c.parquet", b"PAR1\x15\x04", "Parquet"),
-        ("c.jsonl", b"\x7fELF\x00\x00", "binary"),
-        ("c.json", b'[\n{"x": "y"}]', "JSON array"),
-        ("c.xls", b"title,text\nRome,a city\n", "no format that is known"),
-        ("c.jsonl.gz", gzip.compress(b"\x00" * 100), "binary"),
-        ("c.jsonl.gz", b"\x1f\x8bnonsense", "cannot be read"),
-        ("c.jsonl.gz", PACKED[:-200], r"cut short after line \d+"),
-        ("c.jsonl.gz", PACKED[:5000] + b"\xff" * 50 + PACKED[5050:], r"damaged or cut short after line \d+"),
+        ("c.xls", b"title,text\nRome,a city\n", "expected JSON Lines"),
+        ("c.jsonl.gz", PACKED[:-200], "ended"),
+        ("c.jsonl.gz", PACKED[:5000] + b"\xff" * 50 + PACKED[5050:], "cannot be read"),
         ("c.jsonl", None, "not a regular file"),  # reading it would block
         ("missing.jsonl", b"", "no file or folder"),
         ("notes/a.png", b"", "has no file of a kind that is read"),
     ],
-    ids=range(11),
+    ids=range(7),
 )
 def test_what_is_no_corpus(tmp_path: Path, name: str, content: bytes | None, message: str) -> None:
     if content is None:
@@ -176,7 +171,7 @@ def test_what_is_no_corpus(tmp_path: Path, name: str, content: bytes | None, mes
     elif name != "missing.jsonl":
         made(tmp_path / name, content)
     path = tmp_path / name.partition("/")[0]
-    with pytest.raises(CorpusError, match=message) as error:
+    with pytest.raises(DataError, match=message) as error:
         list(Corpus([path]))
     assert path.name in str(error.value)
 
@@ -257,21 +252,9 @@ def test_links_out_of_a_folder_are_not_followed(tmp_path: Path) -> None:
     assert {passage.text for passage, _ in corpus} == {"Inside."}
     assert {problem.where: problem.reason.split(":")[0] for problem in problems} == {
         "notes/again.md": "the same text as notes/a.md",
-        "notes/code.js": "a link out of the folder",
-        "notes/other": "a link out of the folder",
-        "notes/secret.txt": "a link out of the folder",
+        "notes/code.js": "a link out of the folder, or to itself",
+        "notes/other": "a link out of the folder, or to itself",
+        "notes/secret.txt": "a link out of the folder, or to itself",
     }
     assert [problem.where for problem in problems if problem.kind == "damaged"] == ["notes/other", "notes/secret.txt"]
     assert [passage.text for passage, _ in Corpus([folder / "secret.txt"])] == ["Outside."]  # asked for
-
-
-def test_a_large_record_of_questions_is_not_read(tmp_path: Path) -> None:
-    def large(name: str, start: bytes) -> Path:
-        return made(tmp_path / name, start + b"x" * (33 << 20))
-
-    assert list(read_records(large("q.jsonl", b'{"question": "'))) == [Problem("q.jsonl:1", "larger than 32 MB")]
-    os.mkfifo(tmp_path / "pipe.jsonl")
-    with pytest.raises(DatasetError, match="not a regular file"):
-        read_records(tmp_path / "pipe.jsonl")
-    with pytest.raises(DatasetError, match="not a table from line 2 on"):
-        list(read_records(large("q.csv", b'question,answer\n"')))

@@ -128,7 +128,7 @@ def test_a_mixed_folder(tmp_path: Path) -> None:
     problems: list[Problem] = []
     corpus = Corpus([folder], on_problem=problems.append)
     passages = list(corpus)
-    assert corpus.work.share == 1.0
+    assert corpus.share == 1.0
     assert [(passage.id if where[-1].isalpha() else passage.title, passage.text) for passage, where in passages] == [
         ("mix/a.md", "Text."),
         ("", "Record."),

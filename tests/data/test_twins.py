@@ -42,7 +42,7 @@ def read(folder: Path, damaged: int = 0) -> tuple[set[str], dict[str, str]]:
     documents = {passage.document for passage, _ in Corpus([folder], on_problem=problems.append)}
     faults = [problem.reason for problem in problems if problem.kind == "damaged"]
     assert (len(faults), len(set(faults))) == (damaged, min(damaged, 1))  # a copy of a damaged file is damaged too
-    return documents, {problem.where: problem.left_out.other for problem in problems if problem.left_out}
+    return documents, {problem.where: problem.other for problem in problems if problem.kind == "duplicate"}
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import dspy
 import ir_measures
 import pytest
 
-from polyhop.data.errors import DatasetError
+from polyhop.data.errors import DataError
 from polyhop.data.passages import Evidence, Hit, Passage
 from polyhop.engines.models import assign_models
 from polyhop.eval.official import hotpotqa, mean_of, musique, squad
@@ -114,9 +114,9 @@ def test_two_wiki_accepts_the_official_aliases(tmp_path: Path) -> None:
     assert read_manifest(tmp_path / "1").questions.aliases == "id_aliases.json"
     for content in ('{"aliases": []}\n', '{"Q_id": "Q1", "aliases": 5}\n', "[1]", ""):
         file.write_text(content)
-        with pytest.raises(DatasetError):
+        with pytest.raises(DataError):
             list(Questions("2wiki", path, aliases=file))
-    with pytest.raises(DatasetError, match="--aliases is for 2WikiMultihopQA"):
+    with pytest.raises(DataError, match="--aliases is for 2WikiMultihopQA"):
         list(Questions("hotpotqa", path, aliases=file))
 
 

@@ -60,7 +60,7 @@ def test_what_is_skipped_is_counted_by_reason(tmp_path: Path) -> None:
     assert built.exit_code == 0, built.output
     other = "2,251 without a reader: 1,500 .py, 750 .png, 1 without a suffix"
     assert f"skipped   9 damaged; 1 duplicate; {other}\n" in built.stdout
-    assert "docs/z0.pdf, docs/z1.pdf and 6 more: a damaged PDF" in built.stderr
+    assert "docs/z0.pdf, docs/z1.pdf and 6 more: damaged (PdfStreamError" in built.stderr
     assert "docs/zz.md: a binary file\n" in built.stderr
     assert "docs/b.md: the same text as docs/a.md\n" in built.stderr
     assert ".py" not in built.stderr  # nobody expects it
@@ -98,7 +98,7 @@ def test_damage(corpus: Path, tmp_path: Path) -> None:
 
 def test_errors(corpus: Path, tmp_path: Path) -> None:
     cases: list[tuple[list[str | Path], int, str]] = [
-        ([corpus, "--out", tmp_path / "ix", "--strict"], 1, "corpus.jsonl:2: the same id 'r'"),
+        ([corpus, "--out", tmp_path / "ix", "--strict"], 1, "corpus.jsonl:3: not JSON"),
         ([tmp_path / "missing.jsonl", "--out", tmp_path / "ix"], 1, "There is no file or folder"),
         ([corpus, "--out", tmp_path], 1, "has other files (corpus.jsonl)"),
         (["--check", tmp_path / "ix"], 1, "There is no index at"),

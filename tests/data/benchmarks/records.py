@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from polyhop.data.benchmarks.rows import Record
+from polyhop.data.records import Record
 
 HOTPOTQA: dict[str, Any] = {
     "_id": "h1",

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.data.benchmarks import benchmark_passages, holds_passages, load_questions, windows
-from polyhop.data.errors import DatasetError, Problem
+from polyhop.data.benchmarks import load_questions, windows
+from polyhop.data.corpora import Corpus
+from polyhop.data.errors import Problem
 from polyhop.data.passages import Passage
 
 from . import records as r
@@ -40,7 +41,7 @@ NQ_COLUMNS = {
 
 
 def passages(path: Path, **options: Any) -> list[Passage]:
-    return [passage for passage, _ in benchmark_passages(path, **options)]
+    return [passage for passage, _ in Corpus([path], max_words=0, **options)]
 
 
 @pytest.mark.parametrize("dataset", WITH_CONTEXTS)
@@ -48,7 +49,6 @@ def test_questions_pool_their_contexts(dataset: str, tmp_path: Path) -> None:
     record = r.FIRST_RECORDS[dataset]
     again = record if dataset == "squad" else {**record, "id": "2hop__other", "_id": "other"}
     path = r.write(tmp_path / "dev.jsonl.gz", r.lines([record, again]))
-    assert holds_passages(path)
     questions = list(load_questions(dataset, path))
     pooled = passages(path)
     assert len({passage.id for passage in pooled}) == len(pooled) == 3
@@ -61,17 +61,14 @@ def test_hipporag(tmp_path: Path) -> None:
     rows = [
         {"title": "Tarn", "text": "The Orm flows through Tarn.", "idx": 0},
         {"title": "Tarn", "text": "Tarn is a novel.", "idx": 1},
-        {"title": "Tarn", "text": "Tarn is a  novel.", "idx": 2},
-        {"title": "Void", "text": " ", "idx": 3},
+        {"title": "Void", "idx": 2},
     ]
     path = r.write(tmp_path / "corpus.json", json.dumps(rows))
     problems: list[Problem] = []
     read = passages(path, on_problem=problems.append)
     (question,) = load_questions("musique", r.write(tmp_path / "dev.jsonl", r.lines([r.MUSIQUE])))
     assert [passage.id for passage in read] == [question.pool[2].id, question.pool[0].id]
-    assert [problem[:2] for problem in problems] == [("corpus.json:record 4", "text is empty")]
-    with pytest.raises(DatasetError, match=r"corpus\.json:record 4: text is empty\."):
-        passages(path, strict=True)
+    assert [problem.where for problem in problems] == ["corpus.json:record 3"]
 
 
 def test_multihoprag_articles(tmp_path: Path) -> None:
@@ -97,9 +94,9 @@ def test_windows_lose_nothing(text: str, words: int) -> None:
     assert all(len(piece.text.split()) == words for piece in pieces[:-1])
 
 
-def test_what_is_no_corpus(tmp_path: Path) -> None:
-    for name in ("nq", "triviaqa", "multihoprag"):
-        path = r.write(tmp_path / f"{name}.jsonl", r.lines([r.FIRST_RECORDS[name]]))
-        assert not holds_passages(path)
-        with pytest.raises(DatasetError, match="is not a benchmark's corpus and has no questions with contexts"):
-            benchmark_passages(path)
+@pytest.mark.parametrize("name", ["nq", "triviaqa", "multihoprag"])
+def test_questions_without_contexts_are_no_corpus(name: str, tmp_path: Path) -> None:
+    problems: list[Problem] = []
+    path = r.write(tmp_path / "q.jsonl", r.lines([r.FIRST_RECORDS[name]]))
+    assert not passages(path, on_problem=problems.append)
+    assert [problem.where for problem in problems] == ["q.jsonl:1"]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polyhop.data.benchmarks import GoldFact, QuestionRecord, find_benchmark
-from polyhop.data.benchmarks.rows import BENCHMARKS, recognize
+from polyhop.data.benchmarks import BENCHMARKS, GoldFact, QuestionRecord, find_benchmark
+from polyhop.data.benchmarks.registry import recognize
 from polyhop.data.errors import Problem
 from polyhop.data.passages import Passage
 
@@ -27,14 +27,16 @@ LAYOUTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def read(dataset: str, *records: Any) -> list[QuestionRecord]:
-    made = list(find_benchmark(dataset).read(r.as_record(record) for record in records))
-    assert all(isinstance(item, QuestionRecord) for item in made), made
-    return [item for item in made if isinstance(item, QuestionRecord)]
+    problems: list[Problem] = []
+    made = list(find_benchmark(dataset).read(map(r.as_record, records), problems.append))
+    assert not problems
+    return made
 
 
 def refused(dataset: str, record: Any) -> str:
-    (problem,) = find_benchmark(dataset).read([r.as_record(record)])
-    assert isinstance(problem, Problem)
+    problems: list[Problem] = []
+    assert not list(find_benchmark(dataset).read([r.as_record(record)], problems.append))
+    (problem,) = problems
     assert problem.where == "file:1"
     return problem.reason
 
@@ -199,7 +201,7 @@ def test_bamboogle(answer: dict[str, Any]) -> None:
 
 def test_popqa() -> None:
     tarn, moss = Passage.of("Tarn", "Ben Marsh founded Tarn."), Passage.of("Moss", "Moss is a town.")
-    question, official = read("popqa", r.POPQA, r.without(r.POPQA, "paragraphs"))
+    (question,), (official,) = read("popqa", r.POPQA), read("popqa", r.without(r.POPQA, "paragraphs"))
     assert (question.id, question.answers, question.kind) == ("7", ("Ben Marsh", "B. Marsh"), "founder")
     assert question.pool == (tarn, moss)
     assert question.gold == (GoldFact("Tarn", passage_id=tarn.id, unique_title=True),)
@@ -247,13 +249,13 @@ def test_malformed(dataset: str, record: Any, reason: str) -> None:
 
 def test_a_bad_part_of_a_squad_document_leaves_the_rest() -> None:
     article = {"title": "Tarn", "paragraphs": [{"context": "Tarn.", "qas": [{"id": "x"}]}, {"qas": [{"id": "y"}]}]}
-    made = list(find_benchmark("squad").read([r.as_record({"data": [article, *r.SQUAD["data"]]})]))
-    reasons = [item.reason for item in made if isinstance(item, Problem)]
-    assert sorted(reasons) == [
+    problems: list[Problem] = []
+    made = list(find_benchmark("squad").read([r.as_record({"data": [article, *r.SQUAD["data"]]})], problems.append))
+    assert sorted(problem.reason for problem in problems) == [
         "data[0].paragraphs[0].qas[0].answers is missing",
         "data[0].paragraphs[1].qas[0].context is missing",
     ]
-    assert [item.id for item in made if isinstance(item, QuestionRecord)] == ["s1", "s2", "s3", "s4"]
+    assert [item.id for item in made] == ["s1", "s2", "s3", "s4"]
 
 
 JSON = st.recursive(
@@ -280,12 +282,11 @@ def spoilt(draw: st.DrawFn, value: Any) -> Any:
 def test_whatever_is_wrong_is_a_problem_and_no_exception(layout: str, data: st.DataObject) -> None:
     dataset, record = LAYOUTS[layout]
     value = data.draw(spoilt(record).filter(lambda value: isinstance(value, dict)))
-    for made in find_benchmark(dataset).read([r.as_record(value)]):
-        assert isinstance(made, QuestionRecord | Problem)
-        if isinstance(made, QuestionRecord):
-            assert made.id
-            assert made.question
-            assert made.answers
+    problems: list[Problem] = []
+    for made in find_benchmark(dataset).read([r.as_record(value)], problems.append):
+        assert made.id
+        assert made.question
+        assert made.answers
 
 
 # --- names -----------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from polyhop.data.benchmarks import load_questions
-from polyhop.data.errors import DatasetError
+from polyhop.data.errors import DataError
 
 from . import records as r
 
@@ -59,7 +59,7 @@ def test_splits(tmp_path_factory: pytest.TempPathFactory) -> None:
     (train,) = load_questions("nq", f"hub:{folder}", split="train")
     (dev,) = load_questions("nq", f"hub:{folder}")
     assert (train.question, dev.question) == ("who founded tarn", "who is ben")
-    with pytest.raises(DatasetError, match=r"The split 'nope' of the dataset .* cannot be loaded: .*nope"):
+    with pytest.raises(DataError, match=r"The split 'nope' of the dataset .* cannot be loaded: .*nope"):
         load_questions("nq", f"hub:{folder}", split="nope")
 
 
@@ -84,5 +84,5 @@ def test_names_configurations_and_defaults(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_without_the_library_the_command_is_told_that_adds_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(DatasetError, match=r"hotpotqa/hotpot_qa:distractor needs .*: run `make hub`"):
+    with pytest.raises(DataError, match=r"hotpotqa/hotpot_qa:distractor needs .*: run `make hub`"):
         load_questions("hotpotqa")

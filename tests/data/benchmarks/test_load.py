@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from polyhop.data.benchmarks import load_questions
-from polyhop.data.benchmarks.rows import BENCHMARKS
-from polyhop.data.errors import DatasetError, Problem
+from polyhop.data.benchmarks import BENCHMARKS, load_questions
+from polyhop.data.errors import DataError, Problem
 from polyhop.data.passages import Passage
 
 from . import records as r
@@ -62,12 +61,12 @@ def test_some_have_no_contexts(dataset: str, tmp_path: Path) -> None:
     source = None
     if dataset != "sample":
         source = r.write(tmp_path / "a.jsonl", r.lines([r.FIRST_RECORDS[dataset]]))
-    with pytest.raises(DatasetError, match="have no contexts of their own: use the setting open, with an index"):
+    with pytest.raises(DataError, match="have no contexts of their own: use the setting open, with an index"):
         load_questions(dataset, source, setting="distractor")
 
 
 def test_open_sets_have_no_contexts(load: Load) -> None:
-    with pytest.raises(DatasetError, match=r"dev\.jsonl:1 has no contexts of its own: use the setting open"):
+    with pytest.raises(DataError, match=r"dev\.jsonl:1 has no contexts of its own: use the setting open"):
         load("2wiki", [r.TWOWIKI_OPEN], setting="distractor")
     assert load("2wiki", [r.TWOWIKI_OPEN], setting="open")
 
@@ -121,7 +120,7 @@ def test_malformed_records_are_left_out_and_reported(load: Load) -> None:
 )
 def test_strict_stops_at_the_first(load: Load, records: list[Any], reason: str) -> None:
     problems: list[Problem] = []
-    with pytest.raises(DatasetError, match=f"^{reason}$"):
+    with pytest.raises(DataError, match=f"^{reason}$"):
         load("hotpotqa", json.dumps(records), "dev.json", strict=True, on_problem=problems.append)
     assert not problems
 
@@ -138,30 +137,30 @@ def test_another_benchmarks_file_is_told(load: Load, asked: str) -> None:
         message = (
             "No question can be read as " if given == "own" else rf"dev\.jsonl:1 looks like .*{title}.*, not like "
         )
-        with pytest.raises(DatasetError, match=message):
+        with pytest.raises(DataError, match=message):
             load(asked, [record])
 
 
 def test_no_question_at_all(load: Load) -> None:
-    with pytest.raises(DatasetError, match=r"No question can be read as MuSiQue\. .*'id is missing' \(dev\.jsonl:1\)"):
+    with pytest.raises(DataError, match=r"No question can be read as MuSiQue\. .*'id is missing' \(dev\.jsonl:1\)"):
         load("musique", [r.without(r.MUSIQUE, "id")])
-    with pytest.raises(DatasetError, match=r"No question can be read as MuSiQue\.$"):
+    with pytest.raises(DataError, match=r"No question can be read as MuSiQue\.$"):
         load("musique", "[]", "dev.json")
 
 
 def test_what_is_asked_for_is_checked_at_once(tmp_path: Path) -> None:
     path = r.write(tmp_path / "dev.jsonl", r.lines([r.NQ]))
-    with pytest.raises(DatasetError, match="There is no benchmark 'quad'. Known are hotpotqa, "):
+    with pytest.raises(DataError, match="There is no benchmark 'quad'. Known are hotpotqa, "):
         load_questions("quad", path)
-    with pytest.raises(DatasetError, match="There is no file"):
+    with pytest.raises(DataError, match="There is no file"):
         load_questions("nq", tmp_path / "none.jsonl")
-    with pytest.raises(DatasetError, match="A file has no splits: name the file that holds 'train'"):
+    with pytest.raises(DataError, match="A file has no splits: name the file that holds 'train'"):
         load_questions("nq", path, split="train")
-    with pytest.raises(DatasetError, match="There is no setting 'closed': choose distractor or open"):
+    with pytest.raises(DataError, match="There is no setting 'closed': choose distractor or open"):
         load_questions("nq", path, setting="closed")  # type: ignore[arg-type]
-    with pytest.raises(DatasetError, match="The sample ships with polyhop"):
+    with pytest.raises(DataError, match="The sample ships with polyhop"):
         load_questions("sample", path)
-    with pytest.raises(DatasetError, match="the sample has the splits train, dev, test, unanswerable, not 'x'"):
+    with pytest.raises(DataError, match="the sample has the splits train, dev, test, unanswerable, not 'x'"):
         load_questions("sample", split="x")
 
 

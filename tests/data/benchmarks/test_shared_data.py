@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from polyhop.data.benchmarks import benchmark_passages, load_questions
+from polyhop.data.benchmarks import load_questions
+from polyhop.data.corpora import Corpus
 from polyhop.data.errors import Problem
 
 FILES = {
@@ -59,7 +60,7 @@ def test_gold_stands_in_the_pool(name: str, shared_data: Path) -> None:
 
 @pytest.mark.parametrize("name", CORPORA)
 def test_gold_and_contexts_stand_in_the_corpus(name: str, shared_data: Path) -> None:
-    corpus = {passage.id: passage for passage, _ in benchmark_passages(shared_data / CORPORA[name])}
+    corpus = {passage.id: passage for passage, _ in Corpus([shared_data / CORPORA[name]])}
     titles = {passage.title: passage for passage in corpus.values()}
     for question in load(shared_data, name):
         for fact in question.gold:
@@ -74,5 +75,5 @@ def test_squad_questions_as_counted_by_hand(shared_data: Path) -> None:
     questions = list(load_questions("squad", shared_data / "squad_dev-v1.1.json.gz", strict=True))
     assert [question.id for question in questions] == asked
     assert all(any(question.gold[0].matches(passage) for passage in question.pool) for question in questions)
-    passages = list(benchmark_passages(shared_data / "squad_dev-v1.1.json.gz"))
+    passages = list(Corpus([shared_data / "squad_dev-v1.1.json.gz"]))
     assert len(passages) == sum(len(article["paragraphs"]) for article in articles)

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from polyhop.data.chain import ChainRetriever
-from polyhop.data.errors import CorpusError, IndexFault, Problem
+from polyhop.data.errors import DataError, IndexFault, Problem
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import BuildProgress, build_index, check_index
 from polyhop.data.lucene.jvm import autoclass, call
@@ -120,7 +120,7 @@ def test_splitting_and_files_of_one_name(tmp_path: Path, write: Write) -> None:
 @pytest.mark.parametrize(
     ("records", "options", "message"),
     [
-        ([], {}, r"No passage in corpus\.jsonl"),
+        ([], {}, r"corpus\.jsonl cannot be read: it is empty"),
         ([{"title": 1, "text": "x"}], {}, r"No passage in corpus\.jsonl"),
         ([*RECORDS, {"title": 1, "text": "x"}], {"strict": True}, r"corpus\.jsonl:4: "),
         ([*RECORDS, RECORDS[0]], {"strict": True}, r"corpus\.jsonl:4: "),
@@ -130,12 +130,12 @@ def test_splitting_and_files_of_one_name(tmp_path: Path, write: Write) -> None:
 def test_a_build_that_fails_leaves_what_was_there(
     tmp_path: Path, write: Write, records: list[dict[str, Any]], options: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises((CorpusError, ValueError), match=message):
+    with pytest.raises((DataError, ValueError), match=message):
         build_index([write(records)], tmp_path / "deep" / "ix", **options)
     assert not (tmp_path / "deep").exists()
     build_index([write()], tmp_path / "ix")
     before = files_in(tmp_path / "ix")
-    with pytest.raises((CorpusError, ValueError), match=message):
+    with pytest.raises((DataError, ValueError), match=message):
         build_index([write(records)], tmp_path / "ix", **options)
     assert files_in(tmp_path / "ix") == before
     assert found(tmp_path / "ix", "Rome") == ["r"]

@@ -1,0 +1,215 @@
+"""Records are read from files in every layout, and every damage of a file or a field is named."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polyhop.data.errors import DataError, Problem
+from polyhop.data.records import Malformed, Record, read_records
+
+RECORDS = [{"n": 1, "text": "a ] b"}, {"n": 2, "text": 'é " \\ ,'}, {"n": 3, "text": ""}]
+WHOLE = {"a": {"data": [1]}, "data": {"b": 2}}
+ANY_RECORD = st.dictionaries(
+    st.text(max_size=3), st.text(max_size=5) | st.integers(-(2**63), 2**63 - 1) | st.lists(st.booleans()), max_size=3
+)
+
+
+def lines(records: list[Any]) -> str:
+    return "".join(f"{json.dumps(record, ensure_ascii=False)}\n" for record in records)
+
+
+def values(path: Path, content: str | bytes) -> list[Any]:
+    """The fields of the records in a file of this content, and the problems."""
+    content = content.encode() if isinstance(content, str) else content
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return [record.fields if isinstance(record, Record) else record for record in read_records(path)]
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("packed", ["", ".gz"])
+@pytest.mark.parametrize(
+    ("name", "content", "found"),
+    [
+        ("a.jsonl", lines(RECORDS), RECORDS),
+        ("a.jsonl", "\ufeff" + lines(RECORDS).replace("\n", "\r\n\r\n"), RECORDS),
+        ("a.json", lines(RECORDS), RECORDS),
+        ("a.json", json.dumps(RECORDS), RECORDS),
+        ("a.json", "\ufeff \n" + json.dumps(RECORDS, indent=2, ensure_ascii=False) + "\n", RECORDS),
+        ("a.jsonl", json.dumps(RECORDS), RECORDS),
+        ("a.json", json.dumps(WHOLE, indent=1), [WHOLE]),
+        ("a.csv", '\ufeffA,b\n" x ",\n,\n"y\nz",1\n', [{"a": "x"}, {"a": "y\nz", "b": "1"}]),
+        *(
+            (
+                "a.json",
+                json.dumps({**before, "data": RECORDS, **after}, indent=indent),
+                [{"data": [r]} for r in RECORDS],
+            )
+            for before, after in (({}, {}), ({"version": "v2.0", "n": 1.5}, {"domain": ["web"]}))
+            for indent in (None, 1)
+        ),
+    ],
+)
+def test_every_layout(tmp_path: Path, name: str, content: str, found: list[Any], packed: str) -> None:
+    assert values(tmp_path / (name + packed), content) == found
+
+
+@given(records=st.lists(ANY_RECORD, max_size=6), indent=st.sampled_from([None, 0, 3]))
+def test_a_list_has_the_values_of_its_lines(
+    tmp_path_factory: pytest.TempPathFactory, records: list[Any], indent: int | None
+) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    assert values(folder / "list.json", json.dumps(records, indent=indent)) == records
+    assert values(folder / "lines.jsonl", lines(records) or "{}\n") == (records or [{}])
+
+
+def test_bad_records_are_problems(tmp_path: Path) -> None:
+    content = b'{"n": 1}\n{"n": \n[1]\n{"n": "\xff"}\n{"n": 5}\n' + b"[" * 100_000 + b"\n"
+    first, *problems, last, deep = values(tmp_path / "a.jsonl", content)
+    assert (first, last) == ({"n": 1}, {"n": 5})
+    assert [(problem.where, problem.reason.partition(": ")[0]) for problem in (*problems, deep)] == [
+        ("a.jsonl:2", "not JSON"),
+        ("a.jsonl:3", "the record must be an object, not a list"),
+        ("a.jsonl:4", "not UTF-8 (byte 8 of the line)"),
+        ("a.jsonl:6", "not JSON"),
+    ]
+    assert values(tmp_path / "a.json", '[{"n": 1}, 17, "x", null, {"n": 2}]') == [
+        {"n": 1},
+        Problem("a.json:record 2", "the record must be an object, not a number"),
+        Problem("a.json:record 3", "the record must be an object, not a string"),
+        Problem("a.json:record 4", "the record must be an object, not null"),
+        {"n": 2},
+    ]
+    cells = "put quotes around what has a separator in it"
+    assert values(tmp_path / "a.csv", "a,b\n1,2\n1,2,3\n") == [
+        {"a": "1", "b": "2"},
+        Problem("a.csv:3", f"3 cells in 2 columns: {cells}"),
+    ]
+
+
+def test_a_large_record_is_not_read(tmp_path: Path) -> None:
+    large = b"x" * (33 << 20)
+    assert values(tmp_path / "a.jsonl", b'{"a": "' + large) == [Problem("a.jsonl:1", "larger than 32 MB: split it")]
+    with pytest.raises(DataError, match="one JSON object of more than 32 MB"):
+        values(tmp_path / "a.json", b'{"a":\n"' + large)
+    with pytest.raises(DataError, match=r"q\.csv cannot be read"):
+        values(tmp_path / "q.csv", b'question,answer\n"' + large)
+
+
+PACKED = gzip.compress(lines([{"n": number, "text": str(number**9)} for number in range(5000)]).encode())
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        *(("a.json", content, "it is empty") for content in (b"", b" \n")),
+        ("a.json", b"PAR1\x15", "it is a Parquet file: give its folder, as hub:FOLDER"),
+        ("a.json", b"PK\x03\x04", "it is a zip file: unpack it"),
+        ("a.json", b"id,question\n", "expected JSON Lines"),
+        ("a.jsonl", b"\x7fELF\x00\x00", "it is a binary file"),
+        ("a.json", b"\x1f\x8bnonsense", ""),
+        ("a.jsonl", PACKED[: len(PACKED) // 2], "Compressed file ended"),
+        ("a.json", b'[{"a": "\xff"}]', ".*invalid bytes in UTF8"),
+        *(
+            ("a.json", content, "")
+            for content in (b'[{"n": 1}, {"n"', b'[{"n": 1}', b'[{"n": 1},]', b"[,]", b'[{"n": }]')
+        ),
+        ("a.json", b'[{"n": 1} {"n": 2}]', ""),
+        ("a.json", json.dumps({"data": RECORDS})[:-3].encode(), ""),
+        ("a.json", b'{"a":\n', "not JSON"),
+    ],
+)
+def test_a_damaged_file(tmp_path: Path, name: str, content: bytes, reason: str) -> None:
+    with pytest.raises(DataError, match=rf"/{name} cannot be read: {reason}"):
+        values(tmp_path / name, content)
+
+
+def test_what_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jsonl")  # reading it would block
+    for name, reason in (
+        ("missing.json", r"There is no file .*missing\.json.* hub:OWNER/NAME"),
+        ("", "is a folder: name a file in it"),
+        ("pipe.jsonl", "not a regular file"),
+    ):
+        with pytest.raises(DataError, match=reason):
+            read_records(tmp_path / name)
+
+
+# --- fields ----------------------------------------------------------------------------------------------------------
+
+
+def rows(value: Any, **more: Any) -> list[Record]:
+    return Record({"rows": value}, "file:1").rows("rows", "title", "n", **more)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        [{"title": "a", "n": 1}, {"title": "b", "n": 2, "more": None}],
+        [["a", 1], ("b", 2)],
+        {"title": ["a", "b"], "n": [1, 2]},
+        '[["a", 1], ["b", 2]]',
+        '{"title": ["a", "b"], "n": [1, 2]}',
+    ],
+)
+def test_a_table_has_several_layouts(table: Any) -> None:
+    assert [(row.text("title"), row.get("n", kind=int)) for row in rows(table)] == [("a", 1), ("b", 2)]
+
+
+@pytest.mark.parametrize("table", [None, [], {}, {"title": []}, "[]"])
+def test_an_empty_table(table: Any) -> None:
+    assert rows(table, default=[]) == []
+    with pytest.raises(Malformed, match="^rows is missing"):
+        rows(table)
+
+
+def test_values_are_cleaned_and_nulls_are_missing() -> None:
+    fields = {"id": 7, "x": "a\ud800b\x00", "y": None, "z": "", "texts": '["a", ""]', "python": "['a']"}
+    record = Record(fields, "file:1")
+    assert (record.id("id"), record.text("x"), record.text("y", "x"), record.text("y", default=None)) == (
+        "7",
+        "a\ufffdb ",
+        "a\ufffdb ",
+        None,
+    )
+    assert (record.text("z", blank=True), record.texts("texts"), record.texts("python")) == ("", ("a", ""), ("a",))
+
+
+@pytest.mark.parametrize(
+    ("read", "reason"),
+    [
+        (lambda record: record.text("missing", "other"), "missing is missing"),
+        (lambda record: record.text("blank"), "blank is empty"),
+        (lambda record: record.text("other", "number"), "number must be a string, not a number"),
+        (lambda record: record.get("flag", kind=int), "flag must be an integer, not true or false"),
+        (lambda record: record.get("number", kind=bool), "number must be true or false, not a number"),
+        (lambda record: record.id("object"), "object must be a string, not an object"),
+        (lambda record: record.texts("mixed"), "mixed must be a list of strings"),
+        (lambda record: record.texts("blank"), "blank must be a list of strings"),
+        (lambda record: record.texts("blanks"), "blanks is missing or empty"),
+        (lambda record: record.rows("number"), "number must be a list, not a number"),
+        (lambda record: record.rows("mixed"), "mixed[0] must be an object, not a string"),
+        (lambda record: record.rows("pairs", "a"), "pairs[1] must be [a], but has 2 items"),
+        (lambda record: record.rows("object"), "object must be a list, or an object of equally long lists"),
+        (lambda record: record.rows("objects")[1].get("n"), "objects[1].n is missing"),
+        (lambda record: Record([], "file:1"), "the record must be an object, not a list"),  # type: ignore[arg-type]
+    ],
+)
+def test_wrong_values_are_named(read: Callable[[Record], Any], reason: str) -> None:
+    fields = {
+        "blank": " ", "number": 1.5, "flag": True, "mixed": ["a", 1], "blanks": [" "], "pairs": [["x"], ["x", "y"]],
+        "object": {"a": [1], "b": []}, "objects": [{"n": 1}, {"n": None}],
+    }  # fmt: skip
+    with pytest.raises(Malformed) as raised:
+        read(Record(fields, "file:1"))
+    assert str(raised.value) == reason
