@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from asyncio import CancelledError
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
@@ -10,10 +11,11 @@ from importlib.metadata import distribution
 from math import fsum
 from pathlib import Path
 from threading import Event, Lock
-from time import sleep
+from time import monotonic, sleep
 from typing import Any
 
 import dspy
+from anyio import NoEventLoopError, from_thread
 from dspy import lm15
 
 OTHER = "other"
@@ -24,6 +26,9 @@ FREE = frozenset({"lexical"})
 
 CANCELLED = "call cancelled"
 """The incident of a call whose question was given up."""
+
+POLL = 0.1
+"""Seconds after which a waiting thread looks whether its question was given up."""
 
 LONGEST_REPLY_TOKENS = 32_768
 """Assumed where neither the model nor the price list has a limit."""
@@ -100,17 +105,31 @@ def current_attempt() -> int:
 
 def pause(seconds: float) -> None:
     """Sleep; raises `Abandoned` as soon as the current question is given up."""
-    ledger = dspy.settings.usage_tracker
-    if not isinstance(ledger, Ledger):
-        sleep(max(0.0, seconds))
-    elif ledger.abandoned.wait(max(0.0, seconds)):
-        raise Abandoned
+    until = monotonic() + seconds
+    go_on()
+    while (left := until - monotonic()) > 0:
+        sleep(min(POLL, left))
+        go_on()
 
 
 def is_abandoned() -> bool:
-    """Whether the current question was given up."""
+    """Whether the current question was given up, or the task was cancelled that awaits it."""
     ledger = dspy.settings.usage_tracker
-    return isinstance(ledger, Ledger) and ledger.abandoned.is_set()
+    if isinstance(ledger, Ledger) and ledger.abandoned.is_set():
+        return True
+    try:
+        from_thread.check_cancelled()
+    except NoEventLoopError:  # nobody awaits it
+        return False
+    except CancelledError:
+        return True
+    return False
+
+
+def go_on() -> None:
+    """Raises `Abandoned` if the current question was given up."""
+    if is_abandoned():
+        raise Abandoned
 
 
 def sum_costs(costs: Iterable[Mapping[str, float]]) -> dict[str, float]:

@@ -27,7 +27,7 @@ import dspy
 from dspy import LMError, LMRateLimitError, LMServerError, LMTimeoutError, LMTransportError, lm15
 from pydantic import BaseModel, ConfigDict, Field
 
-from .costs import CANCELLED, Abandoned, is_abandoned, pause, record_incident, usage_of
+from .costs import CANCELLED, POLL, Abandoned, is_abandoned, pause, record_incident, usage_of
 from .replies import (
     UnreachableError,
     WaitTooLongError,
@@ -48,7 +48,6 @@ LONGEST_WAIT = 300.0
 """Seconds. A server that asks to wait longer is not asked again."""
 
 _BURST = 0.1  # share of a minute's units that may be used at once
-_POLL = 0.1  # seconds after which a waiting thread looks whether its question was given up
 _USUAL_REPLY = 400  # tokens
 _OURS = "polyhop"  # key in a request's metadata, removed before it is sent
 _CONNECTION = frozenset(
@@ -149,7 +148,7 @@ class RateLimit:
     def enter(self, tokens: float) -> tuple[bool, float]:
         """Whether the request is under way now, and the seconds to wait before it is sent, or before it tries again."""
         with self._changed:
-            if not self._changed.wait_for(lambda: self._free >= 1, _POLL):
+            if not self._changed.wait_for(lambda: self._free >= 1, POLL):
                 return False, 0.0
             if closed := self.closed():
                 return False, closed
@@ -348,7 +347,7 @@ def _within(seconds: float, send: Callable[[], T]) -> T:
     until = monotonic() + seconds
     while True:
         try:
-            return reply.result(min(_POLL, max(0.0, until - monotonic())))
+            return reply.result(min(POLL, max(0.0, until - monotonic())))
         except TimeoutError:
             if reply.done():  # the client's own, or the reply came just now
                 return reply.result()

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Self
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
-from ..engines.costs import current_attempt, record_incident
+from ..engines.costs import current_attempt, go_on, record_incident
 from ..engines.replies import estimated_tokens
 from ..signatures.fields import NumberedPassage, NumberedPassages, fenced
-from .run import current, record
+from .run import current, in_thread, record
 from .trace import Shortened
 from .tunable import Tunable
 
@@ -36,6 +36,7 @@ class Agent(dspy.Predict):
     role = ""
 
     def forward(self, **kwargs: Any) -> Any:
+        go_on()
         demos, role = kwargs.pop("demos", self.demos), self.role or self.signature.__name__
         if (attempt := current_attempt()) > 1:
             # DSPy's cache also keeps bad replies, with which a retried question would fail again.
@@ -56,8 +57,8 @@ class Agent(dspy.Predict):
                     raise
                 record_incident("prompt shortened")
 
-    async def aforward(self, **kwargs: Any) -> Any:
-        return await dspy.asyncify(type(self).forward)(self, **kwargs)
+    async def acall(self, **kwargs: Any) -> Any:
+        return await in_thread(self, **kwargs)
 
 
 def _fitted(agent: str, instructions: str, inputs: dict[str, Any]) -> dict[str, Any]:
@@ -106,6 +107,9 @@ class Part(dspy.Module):
     number, is refused."""
 
     shared: ClassVar[tuple[str, ...]] = ()  # attributes that copies share: a retriever is a resource, not state
+
+    async def acall(self, *args: Any, **kwargs: Any) -> Any:
+        return await in_thread(self, *args, **kwargs)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(self.__dict__.get(name), Tunable) and not isinstance(value, Tunable):

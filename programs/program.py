@@ -53,10 +53,6 @@ class Program(Part):
         with running(run):
             return super().__call__(question=run.question, **given)
 
-    async def acall(self, question: str, pool: Pool = None, **given: Any) -> Any:
-        """The same in a thread."""
-        return await dspy.asyncify(self)(question, pool, **given)
-
     def answer(self, question: str) -> dspy.Prediction:
         """Answer a question whose evidence is spread over several documents, with the sentences that support it."""
         return self(question)

@@ -3,19 +3,22 @@
     search(query)                 # searches the question's own passages, and is in the trace
     record(Selected(1, kept))     # a further step of the trace
 
-`Program.__call__` opens a run; `together` opens a branch of it in each thread.
+`Program.__call__` opens a run; `together` opens a branch of it in each thread. Awaited programs run `in_thread`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias, TypeVar
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
 
+import anyio
 import dspy
+from anyio import from_thread, to_thread
 
 from ..data.passages import Hit, Passage
 from ..data.pool import PassagePool
@@ -84,18 +87,43 @@ def together(tasks: Sequence[Callable[[], T]]) -> list[T]:
     trace = run.trace
     branches = [replace(run, trace=Trace(branch=(*trace.branch, n)), seen=[]) for n in range(1, len(tasks) + 1)]
     records: list[list[object]] = [[] for _ in tasks]
+    outcomes: list[Future[T]] = [Future() for _ in tasks]
 
-    def act(n: int) -> T:
-        # DSPy's streams take messages only from the thread that `dspy.streamify` has started.
-        with running(branches[n]), dspy.context(trace=None if recorded is None else records[n], send_stream=None):
-            return tasks[n]()
+    def act(n: int) -> None:
+        with running(branches[n]), dspy.context(trace=None if recorded is None else records[n]):
+            try:
+                outcomes[n].set_result(tasks[n]())
+            except BaseException as error:  # noqa: BLE001  # raised once all are done
+                outcomes[n].set_exception(error)
 
-    with ThreadPoolExecutor(len(tasks)) as pool:
-        futures = [pool.submit(copy_context().run, act, n) for n in range(len(tasks))]
+    async def act_all() -> None:
+        async with anyio.create_task_group() as group:
+            for n in range(len(tasks)):
+                group.start_soon(partial(to_thread.run_sync, act, n, limiter=anyio.CapacityLimiter(1)))
+
+    try:
+        from_thread.run(act_all)  # in threads that streams and cancellation reach
+    except anyio.NoEventLoopError:  # nobody awaits it
+        with ThreadPoolExecutor(len(tasks)) as pool:
+            for n in range(len(tasks)):
+                pool.submit(copy_context().run, act, n)
     trace.add(Parallel(tuple(branch.trace for branch in branches)))
     for branch in branches:
         run.seen += branch.seen
     if recorded is not None:
         for each in records:
             recorded.extend(each)
-    return [future.result() for future in futures]
+    return [outcome.result() for outcome in outcomes]
+
+
+async def in_thread(call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """What a call returns, in a thread: like `dspy.asyncify`, but without a limit on how many run at a time, and if the
+    task is cancelled, the call ends before its next agent or search."""
+    scope = anyio.CancelScope()
+    try:
+        with scope:
+            work = partial(call, *args, **kwargs)
+            result = await to_thread.run_sync(work, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1))
+    finally:
+        scope.cancel()
+    return result

@@ -16,6 +16,7 @@ from ..data.passages import Hit, Passage, Retriever, one_a_document
 from ..data.pool import PassagePool
 from ..data.retrievers import retriever_name
 from ..data.text import key_words
+from ..engines.costs import go_on
 from .agent import Part
 from .run import Pool, current, record
 from .trace import Searched
@@ -67,6 +68,7 @@ class Search(Part):
         A query without a word finds nothing. Passages without a statement are left out: "X may refer to:", headings,
         and lists of contents.
         """
+        go_on()
         run, hits = current(), list[Hit]()
         if any(character.isalnum() for character in query):
             source = self._source(run.pool)

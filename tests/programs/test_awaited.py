@@ -1,0 +1,271 @@
+"""Awaited programs, and what DSPy's tools for asynchronous code and for observation see of them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+from contextvars import ContextVar
+from time import monotonic
+from typing import Any
+
+import dspy
+import pytest
+from dspy import lm15
+from dspy.streaming import StatusMessage, StreamListener, StreamResponse
+
+from polyhop.data.chain import ChainRetriever
+from polyhop.data.passages import Hit
+from polyhop.data.pool import PassagePool
+from polyhop.data.sample import sample_passages
+from polyhop.engines.lexical import LexicalEngine
+from polyhop.engines.limits import LimitedLM, RateLimit
+from polyhop.programs import ParRag, PolyHop, Program, Search, conclude
+from polyhop.programs.progress import StatusMessages
+
+from .scripted import answer, lm, scripted
+
+QUESTION = "Where was the director of Stalker born?"
+SECONDS = 60  # after which a test fails
+
+
+class Door(LexicalEngine):
+    """The embedded engine, whose first requests pass. The others wait until it is opened."""
+
+    def __init__(self, passes: int) -> None:
+        self.passes, self.asked = passes, 0
+        self._opened, self._lock = threading.Event(), threading.Lock()
+
+    def open(self) -> None:
+        self._opened.set()
+
+    def complete(self, request: lm15.Request) -> lm15.Response:
+        with self._lock:
+            self.asked += 1
+            number = self.asked
+        assert number <= self.passes or self._opened.wait(SECONDS)
+        return super().complete(request)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Door:
+        return self
+
+
+def behind(door: Door) -> dspy.LM:
+    return dspy.LM("lexical", engine=door, cache=False, num_retries=0)
+
+
+@pytest.fixture(scope="module")
+def pool() -> PassagePool:
+    return PassagePool(sample_passages())
+
+
+@pytest.fixture(scope="module")
+def retriever(pool: PassagePool) -> ChainRetriever:
+    return ChainRetriever(pool)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    end = monotonic() + SECONDS
+    while not condition():
+        assert monotonic() < end
+        await asyncio.sleep(0.01)  # never returns if the event loop is blocked
+
+
+def left_behind() -> None:
+    """Wait for the threads of cancelled questions."""
+    for thread in threading.enumerate():
+        if thread.name == "AnyIO worker thread":
+            thread.join(SECONDS)
+            assert not thread.is_alive()
+
+
+def test_many_questions_wait_for_models_at_once_and_block_nothing(retriever: ChainRetriever) -> None:
+    door, program = Door(0), PolyHop(retriever)
+
+    async def ask(questions: int) -> list[dspy.Prediction]:
+        tasks = [asyncio.create_task(program.acall(question=QUESTION)) for _ in range(questions)]
+        await until(lambda: door.asked == questions)
+        door.open()
+        return await asyncio.gather(*tasks)
+
+    with dspy.context(lm=behind(door)):
+        assert {found.answer for found in asyncio.run(ask(20))} == {program(question=QUESTION).answer}
+
+
+async def awaited(program: Any) -> None:
+    await program.acall(question=QUESTION)
+
+
+async def streamed(program: Any) -> None:
+    async for _ in dspy.streamify(program)(question=QUESTION):
+        pass
+
+
+async def streamed_awaited(program: Any) -> None:
+    async for _ in dspy.streamify(program, is_async_program=True)(question=QUESTION):
+        pass
+
+
+@pytest.mark.parametrize("way", [awaited, streamed, streamed_awaited])
+@pytest.mark.parametrize(("kind", "passes", "together"), [(PolyHop, 1, 1), (ParRag, 2, 2)])
+@pytest.mark.parametrize("limited", [False, True])
+def test_a_cancelled_question_asks_nothing_more(
+    limited: bool, kind: Any, passes: int, together: int, way: Any, retriever: ChainRetriever
+) -> None:
+    door = Door(passes)  # later, PAR-RAG asks two judges in parallel
+
+    async def leave() -> None:
+        task = asyncio.create_task(way(kind(retriever)))
+        await until(lambda: door.asked == passes + together)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        if not limited:  # a model with limits is not waited for
+            door.open()
+
+    with dspy.context(lm=LimitedLM(behind(door), RateLimit()) if limited else behind(door)):
+        asyncio.run(leave())
+    left_behind()
+    door.open()
+    assert door.asked == passes + together
+
+
+def test_a_cancelled_question_searches_no_more() -> None:
+    class Slow:
+        searched, found = 0, threading.Event()
+
+        def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
+            self.searched += 1
+            assert self.found.wait(SECONDS)
+            return []
+
+    class Twice(Program):
+        def __init__(self, retriever: Any) -> None:
+            super().__init__()
+            self.search = Search(retriever)
+
+        def forward(self, question: str, pool: Any = None) -> dspy.Prediction:
+            self.search(question)
+            self.search(question)
+            return conclude("-", 1.0, stop="-")
+
+    slow = Slow()
+
+    async def leave() -> None:
+        task = asyncio.create_task(Twice(slow).acall(question="Who?"))
+        await until(lambda: slow.searched == 1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        slow.found.set()
+
+    asyncio.run(leave())
+    left_behind()
+    assert slow.searched == 1
+
+
+def test_each_question_has_the_settings_and_variables_of_its_task(pool: PassagePool) -> None:
+    user: ContextVar[str] = ContextVar("user")
+    searched = set[tuple[str, str]]()
+
+    class Noting:
+        def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
+            searched.add((user.get(), dspy.settings.lm.model))
+            return pool.search(query, k, offset)
+
+    program = PolyHop(Noting())
+
+    async def ask(name: str) -> dspy.Prediction:
+        user.set(name)
+        model = lm(scripted(answerer=answer(name))).copy(model=name)
+        with dspy.context(lm=model, track_usage=True, adapter=dspy.ChatAdapter()):
+            return await program.acall(question="Who is asked about?")
+
+    async def both() -> list[dspy.Prediction]:
+        return await asyncio.gather(*map(ask, ("Ada", "Otto")))
+
+    found = asyncio.run(both())
+    assert [each.answer for each in found] == ["Ada", "Otto"]
+    assert [list(each.get_lm_usage()) for each in found] == [["Ada"], ["Otto"]]
+    assert searched == {("Ada", "Ada"), ("Otto", "Otto")}
+
+
+@pytest.mark.parametrize("is_async_program", [False, True])
+def test_agents_that_are_asked_in_parallel_stream_as_others_do(
+    is_async_program: bool, retriever: ChainRetriever
+) -> None:
+    program = ParRag(retriever)
+    judge = program.review.accuracy_judge
+    listener = StreamListener("reasoning", predict=judge, predict_name="judge", allow_reuse=True)
+
+    async def collect() -> list[Any]:
+        options = {"status_message_provider": StatusMessages(), "stream_listeners": [listener]}
+        stream = dspy.streamify(program, is_async_program=is_async_program, **options)
+        return [value async for value in stream(question=QUESTION)]
+
+    with dspy.context(lm=behind(Door(1_000))):
+        values = asyncio.run(collect())
+        known = program(question=QUESTION)
+    messages = [value.message for value in values if isinstance(value, StatusMessage)]
+    assert {"asking the accuracy judge", "asking the attribution judge"} < set(messages)
+    assert len([each for each in messages if each.startswith("asking")]) == known.trace.lm_calls
+    assert len([each for each in messages if each.startswith("searching")]) == known.trace.searches
+    tokens = [value for value in values if isinstance(value, StreamResponse)]
+    judged = messages.count("asking the accuracy judge")
+    assert sum(value.is_last_chunk for value in tokens) == judged > 1
+    assert "".join(value.chunk for value in tokens).strip() == "Read from the prompt." * judged
+    assert values[-1].answer == known.answer
+
+
+TRACED = """
+import asyncio, json, sys, dspy
+from openinference.instrumentation.dspy import DSPyInstrumentor
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+exporter, provider = InMemorySpanExporter(), TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(exporter))
+DSPyInstrumentor().instrument(tracer_provider=provider)
+
+import polyhop
+from polyhop.data.sample import sample_passages
+from polyhop.programs.progress import following
+
+dspy.configure(lm=polyhop.lm("lexical"))
+program = polyhop.ParRag(polyhop.ChainRetriever(polyhop.PassagePool(sample_passages())))
+for awaited in (False, True):
+    with following(lambda event: trace.get_current_span().add_event(event.text)):
+        found = asyncio.run(program.acall(question=QUESTION)) if awaited else program(question=QUESTION)
+    spans = {span.context.span_id: span for span in exporter.get_finished_spans()}
+    exporter.clear()
+    above = lambda span: spans[span.parent.span_id].name if span.parent else ""
+    told = [(span.name, above(span), [event.name for event in span.events]) for span in spans.values()]
+    print(json.dumps({"spans": told, "searches": found.trace.searches, "calls": found.trace.lm_calls}))
+"""
+
+
+def test_questions_agents_calls_and_searches_are_spans_and_steps_are_events() -> None:
+    pytest.importorskip("openinference.instrumentation.dspy", reason="no instrumentation is installed")
+    code = TRACED.replace("QUESTION", repr(QUESTION))  # in a process of its own: it comes before any program
+    lines = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True).stdout
+    for seen in map(json.loads, lines.splitlines()[-2:]):
+        above = {name: {above for each, above, _ in seen["spans"] if each == name} for name, _, _ in seen["spans"]}
+        counts = Counter(name for name, _, _ in seen["spans"])
+        assert (counts["ParRag.forward"], above["ParRag.forward"]) == (1, {""})
+        assert (counts["Search.forward"], above["Search.forward"]) == (
+            seen["searches"],
+            {"ParRag.forward", "Review.forward"},
+        )
+        assert counts["Agent.forward"] == counts["LM.__call__"] == seen["calls"]
+        assert above["Agent.forward"] == {"ParRag.forward", "Review.forward"}
+        events = {name: [text for each, _, texts in seen["spans"] if each == name for text in texts] for name in counts}
+        assert len(events["Agent.forward"]) == seen["calls"]
+        assert {"asking the planner", "asking the accuracy judge"} < set(events["Agent.forward"])
+        assert all(text.startswith("found ") for text in events["Search.forward"])
+        assert events["ParRag.forward"][-1].startswith("stopped")
