@@ -181,6 +181,15 @@ def test_an_account_outlives_its_process(tmp_path: Path) -> None:
     assert 0 < json.loads(file.read_bytes())["seconds"] < Budget(file=file).spent.seconds
 
 
+def test_two_users_of_an_account_pay_in_turns(tmp_path: Path) -> None:
+    one, other = (Budget(calls=4, file=tmp_path / "spent.json") for _ in range(2))
+    for budget in (one, other, one, other):
+        budget.pay()
+    assert one.spent.calls == other.spent.calls == 4
+    with pytest.raises(BudgetSpent):
+        one.pay()
+
+
 def test_an_account_is_shared_by_processes(tmp_path: Path) -> None:
     script = (
         "import sys, pathlib\n"
