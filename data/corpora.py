@@ -224,16 +224,22 @@ class Corpus:
             name = source.format[1] if source.is_document else source.name
             groups.setdefault((source.is_document, name), []).append(source)
         versions = {source: _version(source) for source in self._sources if source.is_document and self._known}
-        there = {source.name for source, version in versions.items() if version.content in self._known}
-
-        def is_settled(source: _Source) -> bool:
-            content = versions[source].content if source in versions else ""
-            left_out = self._left_out.get(content)
-            return content in self._known or (left_out is not None and left_out.other in there)
-
-        settled = {key for key, group in groups.items() if all(map(is_settled, group))}
-        # Before any is read: files that follow may be copies of what is there as it was.
-        self._replaced -= {source.name for key in settled for source in groups[key]} & there
+        known = {source.name for source, version in versions.items() if version.content in self._known}
+        others = {
+            source.name: self._left_out[version.content].other
+            for source, version in versions.items()
+            if version.content in self._left_out
+        }
+        settled, candidates, there = dict[tuple[bool, str], list[_Source]](), groups, known
+        while candidates != settled:  # what is a duplicate of a document that may change is read again with it
+            settled = candidates
+            there = known & {source.name for group in settled.values() for source in group}
+            candidates = {
+                key: group
+                for key, group in settled.items()
+                if all(source.name in there or others.get(source.name) in there for source in group)
+            }
+        self._replaced -= there  # before any is read: files that follow may be copies of what is there as it was
         for (is_document, name), group in groups.items():
             if not is_document:
                 yield from ((_Job(source), None) for source in group)

@@ -37,7 +37,8 @@ def walk(folder: Path) -> list[Path | Problem]:
         except OSError:
             tell(here, "it cannot be read")
             continue
-        rules[here] = _rules_of(here)
+        if rules_here := _rules_of(here):
+            rules[here] = rules_here
         for path in inside:
             is_folder = path.is_dir()
             if path.name.startswith(".") or path.name in SKIPPED or _is_ignored(path, is_folder, rules):

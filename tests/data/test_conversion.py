@@ -91,7 +91,7 @@ def test_a_bomb_costs_itself_only(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_no_process_is_left_after_a_kill(tmp_path: Path) -> None:
     """Of a command that was killed in the middle of a long document, or was stopped."""
-    write_pdf(tmp_path / "slow.pdf", ["word " * 15] * 100_000)
+    write_pdf(tmp_path / "slow.pdf", ["word " * 15] * 30_000)
     code = """
 import sys; from pathlib import Path; from polyhop.data.conversion import conversions
 list(conversions([(0, Path(sys.argv[1]))], lambda job: print(job, flush=True), 20))

@@ -51,8 +51,6 @@ def test_arguments() -> None:
     for k, depth in ((-1, 10), (60, 0)):
         with pytest.raises(ValueError, match="must not be negative"):
             FusedRetriever([Fixed("a")], k, depth)
-    with pytest.raises(ValueError, match="k must be positive"):
-        FusedRetriever([Fixed("a")]).search("q", 0)
 
 
 RANKINGS = st.lists(st.permutations("abcdefgh").map(lambda order: order[:5]), min_size=1, max_size=4)

@@ -1,13 +1,11 @@
-"""The chain retriever as a retriever: pages, threads, copies; its settings."""
+"""The chain retriever as a retriever: long pages, other processes; its settings."""
 
 from __future__ import annotations
 
 import copy
 import json
 import pickle
-import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
 
@@ -15,48 +13,12 @@ import pytest
 
 from polyhop.data.chain import ChainRetriever, ChainWeights
 from polyhop.data.errors import PolyhopError
-from polyhop.data.fusion import FusedRetriever
 from polyhop.data.lucene.bm25 import BM25Index
-from polyhop.data.passages import Passage, Retriever
+from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 
 from .searching import QUESTIONS, ids, over
 from .world import CASES, WORLD
-
-# --- the protocol ----------------------------------------------------------------------------------------------------
-
-
-def made(name: str, source: BM25Index | PassagePool) -> Retriever:
-    chain = ChainRetriever(source)
-    return {"bm25": source, "chain": chain, "fused": FusedRetriever([source, chain])}[name]
-
-
-@pytest.mark.parametrize("name", ["bm25", "chain", "fused"])
-def test_what_every_retriever_does(name: str, source: BM25Index | PassagePool) -> None:
-    """Pages are slices of the whole; copies and threads find the same."""
-    retriever, questions = made(name, source), [*QUESTIONS, "", "What is it?", "moon"]
-    assert isinstance(retriever, Retriever)
-    wholes = [retriever.search(question, 50) for question in questions]
-    for question, hits in zip(questions, wholes, strict=True):
-        assert [hit.rank for hit in hits] == list(range(1, len(hits) + 1))
-        assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
-        assert len(set(ids(hits))) == len(hits)
-        for k, offset in ((1, 0), (7, 0), (5, 3), (25, 25), (3, 10**9)):
-            assert retriever.search(question, k, offset) == hits[offset : offset + k]
-    for same in (retriever, copy.deepcopy(retriever), pickle.loads(pickle.dumps(retriever))):
-        assert [same.search(question, 50) for question in questions] == wholes
-    for k, offset in ((0, 0), (-1, 0), (1, -1)):
-        with pytest.raises(ValueError, match=f"k must be positive and offset not negative, got k={k}, offset={offset}"):
-            retriever.search("moon", k, offset)
-    shared = made(name, source)  # knows nothing yet
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        with ThreadPoolExecutor(16) as pool:
-            found = list(pool.map(lambda question: shared.search(question, 50), questions * 2))
-    finally:
-        sys.setswitchinterval(interval)
-    assert found == wholes * 2
 
 
 def test_pages_are_slices_of_a_long_whole_too() -> None:

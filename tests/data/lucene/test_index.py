@@ -187,7 +187,7 @@ def start_build(corpus: Path, out: Path) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", BUILD, str(corpus), str(out)]
     build = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert build.stdout is not None
-    while int(build.stdout.readline()) < 5000:
+    while int(build.stdout.readline()) < 1000:
         pass
     return build
 
