@@ -11,6 +11,7 @@ A store on disk is a folder for each build or update, with the tables of the pas
     placed.npy     the passage of each of these (uint32)
     stems.npy      the stems of the passages, in order (uint32)
     counts.npy     the number of passages that have each (uint32)
+    hashes.json    of the other files, which only `polyhop index --check` compares
 
 A record is a header (the words of the title, 7 bits, and `LATER`; its words without disambiguation; up to its first
 comma; the number of names: 8 bits each), a second one (start and end of the short title; the number of links; the
@@ -21,9 +22,11 @@ words of the file's name, which follow the title: 8 bits each), the names (start
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from hashlib import file_digest
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 from weakref import finalize
@@ -50,6 +53,7 @@ from .reading import (
     without_flags,
 )
 
+HASHES = "hashes.json"
 _BATCH = 256  # passages analyzed together
 _SMALL = 1 << 14  # stems; of more, a table is faster than a search
 _PENDING = 1 << 16  # counts of stems from which on a table of all stem numbers adds them up
@@ -431,6 +435,16 @@ class _Tables:
             yield values, np.concatenate([none, *getattr(self, f"_{values}")])[order]
 
 
+def hashes_of(folder: Path) -> dict[str, str]:
+    """Hashes of the files of a store."""
+    found = {}
+    for path in sorted(folder.iterdir()):
+        if path.name != HASHES:
+            with path.open("rb") as file:
+                found[path.name] = file_digest(file, "blake2b").hexdigest()
+    return found
+
+
 class StoreWriter:
     """Writes the folder of a store, in the order of Lucene's documents."""
 
@@ -476,6 +490,7 @@ class StoreWriter:
         self.close()
         for name, values in self._tables.finish():
             np.save(self._folder / f"{name}.npy", values.astype(_TYPES[name], copy=False))
+        (self._folder / HASHES).write_text(json.dumps(hashes_of(self._folder)))
 
     def close(self) -> None:
         self._words.close()

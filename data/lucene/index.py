@@ -20,9 +20,10 @@ from typing import NamedTuple
 
 import ujson
 
-from ..chain.store import Store
+from ..chain.store import HASHES, Store, hashes_of
 from ..corpora import Corpus
 from ..errors import DataError, Problem
+from ..files import read_json
 from ..passages import PAGE, content_id
 from ..splitting import MAX_WORDS
 from .jvm import anserini_jar, attach, autoclass, call, call_long, java_exception, open_directory, reason
@@ -202,6 +203,9 @@ def check_index(index: Path | str) -> IndexReport:
     problems = _damage(index)
     try:
         Store.open(manifest.stores(index))
+        for store in manifest.stores(index):
+            if (store / HASHES).exists() and read_json(store / HASHES) != hashes_of(store):  # older ones have none
+                problems.append(f"a file of {store} has changed")
     except (OSError, ValueError) as error:
         problems.append(str(error))
     if not problems:

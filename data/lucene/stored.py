@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import ujson
 
@@ -46,10 +47,29 @@ class StoredPassages:
         """The passage of a stored document and its number in a reader."""
         raw = call(document, "get", RAW)
         if not self._foreign:
-            return Passage.from_record(ujson.loads(raw))
+            return Passage.from_record(_unsealed(raw))
         id = call(document, "get", ID)
         found = document_passage(id, raw, call(document, "get", CONTENTS))
         return found or Passage.of("", _stems(number, reader), id=id)
+
+
+def sealed(record: str) -> str:
+    """A JSON object with a checksum as its last field: Lucene verifies its files when it merges them, and on --check,
+    but not when it reads a document, so that a damaged one could be shown.
+    """
+    return f'{record[:-1]},"crc32":"{crc32(record.encode()):08x}"}}'
+
+
+def _unsealed(raw: str | None) -> dict[str, Any]:
+    """The object of a `sealed` record, or of one that an older polyhop has stored without a checksum.
+
+    Raises:
+        ValueError: it is damaged.
+    """
+    if raw is None or (raw[-20:].startswith(',"crc32":"') and sealed(f"{raw[:-20]}}}") != raw):
+        raise ValueError("the stored text of a passage has changed on the disk")
+    record: dict[str, Any] = ujson.loads(raw)
+    return record
 
 
 def document_passage(id: str, raw: str | None, text: str | None) -> Passage | None:

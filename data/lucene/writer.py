@@ -32,6 +32,7 @@ from .layout import (
     publish,
     remove_old,
 )
+from .stored import sealed
 
 _BUFFER_MB = 32.0  # that Lucene buffers before it writes a segment; more is not faster
 _BATCH = 256  # passages handed to Lucene at a time
@@ -189,7 +190,7 @@ class _Document:
         call(self._id, "setStringValue", passage.id)
         call(self._tie_break, "setBytesValue", self._bytes(passage.id.encode()))
         call(self._contents, "setStringValue", passage.searched)
-        call(self._raw, "setStringValue", record)
+        call(self._raw, "setStringValue", sealed(record))
         names = document_names(passage.document) if passage.place or "/" in passage.id else [""] * len(self._names)
         for field, name in zip(self._names, names, strict=True):
             call(field, "setStringValue", name)
