@@ -71,7 +71,8 @@ def update_index(
         compact: Merge all segments into one without deleted passages; else only if these are many.
 
     Raises:
-        IndexFault: the index is missing or damaged, or not polyhop's; or a document to delete is not there.
+        IndexFault: the index is missing or damaged, or not polyhop's; or a document to delete is not there, or still in
+            one of the folders.
         DataError: a file to add cannot be read.
     """
     index = Path(index)
@@ -117,9 +118,12 @@ class _Update:
         compact: bool,
     ) -> Changes:
         before = self._before
-        self._delete([document for name in delete for document in self._named(name)])
+        deleted = [document for name in delete for document in self._named(name)]
+        self._delete(deleted)
         for path in folders:
             self._update(Path(path))
+        if again := [document for document in deleted if document in self._new or document not in self._gone]:
+            raise IndexFault(f"{again[0]} is still in its folder, so it cannot be deleted: remove the file first.")
         if add:
             self._add(self._corpus_of([Path(path) for path in add]))
         for problem in self._problems_before():

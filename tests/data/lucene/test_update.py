@@ -187,11 +187,21 @@ def test_a_file_that_became_unreadable_stays(tmp_path: Path, index: Path) -> Non
     assert [problem.where for problem in problems] == ["notes/sub/stork.md"]
 
 
+def test_a_document_that_its_folder_still_has_is_not_deleted(tmp_path: Path, index: Path) -> None:
+    before, (name, *_) = contents(index), sorted(path.name for path in (tmp_path / "notes").glob("*.md"))
+    with pytest.raises(IndexFault, match=f"{name} is still in its folder"):
+        update_index(index, folders=[tmp_path / "notes"], delete=[name])
+    assert contents(index) == before
+    (tmp_path / "notes" / name).unlink()
+    assert update_index(index, folders=[tmp_path / "notes"], delete=[name]).deleted
+
+
 def test_open_retrievers_see_a_change_at_their_next_search(tmp_path: Path, index: Path) -> None:
     with BM25Index(index) as opened:
         chain, view, pinned = ChainRetriever(opened), opened.with_bm25(k1=1.2), opened.pinned()
         put(tmp_path, {"notes/grebe.md": "# Grebe\n\nThe grebe is new."})
-        update_index(index, folders=[tmp_path / "notes"], delete=["r1"])
+        update_index(index, folders=[tmp_path / "notes"])
+        update_index(index, delete=["r1"])
         for retriever in (opened, chain, view, pickle.loads(pickle.dumps(opened))):
             assert retriever.search("grebe", 1)[0].passage.id == "notes/grebe.md"
             assert "r1" not in {hit.passage.id for hit in retriever.search("egrets record", 5)}
