@@ -1,7 +1,7 @@
 """Conversions in processes of their own: a hostile or huge document cannot take the memory or the time of an index.
 
-A process converts one document after another, each within `MEMORY` and `SECONDS`. It ends with a document that takes
-longer or lets it grow large, which costs that document only.
+A process converts one document after another, each within `MEMORY`, `SECONDS`, and the time of the processor that its
+size allows. It ends with a document that takes longer or lets it grow large, which costs that document only.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ from .splitting import Line
 
 MEMORY = 4 << 30  # bytes
 SECONDS = 300.0  # for one document
+# Of the processor, so that it does not depend on what else runs. The slowest PDF files that we know take 20 a megabyte;
+# without such a limit a small bomb keeps all others waiting for `SECONDS`.
+_COMPUTING, _COMPUTING_A_MB = 30.0, 60.0
 _SMALL = 1 << 12  # bytes of a document that is converted at once: parsers may take a time that is cubic in the size
 _GROWN = 1 << (20 if sys.platform == "linux" else 30)  # 1 GB, in the units of `ru_maxrss`
 _PLAIN = frozenset(".txt .text .md .markdown .rst .html .htm .xhtml .csv .tsv .ipynb".split())  # not compressed
@@ -102,17 +105,24 @@ class _Process:
         """The reply, or what happened to the process."""
         assert self._process.stdin
         assert self._process.stdout
-        start, end, reply = monotonic(), Timer(seconds, self._process.kill), ""
+        start, reply, end = monotonic(), "", Timer(seconds, self._process.kill)
+        size = path.stat().st_size if path.exists() else 0
+        computing = min(seconds, _COMPUTING + _COMPUTING_A_MB * size / 1e6)
         end.start()
         with suppress(OSError, ValueError):
-            self._process.stdin.write(json.dumps([str(path.absolute()), seconds]) + "\n")
+            self._process.stdin.write(json.dumps([str(path.absolute()), computing]) + "\n")
             self._process.stdin.flush()
             reply = self._process.stdout.readline()
         end.cancel()
         is_late = monotonic() - start >= seconds  # perhaps it is killed after its reply
         if reply.endswith("\n"):
             return {**json.loads(reply), **({"is_last": True} if is_late else {})}
-        return {"error": f"its conversion took more than {seconds:g} s" if is_late else "its conversion failed"}
+        if is_late:
+            return {"error": f"its conversion took more than {seconds:g} s"}
+        self._process.kill()
+        if self._process.wait() == -getattr(signal, "SIGPROF", 0):
+            return {"error": f"its conversion took more than {computing:.0f} s of computing, much for its size"}
+        return {"error": "its conversion failed: the process ended"}
 
     def end(self) -> None:
         self._process.kill()
@@ -134,13 +144,13 @@ def _serve() -> None:
 
 
 def _convert_each(peak: Callable[[], int]) -> None:
-    alarm = getattr(signal, "alarm", lambda seconds: None)
+    computes, limit = getattr(signal, "ITIMER_PROF", 0), getattr(signal, "setitimer", lambda timer, seconds: None)
     before = peak()  # perhaps that of the process that started this one
     for line in sys.stdin:
         name, seconds = json.loads(line)
-        alarm(int(seconds) + 1)  # ends the process also if nobody waits any more
+        limit(computes, seconds)  # ends the process, also if nobody waits any more
         text = _converted(Path(name))
-        alarm(0)
+        limit(computes, 0)
         given = {"error": str(text)} if isinstance(text, Unreadable) else text._asdict()
         reply = json.dumps({**given, "is_last": peak() > before + _GROWN})
         print(reply if len(reply) <= _LONGEST_REPLY else json.dumps({"error": TOO_LARGE}), flush=True)

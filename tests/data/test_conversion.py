@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from polyhop.data import conversion
 from polyhop.data.conversion import conversions
 from polyhop.data.converters import Text, Unreadable
 from polyhop.scripts.studies.folder.files import write_docx, write_pdf
@@ -60,6 +61,17 @@ def test_a_document_without_end_costs_itself_only(suffix: str, tmp_path: Path) -
     (tmp_path / "small.md").write_text("After.")
     found = converted(slow, tmp_path / "small.md", seconds=1e-3)
     assert [first_line(text) for text in found] == ["its conversion took more than 0.001 s", "After."]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no timer of computing")
+def test_a_small_document_may_not_compute_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversion, "_COMPUTING", 0.05)
+    monkeypatch.setattr(conversion, "_COMPUTING_A_MB", 0.0)
+    write_pdf(tmp_path / "slow.pdf", ["word " * 15] * 10_000)
+    (tmp_path / "quick.md").write_text("Quick.")
+    slow, quick = converted(tmp_path / "slow.pdf", tmp_path / "quick.md")
+    assert "of computing, much for its size" in first_line(slow)
+    assert first_line(quick) == "Quick."
 
 
 def bomb(path: Path, megabytes: int) -> None:
