@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..data.text import plain
+from ..data.text import count, plain
 from .folder import RunError, replacing
 from .given import given_records
 from .metrics import COSTS, METRICS, quantity
@@ -104,6 +104,12 @@ def compare_records(
     ids = [id for id in tables[0] if all(id in table for table in tables[1:])]
     if not ids:
         raise RunError("The runs share no question that is finished in all of them.")
+    for run, table in zip(runs[1:], tables[1:], strict=True):
+        if edited := [plain(id) for id in ids if not table[id].same_question(tables[0][id])]:
+            raise RunError(
+                f"{count(len(edited), 'question')} of {run.path} and {runs[0].path} have the same id, but another text "
+                f"or gold: {', '.join(edited[:5])}. Evaluate both on the same questions."
+            )
     own = {name for table in tables for record in table.values() for name in record.scores | record.costs}
     known = [*dict.fromkeys([*METRICS, *COSTS, *sorted(own)])]
     if unknown := next((name for name in metrics or () if name not in known), None):

@@ -25,7 +25,7 @@ from ..engines.costs import Ledger
 from ..engines.replies import CutReplyError, EmptyReplyError, OverlongReplyError, RefusedError, explain
 from ..programs.asking import ask
 from ..programs.trace import Trace
-from .gold import LookUp, PredictionError, ProgramOutput, gold_evidence
+from .gold import LookUp, PredictionError, ProgramOutput, asked_hash, gold_evidence
 from .metrics import METRICS, score
 from .official.submissions import Submission
 from .records import EvidenceRecord, Failure, QuestionRecord
@@ -104,6 +104,7 @@ class QuestionTask:
             kind=example.get("kind"),
             gold_answers=gold.answers,
             gold=gold.passages,
+            asked=asked_hash(example),
             gold_not_found=gold.texts is None and self.look_up is not None,
             answer=output.answer if output else None,
             evidence=[EvidenceRecord.of(item) for item in output.evidence] if output else [],

@@ -19,6 +19,7 @@ import dspy
 from ..data.errors import PolyhopError, Problem
 from ..data.passages import Evidence, Passage
 from ..data.records import read_records
+from ..data.text import plain
 from ..programs.tunable import choice
 from .gold import LookUp
 
@@ -33,13 +34,17 @@ class GivenPredictions(dspy.Module):
 
     def __init__(self, path: Path, questions: Iterable[dspy.Example], look_up: LookUp | None = None) -> None:
         super().__init__()
-        made = list(given_records(path))
         self._look_up = look_up
         digest = blake2b(path.read_bytes(), digest_size=8).hexdigest()
         self.predictions = choice(digest, (digest,))  # which a run remembers: other predictions are another run
-        by_id = {str(each["id"]): each for each in made if "id" in each}
-        self._made = {each["question"]: each for each in made if "question" in each}
-        self._made |= {each.question: by_id[each.id] for each in questions if each.get("id") in by_id}
+        texts, self._made = {each.get("id"): each.question for each in questions}, dict[str, dict[str, Any]]()
+        for made in given_records(path):
+            named = [texts.get(str(made.get("id"))), made.get("question")]
+            about = {str(question) for question in named if question is not None}
+            if len(about) > 1 or any(self._made.get(question, made) != made for question in about):
+                told = plain(str(made.get("id", made.get("question"))))[:80]
+                raise PolyhopError(f"{path}: {told!r} has two predictions, or an id and a question that do not fit")
+            self._made |= dict.fromkeys(about, made)
 
     def forward(self, question: str, pool: Any = None) -> dspy.Prediction:
         made = self._made.get(question)

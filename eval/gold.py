@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
 import dspy
@@ -106,6 +108,14 @@ def gold_facts(example: dspy.Example) -> tuple[GoldFact, ...]:
 
         return named_facts(given)
     return tuple(given)
+
+
+def asked_hash(example: dspy.Example) -> str:
+    """A hash of a question and its gold as they are written: the same in every setting and over every index."""
+    gold = [(fact.title, fact.sentence, fact.text) for fact in gold_facts(example)]
+    gold = gold or [example.get("gold_passages"), example.get("gold_facts")]
+    asked = [example.question, *_answers(example), example.get("answerable") is not False, gold]
+    return blake2b(json.dumps(asked, default=str).encode(), digest_size=8).hexdigest()
 
 
 def _answers(example: dspy.Example) -> Iterable[str]:

@@ -80,6 +80,7 @@ class QuestionRecord(BaseModel):
     kind: str | None = None
     gold_answers: tuple[str, ...]
     gold: tuple[str, ...]  # ids of the gold passages
+    asked: str = ""  # the hash of the question and its gold as they are written
     gold_not_found: bool = False  # whether a gold passage was looked up without success
     answer: str | None  # None for a failure
     guess: str = ""  # the answer that the program withheld
@@ -105,6 +106,11 @@ class QuestionRecord(BaseModel):
             if name in METRICS and METRICS[name].kind == "percent" and not 0 <= value <= 1:
                 raise ValueError(f"{name} is between 0 and 1, but is {value}")
         return scores
+
+    def same_question(self, other: QuestionRecord) -> bool:
+        """Whether two records are of one question with one gold, as far as both tell."""
+        told = (((each.id,), (each.question,), each.gold_answers, (each.asked,)) for each in (self, other))
+        return all(own == theirs for own, theirs in zip(*told, strict=True) if any(own) and any(theirs))
 
     def counted(self, ids: Iterable[str]) -> list[str]:
         """What passages count as, each once: itself if it is gold, else its document."""

@@ -7,7 +7,6 @@ import json
 import sys
 from collections.abc import Iterable, Mapping
 from copy import copy
-from dataclasses import asdict
 from datetime import UTC, datetime
 from hashlib import blake2b
 from importlib.metadata import version
@@ -23,6 +22,7 @@ from ..engines.limits import unlimited
 from ..engines.models import roles
 from ..programs.tunable import tunables
 from .folder import MANIFEST, RunError, read_json
+from .gold import asked_hash
 from .questions import Questions
 
 if TYPE_CHECKING:
@@ -165,10 +165,8 @@ def content(questions: Iterable[dspy.Example]) -> tuple[int, str]:
             if hash(example.id) in seen:
                 raise RunError(f"Question {count} repeats the id {example.id!r}.")
             seen.add(hash(example.id))
-        pool = [passage.id for passage in example.get("pool") or ()]
-        right = [example.get("answers") or example.get("answer"), example.get("gold") or example.get("gold_facts")]
-        content = [example.get("id"), example.question, right, pool]
-        digest.update(json.dumps(content, default=asdict).encode() + b"\n")
+        pool = [(passage.id, passage.searched) for passage in example.get("pool") or ()]
+        digest.update(json.dumps([str(example.get("id")), asked_hash(example), pool]).encode() + b"\n")
     return count, digest.hexdigest()
 
 

@@ -17,7 +17,7 @@ from itertools import count as counting
 from pathlib import Path
 from typing import Any
 
-from ...data.text import count
+from ...data.text import count, plain
 from ...programs.prediction import UNKNOWN
 from ..comparison import ComparedRun, RunComparison, compare_records, in_brief, run_names
 from ..folder import SUMMARY, RunError
@@ -264,10 +264,8 @@ def _titles(manifest: RunManifest) -> Iterator[str]:
 def _read(run: EvaluationRun, group: Group, details: Details, on_record: Callable[[], None]) -> None:
     for record in read_records(run.path):
         known = group.questions.setdefault(record.n, in_brief(record))
-        if known.id != record.id:
-            raise RunError(
-                f"{run.path}: question {record.n} is {record.id!r} here and {known.id!r} in another run: not the same."
-            )
+        if not record.same_question(known):
+            raise RunError(f"{run.path}: question {record.n} ({plain(record.id)}) is another one in another run.")
         try:
             run.outcomes.append(outcome(record))
             hits = [hit for step in searches(record.trace) for hit in step["found"]]

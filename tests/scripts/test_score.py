@@ -76,6 +76,21 @@ def test_what_is_no_prediction_is_told_with_its_place(tmp_path: Path) -> None:
         assert (result.exit_code, told in result.stderr) == (1, True), result.stderr
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"id": "mill", "answer": "Ull"},
+        {"question": "Who is the mayor of Tarn?", "answer": "Ull"},
+        {"id": "river", "question": "Where was the owner of Kestrel Mill born?", "answer": "Tarn"},
+    ],
+)
+def test_no_prediction_is_chosen_among_several(more: dict[str, Any], tmp_path: Path) -> None:
+    questions = written(tmp_path / "q.jsonl", QUESTIONS)
+    made = written(tmp_path / "theirs.jsonl", [*PREDICTIONS, PREDICTIONS[0], more])
+    result = run("score", made, "--questions", questions)
+    assert (result.exit_code, "has two predictions" in result.stderr) == (1, True), result.stderr
+
+
 def test_files_of_scores_are_compared_by_id(tmp_path: Path) -> None:
     before, after = [0, 0, 0, 0, 1, 1, 0, 0, 1, 0], [1, 1, 1, 1, 1, 1, 1, 0, 0, 1]
     for name, values in (("a", before), ("b", list(reversed(after)))):

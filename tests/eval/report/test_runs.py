@@ -113,7 +113,7 @@ def test_a_run_that_found_a_passage_names_it_for_those_that_missed_it(tmp_path: 
 
 def test_runs_whose_questions_are_not_the_same_after_all(tmp_path: Path) -> None:
     paths = [write(tmp_path / "a", [line(0)]), write(tmp_path / "b", [line(0, id="other")])]
-    with pytest.raises(RunError, match="question 0 is 'other' here and 'q0' in another run"):
+    with pytest.raises(RunError, match=r"b: question 0 \(other\) is another one in another run"):
         read(*paths)
 
 
