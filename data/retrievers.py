@@ -8,6 +8,8 @@ this module for ``--help``, so retrievers are imported when they are built.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from inspect import signature
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
@@ -91,16 +93,28 @@ def build_retriever(name: str, source: SearchSource) -> Retriever | None:
             retriever = make(source)
         except Exception as error:
             raise PolyhopError(f"--retriever {name}: {type(error).__name__}: {error}") from error
-        if not isinstance(retriever, Retriever):
-            raise PolyhopError(
-                f"--retriever {name}: it returned {type(retriever).__name__}, not a Retriever: it has no method "
-                "search(query, k, offset=0)"
-            )
-        return retriever
+        return checked_retriever(retriever, f"--retriever {name}: ")
     if name not in RETRIEVERS:
         known = ", ".join(RETRIEVERS)
         raise PolyhopError(f"no retriever {name!r}: choose {known}, or your own as MODULE:FUNCTION")
     return RETRIEVERS[name].build(source)
+
+
+def checked_retriever(retriever: Any, whose: str = "") -> Retriever:
+    """The same object.
+
+    Raises:
+        PolyhopError: it does not search as `Retriever` says, which a first question would show late.
+    """
+    try:
+        with suppress(ValueError):  # what is written in C may tell nothing
+            signature(retriever.search).bind("query", 10, 0)
+    except (AttributeError, TypeError) as error:
+        told = f"got {type(retriever).__name__} ({error})"
+        raise PolyhopError(
+            f"{whose}a retriever has a method search(query, k, offset=0), such as BM25Index('DIR'); {told}"
+        ) from None
+    return cast("Retriever", retriever)
 
 
 def retriever_name(retriever: Retriever | None) -> str:

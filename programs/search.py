@@ -14,7 +14,7 @@ from ..data.errors import PolyhopError
 from ..data.lucene.searcher import adapt
 from ..data.passages import Hit, Passage, Retriever, one_a_document
 from ..data.pool import PassagePool
-from ..data.retrievers import retriever_name
+from ..data.retrievers import checked_retriever, retriever_name
 from ..data.text import key_words
 from ..engines.costs import go_on
 from .agent import Part
@@ -49,11 +49,7 @@ class Search(Part):
 
     def __init__(self, retriever: Retriever | None = None, k: int = 20) -> None:
         super().__init__()
-        retriever = adapt(retriever)
-        if retriever is not None and not hasattr(retriever, "search"):
-            raise PolyhopError(
-                f"a retriever has a method search(query, k, offset), such as BM25Index('DIR'); got {retriever!r}"
-            )
+        retriever = None if retriever is None else checked_retriever(adapt(retriever))
         self.retriever = retriever
         self.k = integer(k, 1, 1000, log=True, usual=(1, 200))
         # Long documents want a large k1: 25 for the web pages of BrowseComp-Plus (Pi-Serini).
