@@ -13,7 +13,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
-from pydantic import BaseModel, Field
+from pydantic import Field
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
@@ -21,7 +21,7 @@ from .. import __version__
 from ..data.errors import PolyhopError
 from ..engines.replies import explain
 from ..programs.prediction import MAX_QUESTION
-from .chat import add_chat
+from .chat import Body, add_chat
 from .guard import Guard
 from .service import STATUS, Record, Service, ServiceError
 from .streams import last_event, streamed
@@ -38,7 +38,7 @@ _PAGE = Path(__file__).parent / "page"
 _REPORT = Path(__file__).parents[1] / "eval" / "report" / "assets"  # the page and the report have the same colors
 
 
-class Question(BaseModel):
+class Question(Body):
     """The body of ``POST /ask``."""
 
     question: Annotated[str, Field(min_length=1, max_length=MAX_QUESTION)]
@@ -46,7 +46,7 @@ class Question(BaseModel):
     stream: bool = False
 
 
-class Search(BaseModel):
+class Search(Body):
     """The body of ``POST /search``."""
 
     query: Annotated[str, Field(min_length=1, max_length=MAX_QUESTION)]

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from ..data.text import plain, quoted
 from ..programs.prediction import withheld
@@ -23,14 +23,20 @@ from .service import Record, Service
 from .streams import last_event, streamed
 
 
-class Part(BaseModel):
+class Body(BaseModel):
+    """What a client sends: true is no number, and "5" neither."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class Part(Body):
     """A part of a message; only texts are read."""
 
     type: str
     text: str = ""
 
 
-class Message(BaseModel):
+class Message(Body):
     """A message of a conversation."""
 
     role: str
@@ -43,13 +49,13 @@ class Message(BaseModel):
         return self.content or ""
 
 
-class StreamOptions(BaseModel):
+class StreamOptions(Body):
     """What a stream ends with."""
 
     include_usage: bool = False
 
 
-class Completion(BaseModel):
+class Completion(Body):
     """The body of ``POST /v1/chat/completions``; sampling and other settings are ignored."""
 
     model: str = ""

@@ -23,9 +23,10 @@ _PASSAGE = 2_000  # characters of a passage in a list
 
 Query = Annotated[str, Field(min_length=1, max_length=5_000, description="Words to look for, or a question.")]
 Question = Annotated[str, Field(min_length=1, max_length=5_000, description="A whole question.")]
-Depth = Annotated[int, Field(ge=1, le=50, description="How many passages to list.")]
+Depth = Annotated[int, Field(strict=True, ge=1, le=50, description="How many passages to list.")]
 Offset = Annotated[
-    int, Field(ge=0, le=1_000, description="How many passages to skip: 5 continues a list of the first 5.")
+    int,
+    Field(strict=True, ge=0, le=1_000, description="How many passages to skip: 5 continues a list of the first 5."),
 ]
 
 

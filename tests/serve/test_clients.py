@@ -113,6 +113,7 @@ async def used(client: Client, known: dict[str, dspy.Prediction]) -> None:
     assert wrong.is_error
     assert "no passage" in str(wrong.content)
     assert (await client.call_tool("answer", {"question": "?!"})).is_error
+    assert (await client.call_tool("search", {"query": "Stalker", "k": True})).is_error
 
 
 def test_mcp_over_http(address: str, known: dict[str, dspy.Prediction]) -> None:
