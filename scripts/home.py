@@ -34,7 +34,7 @@ def chosen_index(index: Path | None) -> Path:
 
 
 def in_terminal() -> bool:
-    return sys.stdin.isatty()
+    return sys.stdin is not None and sys.stdin.isatty()  # a service may have none
 
 
 def is_index(folder: Path) -> bool:
