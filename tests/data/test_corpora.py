@@ -87,16 +87,9 @@ def test_records_of_other_tools(tmp_path: Path) -> None:
     ("line", "reason"),
     [
         (b'{"title": "Rome", "text": ', "not JSON"),
-        (b'"Rome"', "must be an object"),
         (b'{"title": "Rome"}', "neither 'text' nor 'sentences'"),
-        (b'{"title": 1, "text": "x"}', "'title' must be a string"),
-        (b'{"id": 1.5, "text": "x"}', "'id' must be"),
-        (b'{"text": ["x"]}', "'text' must be a string"),
-        (b'{"title": "Rome", "sentences": "x"}', "'sentences' must be a list"),
         (b'{"title": " ", "text": ""}', "title and text are empty"),
-        (b'{"text": "caf\xe9"}', "not UTF-8 (byte 14 of the line)"),
         (b'{"text": "x", "id": "' + b"i" * 600 + b'"}', "longer than 512"),
-        (b'{"a":' * 3000 + b"1" + b"}" * 3000, "not JSON"),
         (b"7", "must be an object"),
     ],
 )

@@ -74,7 +74,7 @@ def test_a_list_has_the_values_of_its_lines(
 
 
 def test_bad_records_are_problems(tmp_path: Path) -> None:
-    content = b'{"n": 1}\n{"n": \n[1]\n{"n": "\xff"}\n{"n": 5}\n' + b"[" * 100_000 + b"\n"
+    content = b'{"n": 1}\n{"n": \n[1]\n{"n": "\xff"}\n{"n": 5}\n' + b'{"a":' * 3000 + b"1" + b"}" * 3000 + b"\n"
     first, *problems, last, deep = values(tmp_path / "a.jsonl", content)
     assert (first, last) == ({"n": 1}, {"n": 5})
     assert [(problem.where, problem.reason.partition(": ")[0]) for problem in (*problems, deep)] == [

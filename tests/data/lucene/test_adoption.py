@@ -129,15 +129,15 @@ def append(folder: Path, other: Path, deleted: str) -> None:
 
 def test_an_adopted_index_is_searched_like_polyhops_own(tmp_path: Path) -> None:
     """Also with several segments and deleted documents."""
-    passages = [*sample_passages(), *large(3000)]
+    passages = [*sample_passages(), *large(900)]
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text("".join(json.dumps(passage.to_record()) + "\n" for passage in passages), "utf-8")
     build_index([corpus], tmp_path / "own")
 
     obsolete = [{"id": f"obsolete-{n}", "contents": f"Title {n}\nobsolete"} for n in range(100)]
-    mixed = [*obsolete[:50], *map(as_pyserini, passages[:2000]), *obsolete[50:]]
+    mixed = [*obsolete[:50], *map(as_pyserini, passages[:600]), *obsolete[50:]]
     folder = anserini_index(tmp_path / "theirs", mixed, storeRaw=True)
-    more = anserini_index(tmp_path / "more", map(as_pyserini, passages[2000:]), storeRaw=True)
+    more = anserini_index(tmp_path / "more", map(as_pyserini, passages[600:]), storeRaw=True)
     append(folder, more, deleted="obsolet")
     before = contents(folder)
     manifest = adopt_index(folder)
@@ -148,7 +148,7 @@ def test_an_adopted_index_is_searched_like_polyhops_own(tmp_path: Path) -> None:
         assert theirs._lucene.has_deletions
         assert theirs.has_titles
         assert not theirs.search("obsolete", 1)
-        for n in range(0, 3000, 37):
+        for n in range(0, 900, 37):
             assert theirs.titled(f"title {n}") == own.titled(f"title {n}") != []
         for query in ("Where was the owner of Kestrel born?", "w1 w2 w3", "Title 7"):
             # Lucene counts deleted documents until they are merged away, so scores differ in the third decimal.
@@ -181,7 +181,7 @@ def test_chains_are_the_same(tmp_path: Path) -> None:
     adopt_index(folder)
     with BM25Index(tmp_path / "own") as own, BM25Index(folder) as theirs:
         assert found(theirs.search("the owner of a mill", 1000)) == found(own.search("the owner of a mill", 1000))
-        for passage in passages[::5]:
+        for passage in passages[::15]:
             question = f"Who founded the company that {passage.title} belongs to?"
             assert ChainRetriever(theirs).search(question, 5) == ChainRetriever(own).search(question, 5)
 
@@ -264,7 +264,6 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert f"{len(sample_passages()):,}" in result.output
     assert CliRunner().invoke(app, ask).exit_code == 0
     assert "is sound" in CliRunner().invoke(app, ["index", "--check", str(folder)]).output
-    assert "is sound" in CliRunner().invoke(app, ["doctor", "--index", str(folder)]).output
 
 
 # --- Pyserini's own indexes ------------------------------------------------------------------------------------------
