@@ -1,107 +1,59 @@
-"""Differences between two programs: prompts, demos, exemplars, tunables, and how they came to be.
-
-Both sides are states as artifacts hold them, so artifacts that no longer load can be compared too.
-"""
+"""What differs between two programs, line by line. Both are states as artifacts hold them, so that artifacts that no
+longer load can be compared, too."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from difflib import SequenceMatcher
-from typing import Any, Literal
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
+from ..data.text import split_sentences
 from ..eval.folder import flat
 from .artifact import Manifest, State, range_of
 
-Piece = tuple[Literal["=", "-", "+"], str]
-"""A stretch of text that is unchanged, removed or added."""
 
-_MIN_RATIO = 0.5  # texts with less in common count as rewritten
+class Change(NamedTuple):
+    """The lines of a parameter that only the one program has, and those that only the other has."""
 
-
-@dataclass(frozen=True)
-class Change:
-    """A parameter that both programs have: the words of both instructions if they differ, what only one of them has
-    (demos of an agent, exemplars of a memory), and both values of anything else."""
-
-    instructions: tuple[Piece, ...] = ()
-    removed: tuple[dict[str, Any], ...] = ()
-    added: tuple[dict[str, Any], ...] = ()
-    values: tuple[Any, Any] | None = None
-    range: str = ""
+    removed: list[str]
+    added: list[str]
 
 
-@dataclass(frozen=True)
-class Difference:
-    """The changes from one program to another, by parameter, and in the manifest (``about``)."""
-
-    only_before: tuple[str, ...] = ()
-    only_after: tuple[str, ...] = ()
-    changes: dict[str, Change] = field(default_factory=dict)
-    about: dict[str, tuple[Any, Any]] = field(default_factory=dict)
-
-    @property
-    def same(self) -> bool:
-        """Whether the two programs do the same."""
-        return not (self.only_before or self.only_after or self.changes)
+def diff(before: State, after: State) -> dict[str, Change]:
+    """The changes from one program to another, by parameter: sentences of instructions, demos, exemplars, values."""
+    sides = [{name: _lines(each) for name, each in state.items()} for state in (before, after)]
+    return _changes(*sides)
 
 
-def diff(before: State, after: State, manifests: tuple[Manifest | None, Manifest | None] = (None, None)) -> Difference:
-    """The changes from one program to another."""
-    shared = [name for name in before if name in after and before[name] != after[name]]
-    changes = {name: _change(before[name], after[name]) for name in shared}
-    return Difference(
-        tuple(name for name in before if name not in after),
-        tuple(name for name in after if name not in before),
-        {name: change for name, change in changes.items() if change != Change()},
-        _about(*manifests),
-    )
+def about(before: Manifest, after: Manifest) -> dict[str, Change]:
+    """The changes in how two artifacts came to be: scores, spending, settings, versions, models."""
+    known = [flat(each.model_dump(exclude={"agents", "hash", "state"})) for each in (before, after)]
+    return _changes(*({name: [_shown(value)] for name, value in each} for each in known))
 
 
-def words(before: str, after: str) -> tuple[Piece, ...]:
-    """The changes word by word, or as a whole for texts with little in common."""
-    old, new = re.findall(r"\s+|\S+", before), re.findall(r"\s+|\S+", after)
-    matcher = SequenceMatcher(None, old, new, autojunk=False)
-    if matcher.ratio() < _MIN_RATIO:
-        return ("-", before), ("+", after)
-    pieces: list[Piece] = []
-    removed = added = ""
-    for kind, a, b, c, d in matcher.get_opcodes():
-        took, put = "".join(old[a:b]), "".join(new[c:d])
-        if kind != "equal" or ((removed or added) and took.isspace()):  # a space between two changes is part of them
-            removed, added = removed + took, added + put
-            continue
-        pieces += [("-", removed), ("+", added), ("=", took)]
-        removed = added = ""
-    return tuple(piece for piece in (*pieces, ("-", removed), ("+", added)) if piece[1])
+def _changes(before: Mapping[str, list[str]], after: Mapping[str, list[str]]) -> dict[str, Change]:
+    found = {}
+    for name in dict.fromkeys([*before, *after]):
+        old, new = Counter(before.get(name, ())), Counter(after.get(name, ()))
+        if old != new:
+            found[name] = Change([*(old - new).elements()], [*(new - old).elements()])
+    return found
 
 
-def _change(before: Mapping[str, Any], after: Mapping[str, Any]) -> Change:
-    for items in ("demos", "exemplars"):
-        if items in before and items in after:
-            texts = [(each.get("signature") or {}).get("instructions", "") for each in (before, after)]
-            instructions = words(*texts) if texts[0] != texts[1] else ()
-            return Change(instructions, _missing(before[items], after[items]), _missing(after[items], before[items]))
-    if "value" in before and "value" in after:
-        then, now = range_of(before), range_of(after)
-        return Change(values=(before["value"], after["value"]), range=then if then == now else f"{then}, now {now}")
-    return Change(values=(before, after))
+def _lines(parameter: Mapping[str, Any]) -> list[str]:
+    if "value" in parameter:
+        return [f"{_shown(parameter['value'])} ({range_of(parameter)})"]
+    if "exemplars" in parameter:
+        return [_shown(each) for each in parameter["exemplars"]]
+    if "demos" in parameter:
+        instructions = parameter.get("signature", {}).get("instructions", "")
+        return [*split_sentences(instructions), *map(_shown, parameter["demos"])]
+    return [f"{name}: {_shown(value)}" for name, value in flat(parameter)]
 
 
-def _missing(items: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
-    """The items that are not among others, counting repetitions."""
-    left, missing = list(others), []
-    for item in items:
-        if item in left:
-            left.remove(item)
-        else:
-            missing.append(item)
-    return tuple(missing)
-
-
-def _about(before: Manifest | None, after: Manifest | None) -> dict[str, tuple[Any, Any]]:
-    if before is None or after is None:
-        return {}
-    old, new = (dict(flat(each.model_dump(exclude={"agents", "hash", "state"}))) for each in (before, after))
-    return {name: (old.get(name), new.get(name)) for name in {**old, **new} if old.get(name) != new.get(name)}
+def _shown(value: Any) -> str:
+    """A text as it is, a real number with four significant digits, anything else as JSON."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -3,7 +3,7 @@ shown as far as it is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -60,22 +60,6 @@ def sections(path: Path) -> list[Section]:
     return [Section("optimization", "Optimization", body)]
 
 
-def comparison(runs: Mapping[str, Path]) -> Section:
-    """One row per optimization run."""
-    rows = []
-    for title, path in runs.items():
-        run = read_run(path)
-        test, metric = run.summary.test if run.summary else None, run.settings.scored
-        scores = [number(test.start.mean, metric), number(test.best.mean, metric)] if test else ["", ""]
-        kept = [each.stage for each in run.summary.stages if each.kept and each.n] if run.summary else []
-        result = "not finished" if run.summary is None else f"kept: {', '.join(kept) or 'nothing'}"
-        rows.append([title, *scores, p_value(test.p) if test else "", result, name(metric), run.program.get("name")])
-    heads = ["Run", "Start, %", "Tuned, %", "p", "Result", "Tuned for", "Program"]
-    return Section(
-        "optimizations", "Optimizations", render("optimizations.html.j2", _TEMPLATES, heads=heads, rows=rows)
-    )
-
-
 def _rows(run: OptimizationRun) -> list[list[str]]:
     """A row per stage that has ended."""
     metric, cost = run.settings.scored, run.settings.cost
@@ -98,7 +82,7 @@ def _changes(run: OptimizationRun) -> dict[str, Change]:
     """From the start to the result, or to the latest candidate of a run that goes on."""
     candidates = [run.path / folder / PROGRAM for folder in run.proposals if (run.path / folder / PROGRAM).exists()]
     last = run.path / BEST if run.summary else candidates[-1] if candidates else None
-    return diff(read(run.path / START / PROGRAM).state, read(last).state).changes if last else {}
+    return diff(read(run.path / START / PROGRAM).state, read(last).state) if last else {}
 
 
 def _searches(run: OptimizationRun) -> Iterator[tuple[str, StudyResult, Markup, Markup | None, list[tuple[str, ...]]]]:

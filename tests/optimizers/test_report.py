@@ -14,7 +14,7 @@ from polyhop.data.errors import PolyhopError
 from polyhop.eval.folder import RunError
 from polyhop.eval.report.page import Section
 from polyhop.optimizers.optimize import optimize
-from polyhop.optimizers.report import comparison, sections
+from polyhop.optimizers.report import sections
 from polyhop.optimizers.settings import OptimizationSettings, Splits
 
 from .run_folder import TEXTS, write_run
@@ -86,15 +86,6 @@ def test_a_run_that_goes_on(tmp_path: Path) -> None:
     shown = page(write_run(tmp_path / "run", ended=False))
     assert "This run is not finished; candidates so far: 1-tunables, 2-prompts" in shown.text
     assert "Changes from the start to the latest candidate" in shown.text
-
-
-def test_runs_are_compared(tmp_path: Path) -> None:
-    runs = {"one": write_run(tmp_path / "one"), "two": write_run(tmp_path / "two", ended=False)}
-    rows = Page(comparison(runs)).rows
-    assert rows[1:] == [
-        ["one", "25.0", "75.0", "<0.001", "kept: prompts", "Answer F1", "Tiny"],
-        ["two", "", "", "", "not finished", "Answer F1", "Tiny"],
-    ]
 
 
 def test_texts_of_a_run_cannot_become_markup(tmp_path: Path) -> None:

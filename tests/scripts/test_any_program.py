@@ -184,7 +184,7 @@ def test_states_go_to_dspy_and_come_back(folder: Path, tmp_path: Path) -> None:
     program.save(tmp_path / "hop.json")
     saved = f":Hop={tmp_path / 'hop.json'}"
     assert "Say the name." in run("export", saved).stdout
-    assert "{+Say" in run("diff", ":Hop", saved).stdout
+    assert "+ Say" in run("diff", ":Hop", saved).stdout
     run("export", saved, "--format", "dspy", "--out", str(tmp_path / "again.json"))
     other = kind()
     other.load(tmp_path / "again.json")

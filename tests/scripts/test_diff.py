@@ -24,7 +24,7 @@ def run(*arguments: str) -> Any:
 def tuned(tmp_path: Path) -> Path:
     program = Prism(polyhop.ChainRetriever(), rounds=2)
     instructions = program.selector.signature.instructions
-    changed = f"{instructions} [bold]useless[/bold] \x1b[31m"
+    changed = f"{instructions} Use [bold]little[/bold] \x1b[31m."
     program.selector.signature = program.selector.signature.with_instructions(changed)
     program.adder.demos = [dspy.Example(question="Who [x]?", add=["1s1"])]
     known = Provenance(metric="evidence_f1", scores={"val": {"evidence_f1": Score(mean=0.71, low=0.69, high=0.73)}})
@@ -34,13 +34,15 @@ def tuned(tmp_path: Path) -> Path:
 def test_a_program_before_and_after_tuning(tuned: Path) -> None:
     result = run("prism", str(tuned))
     assert result.exit_code == 0
-    text = " ".join(result.stdout.split())
-    assert "{+ [bold]useless[/bold] [31m+}" in text or "{+[bold]useless[/bold] [31m+}" in text
-    assert '+ {"question": "Who [x]?", "add": ["1s1"]}' in text
-    assert "│ rounds │ 3 │ 2 │ 1..6 │" in text
-    assert f"┃ prism ┃ prism ({tuned.parts[-3]}/runs) ┃" in text
-    assert "search.chain" not in text
-    assert "\x1b" not in result.stdout
+    assert result.stdout.splitlines() == [
+        "rounds",
+        "  - 3 (1..6)",
+        "  + 2 (1..6)",
+        "selector",
+        "  + Use [bold]little[/bold] [31m.",
+        "adder",
+        '  + {"question": "Who [x]?", "add": ["1s1"]}',
+    ]  # without what controls a terminal
 
 
 def test_provenance_is_compared(tmp_path: Path) -> None:
@@ -50,14 +52,13 @@ def test_provenance_is_compared(tmp_path: Path) -> None:
         program.set_lm(polyhop.lm(model))
         known = Provenance(settings={"trials": trials}, spent={"minutes": trials / 30})
         paths.append(str(polyhop.save(program, tmp_path / model, provenance=known)))
-    text = " ".join(run(*paths).stdout.split())
+    text = run(*paths).stdout
     assert "The same instructions" in text
-    assert "│ lms.selector │ openai/small │ openai/large │" in text
-    assert "│ provenance.settings.trials │ 20 │ 40 │" in text
-    assert "│ provenance.spent.minutes │ 0.6667 │ 1.333 │" in text
+    assert "lms.selector\n  - openai/small\n  + openai/large\n" in text
+    assert "provenance.spent.minutes\n  - 0.6667\n  + 1.333\n" in text
     found = json.loads(run(*paths, "--json").stdout)
     assert found["same"]
-    assert found["about"]["lms.selector"] == ["openai/small", "openai/large"]
+    assert found["about"]["provenance.settings.trials"] == {"removed": ["20"], "added": ["40"]}
 
 
 def test_a_program_of_somebodys_own_and_other_programs(tmp_path: Path) -> None:
@@ -67,9 +68,9 @@ def test_a_program_of_somebodys_own_and_other_programs(tmp_path: Path) -> None:
             self.agent = dspy.Predict("question -> answer")
 
     path = str(polyhop.save(Own(), tmp_path / "own"))
-    text = " ".join(run(path, "prism").stdout.split())
-    assert "own: agent" in text
-    assert "analyzer, selector" in text
+    text = run(path, "prism").stdout
+    assert "agent\n  - Given the fields `question`" in text
+    assert "selector\n  + " in text
 
 
 @pytest.mark.parametrize("wrong", ["nope", "nope.json"])
