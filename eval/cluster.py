@@ -51,17 +51,6 @@ class Ray:
     threads: int = 1
 
 
-def workers_of(workers: int | None, threads: int, address: str | None = None) -> Ray | None:
-    """The workers that options ask for; None for threads of this process.
-
-    Raises:
-        PolyhopError: their number on a cluster is not given.
-    """
-    if workers is None and address is not None:
-        raise PolyhopError(f"--cluster {address} needs --workers N: how many to start there")
-    return None if workers is None else Ray(address, workers, threads)
-
-
 class RayExecutor:
     """Executes questions on Ray; see `Executor`. Use it in a ``with`` block.
 

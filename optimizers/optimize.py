@@ -131,8 +131,7 @@ def optimize(
     }
     with ExitStack() as stack:
         stack.enter_context(claimed(path, manifest, lambda: _known(path, settings), beside=(ACCOUNT,)))
-        limits = (settings.budget_calls, settings.budget_usd, settings.budget_minutes)
-        budget = Budget(*limits, file=account(path))
+        budget = Budget(**settings.budget, file=account(path))
         stack.callback(budget.close)
         if dspy.settings.lm is not None:  # of predictors without a model of their own
             stack.enter_context(dspy.context(lm=budget.meter(dspy.settings.lm)))

@@ -14,15 +14,14 @@ from math import floor, log2
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, ValidationError
 
 from ..data.errors import PolyhopError
 from ..data.files import read_bytes
+from ..eval.options import Limits, ProgramOptions, Resources, option
 
 if TYPE_CHECKING:
     import dspy
-
-    from ..eval.cluster import Ray
 
 StageName = Literal["exemplars", "confidence", "prompts", "tunables"]
 
@@ -43,106 +42,94 @@ def _each_once(stages: tuple[str, ...]) -> tuple[str, ...]:
     return stages
 
 
-def _option(default: Any, description: str, metavar: str | None = None, flag: str | None = None, **limits: Any) -> Any:
-    """A field that is also a command-line option."""
-    extra: dict[str, Any] = {key: value for key, value in {"metavar": metavar, "flag": flag}.items() if value}
-    return Field(default, description=description, json_schema_extra=extra, validate_default=True, **limits)
+def _ranges(value: Any) -> Any:
+    return dict(map(_range, value)) if isinstance(value, list) else value
 
 
-class OptimizationSettings(BaseModel):
+def _range(text: str) -> tuple[str, tuple[Any, ...]]:
+    """``rounds=1..3``, ``stop=stable,complete`` or ``search.chain*=all``."""
+    name, equals, values = text.partition("=")
+    if equals and values == "all":
+        return name, ()
+    parts = values.split("..") if ".." in values else values.split(",")
+    if not equals or not all(parts):
+        raise ValueError("neither NAME=LOW..HIGH nor NAME=A,B nor NAME=all")
+    return name, tuple(map(_value, parts))
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+class OptimizationSettings(ProgramOptions, Limits, Resources):
     """What to tune, how, and with what resources. Unknown keys are errors.
 
-    Python callers pass program, questions and models themselves; the fields from ``program`` to ``set`` say what the
-    command opens.
+    Python callers pass program, questions and models themselves; the fields from ``program`` to ``prompt_lm`` say what
+    the command opens.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    program: str = _option("polyhop", "A program, or the folder of a saved one.", "NAME|DIR")
-    dataset: str | None = _option(
+    program: str = option("polyhop", "A program, or the folder of a saved one.", "NAME|DIR")
+    dataset: str | None = option(
         None,
         "hotpotqa, 2wiki, musique, multihoprag, squad; own, for your own questions; or sample.  [default: recognized "
         "from --train; without it sample]",
         "NAME",
     )
-    train: str | None = _option(None, "Training questions; FILE.py:NAME for a list of dspy.Example.", "FILE")
-    val: str | None = _option(None, "Validation questions.  [default: a part of --train]", "FILE")
-    test: str | None = _option(
+    train: str | None = option(None, "Training questions; FILE.py:NAME for a list of dspy.Example.", "FILE")
+    val: str | None = option(None, "Validation questions.  [default: a part of --train]", "FILE")
+    test: str | None = option(
         None, "Test questions, used once.  [default: a part of --val or --train; of the sample: dev]", "FILE"
     )
-    index: Path | None = _option(None, "Search this index, made by 'polyhop index' (open setting).", "DIR")
-    setting: Literal["distractor", "open"] | None = _option(
+    index: Path | None = option(None, "Search this index, made by 'polyhop index' (open setting).", "DIR")
+    setting: Literal["distractor", "open"] | None = option(
         None, "distractor searches each question's own passages, open an index."
     )
-    limit: int | None = _option(None, "Take N random questions of each file.", "N", ge=1)
-    lm: tuple[str, ...] = _option(
-        (),
-        "The language model: 'lexical' (embedded) or a LiteLLM name such as openai/gpt-4o-mini, for the whole program "
-        "or for one ROLE; or a profile, FILE.toml. May be repeated.  [default: $POLYHOP_LM or lexical]",
-        "[ROLE=]SPEC",
-    )
-    prompt_lm: str | None = _option(
+    limit: int | None = option(None, "Take N random questions of each file.", "N", ge=1)
+    prompt_lm: str | None = option(
         None, "The model that writes instructions; of a profile (FILE.toml) its default model.", "SPEC"
     )
-    k: int | None = _option(None, "Passages per search.", flag="-k", ge=1, le=200)
-    retriever: str | None = _option(
-        None, "The retriever, as for 'ask'.  [default: chain; for a saved program as it was saved]", "NAME"
-    )
-    adaptive: bool = _option(False, "Let the chain retriever decide how many passages it returns, at most 6 and -k.")
-    set: tuple[str, ...] = _option((), "Set a tunable, such as rounds=1. May be repeated.", "NAME=VALUE")
 
-    stages: Annotated[tuple[StageName, ...], BeforeValidator(_split), AfterValidator(_each_once)] = _option(
+    stages: Annotated[tuple[StageName, ...], BeforeValidator(_split), AfterValidator(_each_once)] = option(
         ("exemplars", "prompts", "tunables"),
         "The stages, in their order: exemplars, confidence, prompts, tunables.",
         "LIST",
     )
-    rounds: int = _option(1, "How often to run the stages; stops after a round in which none helped.", ge=1)
-    metric: Annotated[str, BeforeValidator(_metric_name)] = _option(
+    rounds: int = option(1, "How often to run the stages; stops after a round in which none helped.", ge=1)
+    metric: Annotated[str, BeforeValidator(_metric_name)] = option(
         "joint_f1",
         "Metric to maximize: answer_em, answer_f1, evidence_f1, fact_f1, joint_f1, ..., or your own FILE.py:NAME.",
         "NAME",
     )
-    cost: str | None = _option(
+    cost: str | None = option(
         None, "Cost to minimize as well: lm_calls, lm_calls_critical_path, searches, seconds, ...", "NAME"
     )
-    level: float = _option(
+    level: float = option(
         0.05,
         "The chance that the run keeps a candidate that does not help: each of its paired tests has a share of it.",
         gt=0,
         le=1,
     )
-    optimizer: str = _option(
+    optimizer: str = option(
         "random_search",
         "The prompt optimizer: labeled, random_search, credit, mipro, gepa, or dspy:NAME for any other of DSPy.",
         "NAME",
     )
-    auto: Literal["light", "medium", "heavy"] = _option("light", "How many calls it may make: light, medium or heavy.")
-    trials: int = _option(40, "Trials of the search over tunables.", ge=2)
-    sampler: Literal["tpe", "random"] = _option("tpe", "The sampler of that search: tpe or random.")
-    freeze: tuple[str, ...] = _option((), "Do not tune these, such as 'search.*'. May be repeated.", "NAME")
-    ranges: dict[str, tuple[Any, ...]] = _option(
+    auto: Literal["light", "medium", "heavy"] = option("light", "How many calls it may make: light, medium or heavy.")
+    trials: int = option(40, "Trials of the search over tunables.", ge=2)
+    sampler: Literal["tpe", "random"] = option("tpe", "The sampler of that search: tpe or random.")
+    freeze: tuple[str, ...] = option((), "Do not tune these, such as 'search.*'. May be repeated.", "NAME")
+    ranges: Annotated[dict[str, tuple[Any, ...]], BeforeValidator(_ranges)] = option(
         {},
         "A narrower range, NAME=A,B for some choices, or NAME=all for what is not searched by default, such as "
         "'search.chain*'. May be repeated.",
         "NAME=LOW..HIGH",
         "--range",
     )
-    exemplars: int = _option(25, "New exemplars at most for each number of hops, the most useful ones.", ge=1)
-    seed: int = _option(0, "Random seed.")
-
-    budget_calls: int | None = _option(None, "LM calls at most.", "N", ge=1)
-    budget_usd: float | None = _option(None, "Dollars at most.", "X", ge=0)
-    budget_minutes: float | None = _option(None, "Minutes at most.", "M", ge=0)
-    threads: int = _option(1, "Questions answered at the same time; useful with remote models.", ge=1)
-    workers: int | None = _option(
-        None,
-        "Evaluate candidates in N processes, with --threads in each; prompts and tunables are tuned with threads.",
-        "N",
-        ge=1,
-    )
-    cluster: str | None = _option(
-        None, "Start the workers on a Ray cluster: auto, HOST:PORT or ray://HOST:PORT.", "ADDRESS"
-    )
+    exemplars: int = option(25, "New exemplars at most for each number of hops, the most useful ones.", ge=1)
+    seed: int = option(0, "Random seed.")
 
     @classmethod
     def of(cls, values: Mapping[str, Any], where: str = "settings") -> OptimizationSettings:
@@ -160,13 +147,6 @@ class OptimizationSettings(BaseModel):
         return self.metric.rpartition(":")[2]
 
     @property
-    def executor(self) -> Ray | None:
-        """The worker processes that answer questions; None for this process."""
-        from ..eval.cluster import workers_of
-
-        return workers_of(self.workers, self.threads, self.cluster)
-
-    @property
     def comparisons(self) -> int:
         """How many paired tests the run makes at most: one of each stage in each round, two with a cost."""
         return self.rounds * len(self.stages) * (1 if self.cost is None else 2)
@@ -179,7 +159,7 @@ class OptimizationSettings(BaseModel):
     def changeable(self) -> dict[str, Any]:
         """The fields that may change when a run is resumed: resources, and the names of what is compared by content."""
         names = list(type(self).model_fields)
-        fixed = names[names.index("stages") : names.index("budget_calls")]
+        fixed = names[names.index("stages") : names.index("seed") + 1]
         return self.model_dump(mode="json", exclude={*fixed})
 
 

@@ -13,29 +13,9 @@ import typer
 
 from ..data.errors import PolyhopError
 from ..data.text import count
+from ..eval.options import Limits, ProgramOptions, Resources
 from .home import chosen_index
-from .options import (
-    AdaptiveOption,
-    BudgetCallsOption,
-    BudgetDollarsOption,
-    BudgetMinutesOption,
-    ClusterOption,
-    DepthOption,
-    IndexOption,
-    ModelsOption,
-    NoCacheOption,
-    RetrieverOption,
-    RetryOption,
-    SettingsOption,
-    ThreadsOption,
-    TimeoutOption,
-    WorkersOption,
-    build_program,
-    label,
-    open_source,
-    paying,
-    searches,
-)
+from .options import IndexOption, RetryOption, TimeoutOption, build_program, label, open_source, paying, searches
 from .text import warn
 
 if TYPE_CHECKING:
@@ -69,22 +49,14 @@ def ask(
             "state of an artifact, or =STATE.json with one that DSPy saved.",
         ),
     ] = "polyhop",
-    lm: ModelsOption = None,
-    k: DepthOption = None,
-    retriever: RetrieverOption = None,
-    adaptive: AdaptiveOption = False,
-    settings: SettingsOption = None,
-    no_cache: NoCacheOption = False,
+    *,
+    built: ProgramOptions,
     trace: Annotated[bool, typer.Option("--trace", help="Show every step, and the costs by agent.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per question.")] = False,
-    threads: ThreadsOption = 1,
-    workers: WorkersOption = None,
-    cluster: ClusterOption = None,
+    resources: Resources,
     timeout: TimeoutOption = None,
     retry_failed: RetryOption = False,
-    budget_calls: BudgetCallsOption = None,
-    budget_usd: BudgetDollarsOption = None,
-    budget_minutes: BudgetMinutesOption = None,
+    limits: Limits,
 ) -> None:
     """Answer a question, with its chain of evidence; or those of a --file.
 
@@ -93,7 +65,6 @@ def ask(
     """
     import dspy
 
-    from ..eval.cluster import workers_of
     from ..eval.run import evaluate
     from ..eval.settings import RunManifest, files_of
     from ..programs.prediction import check_question
@@ -107,17 +78,8 @@ def ask(
         raise PolyhopError(f"{out} exists and was not made by this command: choose another --out")
     searched = chosen_index(index) if searches(program) else None
     source = open_source(searched) if searched else None
-    run = build_program(
-        program,
-        source,
-        lm or (),
-        k,
-        retriever=retriever,
-        adaptive=adaptive,
-        settings=settings or (),
-        no_cache=no_cache,
-    )
-    with paying(budget_calls, budget_usd, budget_minutes, folder) as pay:
+    run = build_program(program, source, built)
+    with paying(limits, folder) as pay:
         pay(run)
         if not (out and folder):
             for _, each in asked:
@@ -126,11 +88,19 @@ def ask(
         examples = [dspy.Example(id=id, question=each, answers=()).with_inputs("question") for id, each in asked]
         known, files = getattr(source, "manifest", None), files_of({"index": searched})
         manifest = RunManifest.of(run, examples, name=label(program), timeout=timeout, index=known, files=files)
-        executor = workers_of(workers, threads, cluster)
-        options: dict[str, Any] = {"threads": threads, "timeout": timeout, "retry_failed": retry_failed}
         try:
             with evaluation_bar("answering") as show:
-                evaluate(run, examples, folder, executor=executor, manifest=manifest, on_progress=show, **options)
+                evaluate(
+                    run,
+                    examples,
+                    folder,
+                    threads=resources.threads,
+                    executor=resources.executor,
+                    timeout=timeout,
+                    retry_failed=retry_failed,
+                    manifest=manifest,
+                    on_progress=show,
+                )
         finally:
             if (folder / "predictions.jsonl").exists():
                 done, failed = _write(folder, out)

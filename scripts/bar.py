@@ -19,26 +19,16 @@ from rich.text import Text
 from ..data.text import plain
 
 
-def progress_bar(
-    name: str,
-    console: Console | None = None,
-    done: ProgressColumn | None = None,
-    left: ProgressColumn | None = None,
-) -> Progress:
-    """A transient bar: name, progress, elapsed and remaining time, description. Without a terminal there is none.
-
-    Args:
-        console: By default stderr.
-        done: Shows the progress, by default as "n/total".
-        left: Shows the remaining time, by default as the latest speed suggests.
-    """
+def progress_bar(name: str, console: Console | None = None) -> Progress:
+    """A transient bar on stderr: name, progress, elapsed and remaining time, description. Without a terminal there is
+    none."""
     console = console or Console(stderr=True)
     columns = (
         TextColumn(plain(name).replace("{", "{{").replace("}", "}}"), markup=False),
         BarColumn(20),
-        done or MofNCompleteColumn(),
+        MofNCompleteColumn(),
         TimeElapsedColumn(),
-        left or TimeRemainingColumn(),
+        TimeRemainingColumn(),
         _Description(Column(no_wrap=True, overflow="ellipsis", ratio=1)),  # in a narrow terminal, it alone is cut
     )
     return Progress(*columns, console=console, expand=True, transient=True, disable=not console.is_terminal)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from .options import ModelsOption
+from ..eval.options import ProgramOptions
 
 # Two bridges, a comparison, a yes/no question over three hops, and one that is too hard for the lexical engine.
 QUESTIONS = ("arts-008", "science-022", "arts-037", "science-050", "places-034")
 
 
-def demo(lm: ModelsOption = None) -> None:
+def demo(options: ProgramOptions) -> None:
     """Index the sample corpus and answer five multi-hop questions, next to the gold answers."""
     from pathlib import Path
     from tempfile import TemporaryDirectory
@@ -31,7 +31,7 @@ def demo(lm: ModelsOption = None) -> None:
         index([str(CORPUS)], out)
 
         say("\n2. Answer five of its 165 questions (✓ marks gold evidence).\n")
-        program = build_program("polyhop", BM25Index(out), lm or ())
+        program = build_program("polyhop", BM25Index(out), options)
         questions = {question.id: question for question in load_sample()}
         for question in (questions[id] for id in QUESTIONS):
             say(f"{question.kind.replace('_', '/')}, {count(question.hops, 'hop')}")

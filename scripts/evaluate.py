@@ -11,26 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..data.errors import PolyhopError
+from ..eval.options import Limits, ProgramOptions, Resources
 from .evaluation_view import print_summaries, show_estimate, show_problems, warn_of_training
-from .options import (
-    AdaptiveOption,
-    BudgetCallsOption,
-    BudgetDollarsOption,
-    BudgetMinutesOption,
-    ClusterOption,
-    DepthOption,
-    ModelsOption,
-    NoCacheOption,
-    RetrieverOption,
-    RetryOption,
-    SettingsOption,
-    ThreadsOption,
-    TimeoutOption,
-    WorkersOption,
-    build_program,
-    label,
-    paying,
-)
+from .options import RetryOption, TimeoutOption, build_program, label, paying
 from .source import Setting, Source, dataset_of, setting_of
 
 if TYPE_CHECKING:
@@ -83,18 +66,13 @@ def evaluate(
             help="As for 'ask'; may be repeated without --out.  [default: polyhop; without --out also prism and naive]",
         ),
     ] = None,
-    lm: ModelsOption = None,
-    k: DepthOption = None,
-    retriever: RetrieverOption = None,
-    adaptive: AdaptiveOption = False,
-    settings: SettingsOption = None,
+    *,
+    options: ProgramOptions,
     metric: Annotated[
         list[str] | None,
         typer.Option(metavar="FILE.py:NAME", help="Add a metric of your own, or any of DSPy; may be repeated."),
     ] = None,
-    threads: ThreadsOption = 1,
-    workers: WorkersOption = None,
-    cluster: ClusterOption = None,
+    resources: Resources,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N questions.")] = None,
     seed: Annotated[int | None, typer.Option(help="With --limit: N random questions instead.")] = None,
     strict: Annotated[
@@ -109,10 +87,7 @@ def evaluate(
         int | None, typer.Option(min=1, help="Stop after N failed questions; the run can be resumed.")
     ] = None,
     retry_failed: RetryOption = False,
-    no_cache: NoCacheOption = False,
-    budget_calls: BudgetCallsOption = None,
-    budget_usd: BudgetDollarsOption = None,
-    budget_minutes: BudgetMinutesOption = None,
+    limits: Limits,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Execute five questions, print the expected costs of all, and stop.")
     ] = False,
@@ -127,7 +102,6 @@ def evaluate(
     With --out the run is saved: manifest, one record per question, summary, official prediction files. Run the same
     command again to resume an interrupted run. Without --out, several programs are compared.
     """
-    from ..eval.cluster import workers_of
     from ..eval.metrics import find_metric
     from ..eval.questions import Questions
     from ..eval.run import estimate
@@ -153,26 +127,16 @@ def evaluate(
     )
     source = Source(asked, index)
     programs = {
-        name: build_program(
-            name,
-            source.searched,
-            lm or (),
-            k,
-            retriever=retriever,
-            adaptive=adaptive,
-            settings=settings or (),
-            no_cache=no_cache,
-        )
+        name: build_program(name, source.searched, options)
         for name in program or (_DEFAULT_PROGRAMS if out is None else _DEFAULT_PROGRAMS[:1])
     }
     for name, built in programs.items():
-        source.check(name, built, settings or ())
+        source.check(name, built, options.set)
         warn_of_training(name, asked)
     source.check_gold(asked)
 
-    executor = workers_of(workers, threads, cluster)
-    summaries = {}
-    with paying(budget_calls, budget_usd, budget_minutes, None if dry_run else out) as pay:
+    threads, executor, summaries = resources.threads, resources.executor, {}
+    with paying(limits, None if dry_run else out) as pay:
         for built in programs.values():
             pay(built)
         if dry_run:

@@ -26,6 +26,7 @@ from .evaluate import evaluate
 from .export import export
 from .index import index
 from .optimize import optimize
+from .options import grouped
 from .report import report
 from .score import score
 from .search import search
@@ -98,7 +99,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     serve, demo, doctor,
 )  # fmt: skip
 for command in COMMANDS:
-    app.command()(command)
+    app.command()(grouped(command))
 
 
 def _print_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

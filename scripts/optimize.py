@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
-import json
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -35,40 +33,15 @@ if TYPE_CHECKING:
 _MIN_TRAIN = 4
 
 
-def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command an option for each field of `OptimizationSettings`."""
-    parameters = []
-    for name, field in OptimizationSettings.model_fields.items():
-        extra: Any = field.json_schema_extra or {}
-        flag = extra.get("flag") or f"--{name.replace('_', '-')}"
-        default, several = field.default, get_origin(field.annotation) in (tuple, dict) and name != "stages"
-        types = get_args(field.annotation) or (field.annotation,)
-        kind: Any = list[str] if several else next((each for each in (bool, int, float, Path) if each in types), str)
-        shown = ",".join(default) if name == "stages" else default
-        suffix = "" if shown in (None, (), {}, False) else f"  [default: {shown}]"
-        metavar = extra.get("metavar") or (None if kind is bool else "N" if kind in (int, float) else "TEXT")
-        option = typer.Option(flag, metavar=metavar, help=f"{field.description}{suffix}", show_default=False)
-        optional: Any = bool if kind is bool else kind | None
-        annotation = Annotated[optional, option]
-        value = False if kind is bool else None
-        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value, annotation=annotation))
-    signature = inspect.signature(command, eval_str=True)
-    own = [each for each in signature.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
-    out, *others = (each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own)
-    command.__signature__ = signature.replace(parameters=[out, *parameters, *others])  # type: ignore[attr-defined]
-    command.__annotations__ = {each.name: each.annotation for each in (out, *parameters, *others)}
-    return command
-
-
-@_with_settings
 def optimize(
     out: Annotated[Path, typer.Option(metavar="RUN", help="The folder of the run. An interrupted run resumes.")],
+    *,
+    given: OptimizationSettings,
     config: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Read settings from a TOML file or a run's manifest.json; options override."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON and nothing else.")] = False,
-    **options: Any,
 ) -> None:
     """Tune a program: its exemplars, prompts and tunables, for quality and cost, under a budget.
 
@@ -80,30 +53,32 @@ def optimize(
 
     from ..engines.budget import BudgetSpent
     from ..engines.costs import FREE
-    from ..eval.folder import RunError
     from ..optimizers.optimize import check_settings
     from ..optimizers.optimize import optimize as run
 
-    settings = _settings(config, options)
-    opened = _Opened(settings)
+    settings = given
+    if config is not None:
+        settings = OptimizationSettings.of(read_settings(config) | given.model_dump(exclude_unset=True), str(config))
+    source, questions = _opened(settings)
     try:
-        splits = opened.splits()
+        splits, sources = _divided({name: list(each) for name, each in questions.items()}, questions, settings.seed)
     finally:
-        for questions in opened.read:
-            show_skipped(questions)
+        for each in questions.values():
+            show_skipped(each)
     for part in splits.named.values():
-        opened.source.check_gold(part)
+        source.check_gold(part)
     prompt_model = _prompt_model(settings.prompt_lm, settings.lm) if settings.prompt_lm else None
-    program = opened.program()
+    program = build_program(settings.program, source.searched, settings)
+    source.check(settings.program, program, settings.set)
     check_settings(settings, program, prompt_model)
     console = Console(file=sys.stderr)  # stays on the terminal while prompt optimizers write to a file
-    if out.exists() and not out.is_dir():
-        raise RunError(f"{out} is a file: choose another --out.")
     models = [*models_of(program), prompt_model]
-    limits = (settings.budget_calls, settings.budget_usd, settings.budget_minutes)
-    if limits == (None, None, None) and any(lm is not None and lm.model not in FREE for lm in models):
+    if all(each is None for each in settings.budget.values()) and any(
+        lm is not None and lm.model not in FREE for lm in models
+    ):
         warn("no budget is set: --budget-calls, --budget-usd and --budget-minutes limit what the run may spend")
-    shown_settings = {**settings.model_dump(mode="json", exclude_none=True), "dataset": opened.dataset}
+    dataset = source.questions.dataset
+    shown_settings = {**settings.model_dump(mode="json", exclude_none=True), "dataset": dataset}
     with (
         warnings.catch_warnings(),
         tracked(f"optimize {label(settings.program)}", shown_settings, out) as record,
@@ -117,13 +92,11 @@ def optimize(
                 out,
                 settings,
                 prompt_model=prompt_model,
-                sources=opened.sources,
-                dataset=opened.source.questions.dataset,
-                look_up=opened.source.look_up,
+                sources=sources,
+                dataset=dataset,
+                look_up=source.look_up,
                 on_progress=show,
             )
-            test = summary.test.model_dump() if summary.test else {}
-            record({"test": test, "spent": asdict(summary.spent)})
         except BudgetSpent as spent:
             raise PolyhopError(
                 f"the budget ({spent}) cannot pay for the program on {len(splits.val)} validation questions"
@@ -131,93 +104,52 @@ def optimize(
         except KeyboardInterrupt:
             typer.echo(f"{out}: run the same command again to resume.", err=True)
             raise
+        record({"test": summary.test.model_dump() if summary.test else {}, "spent": asdict(summary.spent)})
     if as_json:
         typer.echo(summary.model_dump_json(exclude_none=True))
     else:
         _print(summary, out, settings)
 
 
-def _settings(config: Path | None, options: dict[str, Any]) -> OptimizationSettings:
-    """The settings of a file, overridden by options."""
-    given = {name: value for name, value in options.items() if value not in (None, False, [])}
-    if "ranges" in given:
-        given["ranges"] = dict(map(_range, given["ranges"]))
-    return OptimizationSettings.of({**(read_settings(config) if config else {}), **given}, str(config or "optimize"))
+def _opened(settings: OptimizationSettings) -> tuple[Source, dict[str, Questions]]:
+    """What is searched, and the questions of each split that has a file."""
+    from ..eval.questions import Questions
 
-
-class _Opened:
-    """The program and the questions that settings name."""
-
-    def __init__(self, settings: OptimizationSettings) -> None:
-        from ..eval.questions import Questions
-
-        self._settings = settings
-        named = {"train": settings.train, "val": settings.val, "test": settings.test}
-        self.dataset = settings.dataset or dataset_of(settings.train or settings.val or settings.test)
-        self._sample = self.dataset.casefold() == "sample"
-        if self._sample and any(named.values()):
+    dataset = settings.dataset or dataset_of(settings.train or settings.val or settings.test)
+    files = {name: file for name in ("train", "val", "test") if (file := getattr(settings, name))}
+    named: dict[str, dict[str, Any]] = {name: {"source": file} for name, file in files.items()}
+    if dataset.casefold() == "sample":
+        if files:
             raise PolyhopError("the sample has its own questions: name the --dataset of your files")
-        if not settings.train and not self._sample:
-            raise PolyhopError(f"name the training questions: --dataset {self.dataset} --train FILE")
-        if self._sample:
-            named = {"train": "train", "test": "dev"}
-        self._files = {name: file for name, file in named.items() if file}
-        self.sources = dict(self._files)
-        given = Setting(settings.setting) if settings.setting else None
-        index, setting = setting_of(self.dataset, given, settings.index, settings.train, [settings.program])
-        self.source = Source(Questions(self.dataset, settings.train, setting=setting), index)
-        self.read: list[Questions] = []
+        named = {"train": {"split": "train"}, "test": {"split": "dev"}}
+    elif settings.train is None:
+        raise PolyhopError(f"name the training questions: --dataset {dataset} --train FILE")
+    given = Setting(settings.setting) if settings.setting else None
+    index, setting = setting_of(dataset, given, settings.index, settings.train, [settings.program])
+    seed = settings.seed if settings.limit else None
+    chosen: dict[str, Any] = {"setting": setting, "limit": settings.limit, "seed": seed}
+    questions = {name: Questions(dataset, **each, **chosen) for name, each in named.items()}
+    return Source(questions["train"], index), questions
 
-    def program(self) -> dspy.Module:
-        settings = self._settings
-        program = build_program(
-            settings.program,
-            self.source.searched,
-            settings.lm,
-            settings.k,
-            retriever=settings.retriever,
-            adaptive=settings.adaptive,
-            settings=settings.set,
-        )
-        self.source.check(settings.program, program, settings.set)
-        return program
 
-    def splits(self) -> Splits:
-        """The questions. Splits without a file are parts of another one, as ``sources`` says."""
-        from ..optimizers.settings import Splits, divide
+def _divided(
+    parts: dict[str, list[dspy.Example]], questions: dict[str, Questions], seed: int
+) -> tuple[Splits, dict[str, str]]:
+    """The splits, and the file of each; those without questions of their own are parts of another."""
+    from ..optimizers.settings import Splits, divide
 
-        seed = self._settings.seed
-        train, val, test = self._read("train"), self._read("val"), self._read("test")
-        if len(train) < _MIN_TRAIN:
-            raise PolyhopError(f"{len(train)} training questions are too few: at least {_MIN_TRAIN} are needed")
-        source = self._files["train"]
-        if not val and not test:
-            self.sources |= {"val": source, "test": source}
-            train, val, test = divide(train, (0.5, 0.25, 0.25), seed)
-        elif not val:
-            self.sources["val"] = source
-            train, val = divide(train, (0.6, 0.4), seed)
-        elif not test:
-            self.sources["test"] = self._files["val"]
-            val, test = divide(val, (0.5, 0.5), seed)
-        return Splits(train, val, test)
-
-    def _read(self, name: str) -> list[dspy.Example]:
-        from ..eval.questions import Questions
-
-        if name not in self._files:
-            return []
-        limit = self._settings.limit
-        questions = Questions(
-            self.dataset,
-            None if self._sample else self._files[name],
-            split=self._files[name] if self._sample else None,
-            setting=self.source.questions.setting,
-            limit=limit,
-            seed=self._settings.seed if limit else None,
-        )
-        self.read.append(questions)
-        return list(questions)
+    if len(parts["train"]) < _MIN_TRAIN:
+        raise PolyhopError(f"{len(parts['train'])} training questions are too few: at least {_MIN_TRAIN} are needed")
+    sources = {name: str(each.source or each.split) for name, each in questions.items()}
+    whole, shares = "train", {"train": 0.5, "val": 0.25, "test": 0.25}
+    if "test" in parts:
+        shares = {"train": 0.6, "val": 0.4}
+    elif "val" in parts:
+        whole, shares = "val", {"val": 0.5, "test": 0.5}
+    if len(parts) < len(sources | shares):
+        parts |= dict(zip(shares, divide(parts[whole], list(shares.values()), seed), strict=True))
+        sources |= dict.fromkeys(shares, sources[whole])
+    return Splits(**parts), sources
 
 
 def _prompt_model(name: str, models: Sequence[str]) -> dspy.LM:
@@ -233,32 +165,13 @@ def _prompt_model(name: str, models: Sequence[str]) -> dspy.LM:
     return language_model(default, profile)
 
 
-def _range(text: str) -> tuple[str, tuple[Any, ...]]:
-    """``rounds=1..3``, ``stop=stable,complete`` or ``search.chain*=all``."""
-    name, equals, values = text.partition("=")
-    if equals and values == "all":
-        return name, ()
-    parts = values.split("..") if ".." in values else values.split(",")
-    if not equals or not all(parts):
-        raise typer.BadParameter(f"{text!r} is neither NAME=LOW..HIGH nor NAME=A,B nor NAME=all", param_hint="--range")
-    return name, tuple(map(_value, parts))
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
-
-
 @contextmanager
 def _bar(console: Console) -> Iterator[Callable[[Progress], None]]:
     """A progress bar for each part of a stage; without a terminal a line."""
     from .bar import progress_bar
 
     with progress_bar("tuning", console) as bar:
-        task = bar.add_task("", total=None)
-        before = ""
+        task, before = bar.add_task("", total=None), ""
 
         def show(each: Progress) -> None:
             nonlocal before
@@ -268,10 +181,9 @@ def _bar(console: Console) -> Iterator[Callable[[Progress], None]]:
                 bar.reset(task)
                 if not console.is_terminal:
                     typer.echo(part, err=True)
-            dollars = f", ${each.spent.usd:.2f}" if each.spent.usd else ""
             bar.tasks[0].total = each.total  # `update` takes None for "as before"
-            description = f"{each.stage}: {each.detail}; {each.spent.calls:,} LM calls{dollars} in all"
-            bar.update(task, completed=each.done, description=description)
+            spent = f"{each.spent.calls:,} LM calls, ${each.spent.usd:.2f}"
+            bar.update(task, completed=each.done, description=f"{each.stage}: {each.detail}; {spent} in all")
 
         yield show
 

@@ -7,15 +7,18 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from difflib import get_close_matches
-from inspect import signature
+from functools import wraps
+from inspect import Parameter, get_annotations, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 import typer
+from pydantic import ValidationError
 
-from ..data.errors import PolyhopError
+from ..data.errors import PolyhopError, first_error
 from ..data.importing import import_named
 from ..data.retrievers import RETRIEVERS, build_retriever, follows_chain, retriever_name
+from ..eval.options import Limits, Options, ProgramOptions
 from .text import warn
 
 if TYPE_CHECKING:
@@ -42,61 +45,65 @@ IndexOption = Annotated[
         show_default=False,
     ),
 ]
-ModelsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--lm",
-        metavar="[ROLE=]SPEC",
-        help="Language model of the program, of one ROLE, or of a group of roles (c3po: proxy): 'lexical' (embedded), "
-        "a LiteLLM name such as openai/gpt-4o-mini, or a profile (FILE.toml). May be repeated.  "
-        "[default: $POLYHOP_LM or lexical]",
-    ),
-]
-RetrieverOption = Annotated[
-    str | None,
-    typer.Option(
-        "--retriever",
-        metavar="NAME|MODULE:FUNCTION",
-        help=f"{'; '.join(f'{name}: {entry.summary}' for name, entry in RETRIEVERS.items())}; or a function of your "
-        "own that takes the opened index. Vectors need 'polyhop index --dense'.  [default: chain, or as the program "
-        "was saved]",
-        show_default=False,
-    ),
-]
-AdaptiveOption = Annotated[
-    bool, typer.Option("--adaptive", help="Let the chain retriever choose the number of passages, up to 6 and to -k.")
-]
-SettingsOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Set a tunable, e.g. rounds=1. May be repeated."),
-]
-BudgetCallsOption = Annotated[int | None, typer.Option("--budget-calls", min=1, metavar="N", help="LM call limit.")]
-BudgetDollarsOption = Annotated[float | None, typer.Option("--budget-usd", min=0, metavar="X", help="Dollar limit.")]
-BudgetMinutesOption = Annotated[float | None, typer.Option("--budget-minutes", min=0, metavar="M", help="Time limit.")]
-ThreadsOption = Annotated[int, typer.Option(min=1, help="Questions executed in parallel; for remote models.")]
 TimeoutOption = Annotated[
     float | None, typer.Option(min=0.001, help="Seconds per question; a question that takes longer fails.")
 ]
 RetryOption = Annotated[bool, typer.Option("--retry-failed", help="When resuming: execute failed questions again.")]
-NoCacheOption = Annotated[bool, typer.Option("--no-cache", help="Neither read nor keep replies in DSPy's cache.")]
-WorkersOption = Annotated[
-    int | None,
-    typer.Option("--workers", min=1, metavar="N", help="Execute questions in N processes of Ray, with --threads each."),
-]
-ClusterOption = Annotated[
-    str | None,
-    typer.Option(
-        "--cluster",
-        metavar="ADDRESS",
-        help="Start the --workers on a Ray cluster: auto, HOST:PORT or ray://HOST:PORT.",
-    ),
-]
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command an option for each field of its parameters that are models (`polyhop.eval.options`)."""
+    given = signature(command, eval_str=True)
+    groups: dict[str, type[Options]] = {
+        name: each.annotation
+        for name, each in given.parameters.items()
+        if isinstance(each.annotation, type) and issubclass(each.annotation, Options)
+    }
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        for name, model in groups.items():
+            fields = {field: values.pop(field) for field in model.model_fields}
+            try:
+                values[name] = model(
+                    **{
+                        field: each
+                        for field, each in fields.items()
+                        if not (each is None or each is False or each == [])
+                    }
+                )
+            except ValidationError as error:
+                raise typer.BadParameter(first_error(error)) from error
+        command(**values)
+
+    parameters: list[Parameter] = []
+    for name, each in given.parameters.items():
+        parameters += _options(groups[name]) if name in groups else [each.replace(kind=Parameter.KEYWORD_ONLY)]
+    run.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run
+
+
+def _options(model: type[Options]) -> Iterator[Parameter]:
+    """Those of a model, its own before those of its bases."""
+    own = get_annotations(model)
+    for name in sorted(model.model_fields, key=lambda name: name not in own):
+        field = model.model_fields[name]
+        extra: Any = field.json_schema_extra
+        default, several = field.default, get_origin(field.annotation) in (tuple, dict) and not field.default
+        types = get_args(field.annotation) or (field.annotation,)
+        kind: Any = list[str] if several else next((each for each in (bool, int, float, Path) if each in types), str)
+        shown = ",".join(default) if isinstance(default, tuple) else default
+        suffix = "" if shown in (None, "", {}, False) else f"  [default: {shown}]"
+        metavar = extra["metavar"] or (None if kind is bool else "N" if kind in (int, float) else "TEXT")
+        flag = extra["flag"] or f"--{name.replace('_', '-')}"
+        option = typer.Option(flag, metavar=metavar, help=f"{field.description}{suffix}", show_default=False)
+        value, optional = (False, bool) if kind is bool else (None, kind | None)
+        yield Parameter(name, Parameter.KEYWORD_ONLY, default=value, annotation=Annotated[optional, option])
 
 
 @contextmanager
-def paying(
-    calls: int | None, usd: float | None, minutes: float | None, out: Path | None
-) -> Iterator[Callable[[Any], None]]:
+def paying(limits: Limits, out: Path | None) -> Iterator[Callable[[Any], None]]:
     """Gives a function that meters a program under limits; a budget that is spent becomes an error.
 
     Args:
@@ -107,13 +114,10 @@ def paying(
     from ..engines.budget import Budget, BudgetSpent
     from ..eval.folder import account
 
-    if (calls, usd, minutes) == (None, None, None):
+    if not any(each is not None for each in limits.budget.values()):
         yield lambda program: None
         return
-    budget, default = (
-        Budget(calls=calls, usd=usd, minutes=minutes, file=account(out) if out else None),
-        dspy.settings.lm,
-    )
+    budget, default = Budget(**limits.budget, file=account(out) if out else None), dspy.settings.lm
     try:
         with dspy.context(lm=budget.meter(default)) if default else nullcontext():  # of predictors without a model
             yield budget.meter_program
@@ -122,9 +126,6 @@ def paying(
         raise PolyhopError(f"the budget ({spent}) is spent; {kept}") from None
     finally:
         budget.close()
-
-
-DepthOption = Annotated[int | None, typer.Option("-k", min=1, max=1000, help="Passages per search.")]
 
 
 def searches(name: str) -> bool:
@@ -141,54 +142,43 @@ def searches(name: str) -> bool:
 def open_source(index: Path) -> BM25Index | PassagePool:
     """An index, or the sample corpus in memory."""
     if str(index) == SAMPLE and not index.exists():
-        return sample_pool()
+        from ..data.pool import PassagePool
+        from ..data.sample import sample_passages
+
+        return PassagePool(sample_passages())
     from ..data.lucene.bm25 import BM25Index
 
     return BM25Index(index)
 
 
-def sample_pool() -> PassagePool:
-    from ..data.pool import PassagePool
-    from ..data.sample import sample_passages
-
-    return PassagePool(sample_passages())
-
-
 def build_program(
-    name: str,
-    source: BM25Index | PassagePool | None,
-    models: Sequence[str] = (),
-    k: int | None = None,
-    *,
-    retriever: str | None = None,
-    adaptive: bool = False,
-    settings: Sequence[str] | None = None,
-    no_cache: bool = False,
+    name: str, source: BM25Index | PassagePool | None, options: ProgramOptions | None = None
 ) -> dspy.Module:
     """A program by name, from the folder of an artifact, or one of the user's own, with its models. Models never come
     from an artifact; a program of the user's own keeps those that its code gives it, unless others are named. Without a
     source, each question brings its own passages.
     """
     from ..engines.models import VARIABLE, assign_models, protect_cache
-    from ..programs.search import Search
 
-    program = _program(name, source, retriever)
-    if k is not None:
-        if not isinstance(getattr(program, "search", None), Search):
+    options = options or ProgramOptions()
+    program = _program(name, source, options.retriever)
+    search = getattr(program, "search", None)
+    if options.k is not None:
+        if not hasattr(search, "k"):
             raise PolyhopError(f"{name} does not search: -k does not apply")
         try:
-            program.search.k.value = k
+            program.search.k.value = options.k
         except ValueError as error:
             raise PolyhopError(f"{name} and -k: {error}") from error
-    if adaptive:
-        if not getattr(getattr(program, "search", None), "chain", None):
+    if options.adaptive:
+        if not getattr(search, "chain", None):
             raise PolyhopError("--adaptive needs a program that searches with --retriever chain")
         program.search.chain["adaptive"].value = True
-    for text in settings or ():
+    for text in options.set:
         _set_tunable(program, text)
-    _check_profile(models, program)
-    if models or os.environ.get(VARIABLE) or None in models_of(program):
-        assign_models(program, models, {"cache": False} if no_cache else {})
+    _check_profile(options.lm, program)
+    if options.lm or os.environ.get(VARIABLE) or None in models_of(program):
+        assign_models(program, options.lm, {"cache": False} if options.no_cache else {})
     if any(model.cache for model in models_of(program)):
         protect_cache()
     return program

@@ -11,7 +11,7 @@ import typer
 from ..data.passages import one_a_document
 from ..data.retrievers import build_retriever
 from .home import chosen_index
-from .options import IndexOption, RetrieverOption, open_source
+from .options import IndexOption, open_source
 
 _SHOWN = 10  # hits, without -k
 
@@ -25,7 +25,9 @@ def search(
     query: Annotated[str, typer.Argument(help="Words to search for, or a question.", show_default=False)],
     index: IndexOption = None,
     k: Annotated[int, typer.Option("-k", min=1, max=1000, help="Hits.")] = _SHOWN,
-    retriever: RetrieverOption = None,
+    retriever: Annotated[
+        str | None, typer.Option(metavar="NAME|MODULE:FUNCTION", help="The retriever, as for 'ask'.  [default: chain]")
+    ] = None,
     by: Annotated[
         By, typer.Option(help="What a hit is: a passage, or a document, shown by its best one.")
     ] = By.passage,

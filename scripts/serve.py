@@ -7,7 +7,6 @@ import logging
 import os
 import sys
 from datetime import UTC, datetime
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,23 +15,11 @@ import typer
 
 from ..data.errors import PolyhopError
 from ..data.importing import installs
+from ..eval.options import Limits as BudgetLimits
+from ..eval.options import ProgramOptions
 from .home import chosen_index
 from .index import HOME
-from .options import (
-    SAMPLE,
-    BudgetCallsOption,
-    BudgetDollarsOption,
-    DepthOption,
-    IndexOption,
-    ModelsOption,
-    RetrieverOption,
-    SettingsOption,
-    build_program,
-    label,
-    models_of,
-    open_source,
-    searches,
-)
+from .options import SAMPLE, IndexOption, build_program, label, models_of, open_source, searches
 
 if TYPE_CHECKING:
     import dspy
@@ -52,10 +39,8 @@ def serve(
     program: Annotated[
         str, typer.Option(metavar="NAME|DIR", help="The default program; the others can be chosen for each question.")
     ] = "polyhop",
-    lm: ModelsOption = None,
-    k: DepthOption = None,
-    retriever: RetrieverOption = None,
-    settings: SettingsOption = None,
+    *,
+    options: ProgramOptions,
     host: Annotated[str, typer.Option(help="Address to listen on. Other than loopback needs a token.")] = "127.0.0.1",
     allowed_host: Annotated[
         list[str] | None,
@@ -82,8 +67,7 @@ def serve(
         Path | None,
         typer.Option(metavar="DIR", help="Let clients add documents; they are kept in DIR and added to the index."),
     ] = None,
-    budget_calls: BudgetCallsOption = None,
-    budget_usd: BudgetDollarsOption = None,
+    paid: BudgetLimits,
     mcp: Annotated[bool, typer.Option("--mcp", help="Speak MCP on stdin and stdout instead of HTTP.")] = False,
 ) -> None:
     """Serve a page, an HTTP API, OpenAI's chat API and MCP tools."""
@@ -105,10 +89,10 @@ def serve(
     default = label(program)
 
     def build(name: str) -> dspy.Module:
-        given = partial(build_program, names[name], source, lm or ())
-        return given(k, retriever=retriever, settings=settings or ()) if name == default else given()
+        others = ProgramOptions(lm=options.lm, no_cache=options.no_cache)
+        return build_program(names[name], source, options if name == default else others)
 
-    budget = Budget(calls=budget_calls, usd=budget_usd) if budget_calls or budget_usd else None
+    budget = Budget(**paid.budget) if paid.model_fields_set else None
     # The embedded engine computes here: more threads would only keep events of others waiting.
     embedded = all(model.model in FREE for model in models_of(build(default)))
     limits = Limits(concurrency=concurrency or (4 if embedded else 64), seconds=timeout)

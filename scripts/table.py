@@ -12,19 +12,8 @@ import typer
 
 from ..data.errors import PolyhopError
 from ..data.text import plain
-from .options import (
-    BudgetCallsOption,
-    BudgetDollarsOption,
-    BudgetMinutesOption,
-    ModelsOption,
-    RetrieverOption,
-    ThreadsOption,
-    WorkersOption,
-    build_program,
-    label,
-    models_of,
-    paying,
-)
+from ..eval.options import Limits, ProgramOptions, Resources
+from .options import build_program, label, models_of, paying
 from .source import Source, setting_of
 from .text import file_name, in_markdown, new_table, warn
 
@@ -99,24 +88,20 @@ def table(
         list[str] | None,
         typer.Option(metavar="NAME|DIR", help="[default: the rows of the paper; without one all programs]"),
     ] = None,
-    lm: ModelsOption = None,
-    retriever: RetrieverOption = None,
+    *,
+    options: ProgramOptions,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Only the first N questions of each; N random ones with a paper.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="With --limit: N random questions instead.")] = None,
-    threads: ThreadsOption = 1,
-    workers: WorkersOption = None,
-    budget_calls: BudgetCallsOption = None,
-    budget_usd: BudgetDollarsOption = None,
-    budget_minutes: BudgetMinutesOption = None,
+    resources: Resources,
+    limits: Limits,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
 ) -> None:
     """Evaluate programs on several benchmarks, and print one table for each; of a paper, also the published figures.
 
     Every row is a run of `polyhop evaluate` in DIR, for `polyhop compare`.
     """
-    from ..eval.cluster import workers_of
     from ..programs import PROGRAMS
     from .papers import Paper, Row
 
@@ -128,11 +113,12 @@ def table(
     settings = [TableSetting.parse(text) for text in on or ()] or (_local(read, benchmarks, out) if read else [])
     if not settings:
         raise typer.BadParameter("name a benchmark with --on, or a paper")
+    retriever = options.retriever
     runs = {(setting, row.name): out / setting.folder(row.name, retriever) for setting in settings for row in rows}
     if len(set(runs.values())) < len(settings) * len(rows):
         raise typer.BadParameter("two of these runs have the same folder: rename a program or a file")
-    executor = workers_of(workers, threads, None)
-    with paying(budget_calls, budget_usd, budget_minutes, out) as pay:
+    threads, executor = resources.threads, resources.executor
+    with paying(limits, out) as pay:
         for setting in settings:
             source, summaries, models = setting.source(limit, seed), dict[str, dict[str, Any]](), set[str]()
             if read and retriever is None and setting.index:
@@ -140,14 +126,11 @@ def table(
             for row in (row for row in rows if row.program):
                 searches = row.program not in PROGRAMS or PROGRAMS[row.program].searches
                 try:
-                    built = build_program(
-                        row.program,
-                        source.searched,
-                        lm or (),
-                        retriever=(retriever or (read.retriever if read else None)) if searches else None,
-                        settings=[f"{name}={_text(value)}" for name, value in row.set.items()],
-                    )
-                    source.check(row.program, built)
+                    row_set = (f"{name}={_text(value)}" for name, value in row.set.items())
+                    used = (retriever or (read.retriever if read else None)) if searches else None
+                    changed = {"retriever": used, "set": (*row_set, *options.set)}
+                    built = build_program(row.program, source.searched, options.model_copy(update=changed))
+                    source.check(row.program, built, options.set)
                     pay(built)
                     folder = runs[setting, row.name]
                     summaries[row.name] = source.evaluate(built, row.name, folder, threads=threads, executor=executor)

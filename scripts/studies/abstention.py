@@ -9,6 +9,8 @@ questions at which the program abstains.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import dspy
 
 from ...data.chain import ChainRetriever
@@ -17,13 +19,13 @@ from ...engines.models import language_model
 from ...eval.scoring import exact_match
 from ...programs import PROGRAMS, new_program
 from ...programs.prediction import UNKNOWN
-from ..options import sample_pool
+from ..options import SAMPLE, open_source
 
 
 def main() -> None:
     """Print a Markdown table."""
     questions = [*load_sample(), *load_sample("unanswerable")]
-    source = sample_pool()
+    source = open_source(Path(SAMPLE))
     print(
         "| program | abstains: false premise | unanswerable | answerable | precision | recall | EM (abstaining never) |"
     )

@@ -21,8 +21,9 @@ from polyhop.data.errors import PolyhopError
 from polyhop.engines.budget import Budget, BudgetSpent
 from polyhop.engines.limits import LimitedLM, Limits, RateLimit
 from polyhop.engines.shared import Shared, dumps, loads
-from polyhop.eval.cluster import Ray, workers_of
+from polyhop.eval.cluster import Ray
 from polyhop.eval.metrics import METRICS, Attempt, metric
+from polyhop.eval.options import Resources
 from polyhop.eval.records import QuestionRecord, read_records
 from polyhop.eval.run import RunProgress, evaluate
 
@@ -62,11 +63,11 @@ def facts(run: Path) -> list[dict[str, Any]]:
 
 
 def test_the_workers_that_options_ask_for() -> None:
-    assert workers_of(None, 8) is None
-    assert workers_of(2, 8) == Ray(None, 2, 8)
-    assert workers_of(2, 8, "auto") == Ray("auto", 2, 8)
+    assert Resources(threads=8).executor is None
+    assert Resources(threads=8, workers=2).executor == Ray(None, 2, 8)
+    assert Resources(threads=8, workers=2, cluster="auto").executor == Ray("auto", 2, 8)
     with pytest.raises(PolyhopError, match="--cluster auto needs --workers N"):
-        workers_of(None, 8, "auto")
+        _ = Resources(cluster="auto").executor
 
 
 def test_without_ray_the_message_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

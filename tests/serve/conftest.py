@@ -21,6 +21,7 @@ import uvicorn
 
 from polyhop.data.pool import PassagePool
 from polyhop.data.sample import sample_passages
+from polyhop.eval.options import ProgramOptions
 from polyhop.scripts.options import build_program
 from polyhop.serve.app import create_app
 from polyhop.serve.service import Limits, Service
@@ -63,7 +64,7 @@ def start() -> Iterator[Callable[..., str]]:
             **options: Any,
         ) -> str:
             source = source or PassagePool(sample_passages())
-            build = partial(build_program, source=source, models=[lm], settings=settings)
+            build = partial(build_program, source=source, options=ProgramOptions(lm=(lm,), set=settings))
             service = Service(build, programs, source, index="sample", limits=limits, budget=budget)
             return stack.enter_context(listening(service, **options))
 

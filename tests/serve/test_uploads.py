@@ -14,6 +14,7 @@ import pytest
 
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import build_index
+from polyhop.eval.options import ProgramOptions
 from polyhop.serve.service import Service, ServiceError
 from polyhop.serve.uploads import LARGEST_UPLOAD, Uploads
 
@@ -35,7 +36,9 @@ def address(index: Path) -> Any:
     from polyhop.scripts.options import build_program
 
     source = BM25Index(index)
-    service = Service(lambda name: build_program(name, source, ["lexical"]), ["polyhop"], source, index="mine")
+    service = Service(
+        lambda name: build_program(name, source, ProgramOptions(lm=("lexical",))), ["polyhop"], source, index="mine"
+    )
     with listening(service, uploads=Uploads(service, index, index.parent / "added")) as address:
         yield address
 

@@ -66,7 +66,7 @@ def study(
             seconds = time.monotonic() - started
             source = Source(Questions("own", str(home / "questions.jsonl")), home / label)
             for each in program or ["naive", "polyhop"]:
-                built, engine = build_program(each, source.searched, ()), _Measured()
+                built, engine = build_program(each, source.searched), _Measured()
                 built.set_lm(dspy.LM("lexical", engine=engine, cache=False))
                 found: dict[str, Any] = evaluate(built, source.questions, look_up=source.look_up)["metrics"]
                 figures = " | ".join(_figure(name, found[name]) for name in _SHOWN)
