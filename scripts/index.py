@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..data.errors import PolyhopError
+from ..data.text import plain
 from .text import warn
 
 if TYPE_CHECKING:
     from ..data.dense import Encoder
-    from ..data.lucene.layout import IndexManifest
-    from .indexing import Skipped
+    from ..data.errors import Problem
+    from ..data.lucene.index import BuildProgress
 
 
 HOME = ".polyhop"
 """The index of a folder of documents, in it: a hidden folder, which is not indexed itself."""
+
+_SHOWN = 5  # of what is skipped, and kinds of files
+_LINE_EVERY = 30.0  # seconds, where there is no terminal
 
 
 def index(
@@ -113,74 +120,33 @@ def _adopt(folder: Path) -> None:
     started = monotonic()
     with progress_bar("adopting") as bar:
         task = bar.add_task("", total=None)
-
-        def show(done: int, total: int) -> None:
-            rate = f"{done / max(monotonic() - started, 1e-9):,.0f} passages/s"
-            bar.update(task, completed=done, total=total, description=rate)
-
-        manifest = adopt_index(folder, on_progress=show)
+        manifest = adopt_index(folder, on_progress=lambda done, total: bar.update(task, completed=done, total=total))
     added = manifest.home(folder)
-    size = sum(file.stat().st_size for file in added.rglob("*") if file.is_file())
-    seconds = monotonic() - started
-    _table(
-        [
-            ("index", str(folder)),
-            ("passages", f"{manifest.passages:,}"),
-            ("added", f"{size / 1e6:,.1f} MB in {added}"),
-            ("time", f"{seconds:.1f} s ({manifest.passages / seconds:,.0f} passages/s)"),
-        ]
+    _print_rows(
+        index=str(folder),
+        passages=f"{manifest.passages:,}",
+        added=f"{_megabytes(added)} in {added}",
+        time=_rate(manifest.passages, started),
     )
 
 
 def _build(corpus: list[Path], out: Path, max_words: int | None, strict: bool) -> None:
     from ..data.lucene.index import build_index
-    from .indexing import Skipped, indexing_progress
-
-    skipped, started = Skipped(), monotonic()
-    with indexing_progress() as show:
-        manifest = build_index(corpus, out, max_words=max_words, strict=strict, on_progress=show, on_problem=skipped)
-    _summarize(manifest, out, monotonic() - started, skipped)
-
-
-def _change(index: Path, add: list[Path], delete: list[str], folders: list[Path]) -> None:
-    from ..data.lucene.layout import PROBLEMS
-    from ..data.lucene.update import update_index
-    from .indexing import Skipped, indexing_progress
-
-    had_vectors = any(index.glob("polyhop/*/vectors-*.npy"))
-    skipped, started = Skipped(), monotonic()
-    with indexing_progress() as show:
-        changes = update_index(index, add=add, delete=delete, folders=folders, on_progress=show, on_problem=skipped)
-    manifest = changes.manifest
-    _table(
-        [
-            ("index", str(index)),
-            ("passages", f"{manifest.passages:,} of {manifest.documents:,} documents"),
-            ("changed", f"{changes.added:,} passages added, {changes.deleted:,} deleted"),
-            ("skipped", skipped.summary),
-            ("time", f"{monotonic() - started:.1f} s"),
-        ]
-    )
-    skipped.tell(manifest.home(index) / PROBLEMS)
-    if had_vectors and changes.added + changes.deleted:
-        warn(f"  the vectors were those of the index before: polyhop index --dense {index}")
-
-
-def _summarize(manifest: IndexManifest, out: Path, seconds: float, skipped: Skipped) -> None:
     from ..data.lucene.layout import PROBLEMS
     from ..data.passages import PAGE
 
-    size = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
+    skipped, started = _Skipped(), monotonic()
+    with _progress() as show:
+        manifest = build_index(corpus, out, max_words=max_words, strict=strict, on_progress=show, on_problem=skipped)
     is_split = manifest.documents < manifest.passages
-    rows = [
-        ("index", str(out)),
-        ("corpus", ", ".join(manifest.corpus)),
-        ("passages", f"{manifest.passages:,}" + (f" of {manifest.documents:,} documents" if is_split else "")),
-        ("skipped", skipped.summary),
-        ("size", f"{size / 1e6:,.1f} MB"),
-        ("time", f"{seconds:.1f} s ({manifest.passages / seconds:,.0f} passages/s)"),
-    ]
-    _table(rows)
+    _print_rows(
+        index=str(out),
+        corpus=", ".join(manifest.corpus),
+        passages=f"{manifest.passages:,}" + (f" of {manifest.documents:,} documents" if is_split else ""),
+        skipped=skipped.summary,
+        size=_megabytes(out),
+        time=_rate(manifest.passages, started),
+    )
     if manifest.overlong:
         warn(
             f"  of {manifest.overlong:,} passages only the first {PAGE:,} characters are read: split them with "
@@ -189,9 +155,25 @@ def _summarize(manifest: IndexManifest, out: Path, seconds: float, skipped: Skip
     skipped.tell(manifest.home(out) / PROBLEMS)
 
 
-def _table(rows: list[tuple[str, str]]) -> None:
-    for name, value in rows:
-        typer.echo(f"{name:<10}{value}")
+def _change(index: Path, add: list[Path], delete: list[str], folders: list[Path]) -> None:
+    from ..data.lucene.layout import PROBLEMS
+    from ..data.lucene.update import update_index
+
+    had_vectors = any(index.glob("polyhop/*/vectors-*.npy"))
+    skipped, started = _Skipped(), monotonic()
+    with _progress() as show:
+        changes = update_index(index, add=add, delete=delete, folders=folders, on_progress=show, on_problem=skipped)
+    manifest = changes.manifest
+    _print_rows(
+        index=str(index),
+        passages=f"{manifest.passages:,} of {manifest.documents:,} documents",
+        changed=f"{changes.added:,} passages added, {changes.deleted:,} deleted",
+        skipped=skipped.summary,
+        time=f"{monotonic() - started:.1f} s",
+    )
+    skipped.tell(manifest.home(index) / PROBLEMS)
+    if had_vectors and changes.added + changes.deleted:
+        warn(f"  the vectors were those of the index before: polyhop index --dense {index}")
 
 
 def _encoder(model: str | None) -> Encoder:
@@ -204,31 +186,22 @@ def _embed(folder: Path, encoder: Encoder) -> None:
     from ..data.dense import embed_index
     from .bar import progress_bar
 
-    started = monotonic()
-    before: list[int] = []  # passages embedded by earlier runs
-
-    def rate(done: int) -> str:
-        return f"{(done - before[0]) / max(monotonic() - started, 1e-9):,.0f} passages/s"
-
+    started, known = monotonic(), list[int]()
     with progress_bar("embedding") as bar:
         task = bar.add_task("", total=None)
 
         def show(done: int, rows: int) -> None:
-            nonlocal started
-            if not before:  # the model is loaded
-                before.append(done)
-                started = monotonic()
-            bar.update(task, completed=done, total=rows, description=rate(done))
+            known.append(done)
+            bar.update(task, completed=done, total=rows)
 
         vectors = embed_index(folder, encoder, on_progress=show)
-    made = vectors.rows - before[0]
-    rows = [
-        ("index", str(folder)),
-        ("vectors", f"{vectors.rows:,} of {vectors.dimension} dimensions, {vectors.size / 1e6:,.1f} MB"),
-        ("encoder", vectors.encoder),
-        ("time", f"{monotonic() - started:.1f} s ({rate(vectors.rows)})" if made else "already complete"),
-    ]
-    _table(rows)
+    made = vectors.rows - known[0]
+    _print_rows(
+        index=str(folder),
+        vectors=f"{vectors.rows:,} of {vectors.dimension} dimensions, {vectors.size / 1e6:,.1f} MB",
+        encoder=vectors.encoder,
+        time=_rate(made, started) if made else "already complete",
+    )
 
 
 def _check(folder: Path) -> None:
@@ -245,3 +218,70 @@ def _check(folder: Path) -> None:
         f"{folder} is sound: {manifest.passages:,} passages of {', '.join(manifest.corpus)}, built "
         f"{manifest.created.isoformat()}"
     )
+
+
+# --- what is shown ----------------------------------------------------------------------------------------------------
+
+
+class _Skipped:
+    """Counts what is skipped, and remembers the first ones; for ``on_problem``."""
+
+    def __init__(self) -> None:
+        self._counts, self._suffixes = Counter[str](), Counter[str]()
+        self._first: list[Problem] = []
+
+    def __call__(self, problem: Problem) -> None:
+        self._counts[problem.kind] += 1
+        if problem.kind == "other":  # of no interest one by one
+            self._suffixes[PurePosixPath(problem.where).suffix.lower() or "without a suffix"] += 1
+        elif len(self._first) < _SHOWN:
+            self._first.append(problem)
+
+    @property
+    def summary(self) -> str:
+        """One line: "2 damaged; 1 duplicate; 3 without a reader: 2 .py, 1 .png"."""
+        parts = [f"{self._counts[kind]:,} {kind}" for kind in ("damaged", "duplicate")]
+        if count := self._counts["other"]:
+            kinds = [f"{number:,} {suffix}" for suffix, number in self._suffixes.most_common(_SHOWN)]
+            parts.append(f"{count:,} without a reader: {', '.join(kinds)}")
+        return "; ".join(parts)
+
+    def tell(self, listed: Path) -> None:
+        for problem in self._first:
+            warn(f"  {problem.where}: {problem.reason}")
+        if self._counts:
+            typer.echo(f"  all of them: {listed}", err=True)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[BuildProgress], None]]:
+    """A function that shows how far an index is: as a bar in a terminal, else as a line now and then."""
+    from .bar import progress_bar
+
+    told = monotonic()
+    with progress_bar("indexing") as bar:
+        task = bar.add_task("", total=100)
+
+        def show(built: BuildProgress) -> None:
+            nonlocal told
+            state = f"{built.passages:,} passages, {PurePosixPath(built.file).name or 'merging'}"
+            bar.update(task, completed=round(100 * built.done), description=state)
+            if bar.disable and monotonic() - told >= _LINE_EVERY:
+                told = monotonic()
+                typer.echo(f"indexing: {built.done:.0%}, {plain(state)}", err=True)
+
+        yield show
+
+
+def _print_rows(**rows: str) -> None:
+    for name, value in rows.items():
+        typer.echo(f"{name:<10}{value}")
+
+
+def _megabytes(folder: Path) -> str:
+    return f"{sum(file.stat().st_size for file in folder.rglob('*') if file.is_file()) / 1e6:,.1f} MB"
+
+
+def _rate(passages: int, started: float) -> str:
+    seconds = monotonic() - started
+    return f"{seconds:.1f} s ({passages / max(seconds, 1e-9):,.0f} passages/s)"
