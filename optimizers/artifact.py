@@ -16,14 +16,13 @@ import json
 import os
 import shutil
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
-from uuid import uuid4
 
 import dspy
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -38,9 +37,8 @@ from ..data.text import plain
 from ..engines.models import roles
 from ..engines.secrets import learn_models, without_secrets
 from ..eval.settings import content
-from ..programs import PROGRAMS, Program, name_of, retriever_of
+from ..programs import PROGRAMS, name_of, retriever_of
 from ..programs.search import retriever_kind
-from ..programs.tunable import Tunable
 from ..signatures import NumberedPassages
 
 FORMAT = 2
@@ -49,7 +47,6 @@ PACKAGES = ("polyhop", "dspy")
 
 _MAX_BYTES = 16 << 20  # of a file
 _MAX_MESSAGE = 1_500  # characters
-_MAX_PROBLEMS = 6  # in a message
 
 State = dict[str, dict[str, Any]]
 """The state of each parameter, by its name in the program."""
@@ -175,14 +172,11 @@ def save(program: dspy.Module, dir: str | Path, *, provenance: Provenance | None
         The folder.
 
     Raises:
-        ArtifactError: the folder has other content, cannot be written, or would not load into the same program.
+        ArtifactError: the folder has other content or cannot be written, or what is saved would contain a key.
     """
-    if not isinstance(program, dspy.Module):
-        raise ArtifactError(f"only a DSPy program can be saved, not {type(program).__name__}")
     target = Path(dir).absolute().resolve()
-    state = dump(program)
     models = {role: predictors[0].lm or dspy.settings.lm for role, predictors in roles(program).items()}
-    data = _encode(state, "the program")
+    data = _encode(dump(program), "the program")
     manifest = Manifest(
         polyhop="artifact",
         format=FORMAT,
@@ -199,30 +193,23 @@ def save(program: dspy.Module, dir: str | Path, *, provenance: Provenance | None
     for name, each in written.items():
         if without_secrets(each.decode()) != each.decode():
             raise ArtifactError(f"{name} would contain a key or what looks like one: check the demos and provenance")
-    twin = program.deepcopy()
-    _apply(state, twin, "the program cannot be saved, since it would not load")
-    if dump(twin) != state:
-        raise ArtifactError("the program cannot be saved, since it would load with other values")
-    new, old = target.with_name(f".{target.name}.{uuid4().hex[:8]}.new"), _old(target)
+    new, old = target.with_name(f".{target.name}.new"), _old(target)
     try:
         names = {entry.name for entry in target.iterdir()} if target.exists() else set()
         if names - {MANIFEST, STATE} or (names and MANIFEST not in names):  # a damaged artifact is replaced, too
             raise ArtifactError(f"{target} is not an artifact or contains other files: choose another folder")
+        shutil.rmtree(new, ignore_errors=True)
         new.mkdir(parents=True)
         for name, each in written.items():
-            with (new / name).open("wb") as file:
-                file.write(each)
-                file.flush()
-                os.fsync(file.fileno())
+            (new / name).write_bytes(each)
         if target.exists():
             shutil.rmtree(old, ignore_errors=True)
             target.rename(old)
         new.rename(target)
         shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
-        raise ArtifactError(f"cannot write the artifact {target}: {error.strerror or error}") from error
-    finally:
         shutil.rmtree(new, ignore_errors=True)
+        raise ArtifactError(f"cannot write the artifact {target}: {error.strerror or error}") from error
     return Path(dir)
 
 
@@ -272,10 +259,9 @@ def read_manifest(path: Path) -> Manifest:
         hint = f"; its program is {path / 'best'}" if (path / "best" / MANIFEST).exists() else ""
         raise ArtifactError(f"{path} is not an artifact: its {MANIFEST} is of another kind{hint}")
     if value.get("format") != FORMAT:
-        raise ArtifactError(
-            f"{path} was saved by another version, with format {str(value.get('format', 1))[:20]}; this version reads "
-            f"{FORMAT}: use it with that version, or tune again"
-        )
+        found = str(value.get("format", 1))[:20]
+        advice = f"this version reads {FORMAT}: use it with that version, or tune again"
+        raise ArtifactError(f"{path} was saved by another version, with format {found}; {advice}")
     try:
         manifest = Manifest.model_validate(value)
     except ValidationError as error:
@@ -319,8 +305,7 @@ def load(dir: str | Path, retriever: Retriever | None = None, *, program: dspy.M
         program: A program of your own class to load into; it is also returned.
 
     Warns:
-        ArtifactWarning: it fits, but was saved by another version, with another kind of retriever, or with other
-            ranges of its tunables.
+        ArtifactWarning: it fits, but was saved by another version, or tuned with another kind of retriever.
 
     Raises:
         ArtifactError: it is not an artifact, incomplete, changed since it was saved, of another format, or does not fit
@@ -337,17 +322,20 @@ def load(dir: str | Path, retriever: Retriever | None = None, *, program: dspy.M
     return program
 
 
-def build(
-    artifact: Artifact,
-    retriever: Retriever | None,
-    sparse: Retriever | None = None,
-) -> dspy.Module:
+def build(artifact: Artifact, retriever: Retriever | None, sparse: Retriever | None = None) -> dspy.Module:
     """The untuned program that an artifact names."""
     of, path = artifact.manifest.program, artifact.path
-    kind = _named(artifact)
-    if of.retriever == "none":
+    kind, name = PROGRAMS.get(of.name or ""), (of.name or of.kind)[:80]
+    if kind is None:
+        what = "an unknown program" if of.name else "a program of your own class"
+        raise ArtifactError(
+            f"{path} has {what} {name!r}: load your own with polyhop.load(dir, program=...), or on the command line as "
+            f"FILE.py:NAME={path}; update polyhop for others"
+        )
+    if of.retriever not in (*RETRIEVERS, OTHER, "none") or (of.retriever == "none") == kind.searches:
+        raise ArtifactError(f"{path / MANIFEST} is damaged: {name} has no retriever {of.retriever[:80]!r}")
+    if not kind.searches:
         if retriever is not None:
-            name = of.name or of.kind[:80]
             raise ArtifactError(f"{path} has the program {name}, which does not search: give it no retriever")
         return kind.over()
     if retriever is None and follows_chain(of.retriever):
@@ -359,35 +347,30 @@ def build(
     return kind.over(retriever, sparse)
 
 
-def _named(artifact: Artifact) -> type[Program]:
-    """The registered program that an artifact names."""
-    of, path = artifact.manifest.program, artifact.path
-    own = f"polyhop.load(dir, program=...), or on the command line as FILE.py:NAME={path}"
-    if of.name is None:
-        raise ArtifactError(f"{path} has a program of your own class {of.kind[:80]!r}: load it with {own}")
-    if of.name not in PROGRAMS:
-        raise ArtifactError(
-            f"{path} has an unknown program {of.name[:80]!r}: update polyhop; or if it is your own, load it with {own}"
-        )
-    if of.retriever not in (*RETRIEVERS, OTHER, "none") or (of.retriever == "none") == PROGRAMS[of.name].searches:
-        raise ArtifactError(f"{path / MANIFEST} is damaged: {of.name} has no retriever {of.retriever[:80]!r}")
-    return PROGRAMS[of.name]
-
-
 def restore(artifact: Artifact, program: dspy.Module) -> list[str]:
-    """Load an artifact into a program, in place; returns harmless differences."""
-    path, manifest = artifact.path, artifact.manifest
-    if problems := list(_misfits(artifact, program)):
-        more = f"; and {len(problems) - _MAX_PROBLEMS} more" if len(problems) > _MAX_PROBLEMS else ""
-        versions = " and ".join(f"{name} {manifest.versions.get(name, '?')[:40]}" for name in PACKAGES)
+    """Load an artifact into a program, in place; returns what is different, but harmless."""
+    path, manifest, state = artifact.path, artifact.manifest, artifact.state
+    known, shapes = dict(program.named_parameters()), _shapes(program)
+    problems = [f"{name} is not in the artifact" for name in known if name not in state]
+    problems += [f"{name} is not in this version" for name in state if name not in known]
+    problems += [f"the agent {name} has other fields" for name in shapes if manifest.agents.get(name) != shapes[name]]
+    if problems:
+        saved = " and ".join(f"{name} {manifest.versions.get(name)}" for name in PACKAGES)
         raise ArtifactError(
-            f"{path} does not fit {type(program).__name__} of this version: {'; '.join(problems[:_MAX_PROBLEMS])}"
-            f"{more}. Load it into a {manifest.program.kind[:80]} with {versions}, or tune again"
+            f"{path} does not fit {type(program).__name__} of this version; load it into a "
+            f"{manifest.program.kind[:80]} with {saved[:80]}, or tune again: {'; '.join(problems)}"
         )
-    differences = [_one_line(each) for each in _differences(artifact, program)]
-    _apply(artifact.state, program.deepcopy(), str(path))  # raises before anything is changed
-    _apply(artifact.state, program, str(path))
-    return differences
+    _apply(state, program.deepcopy(), str(path))  # raises before anything is changed
+    _apply(state, program, str(path))
+    now = {package: version(package) for package in PACKAGES}
+    told = [
+        f"it was saved with {name} {manifest.versions.get(name)}, this is {now[name]}"
+        for name in PACKAGES
+        if manifest.versions.get(name) != now[name]
+    ]
+    if retriever_of(program) is not None and retriever_kind(program) != manifest.program.retriever:
+        told.append(f"it was tuned with the retriever {manifest.program.retriever}, not {retriever_kind(program)}")
+    return [_one_line(each) for each in told]
 
 
 def _apply(state: Mapping[str, Any], program: dspy.Module, where: str) -> None:
@@ -408,42 +391,13 @@ def _apply(state: Mapping[str, Any], program: dspy.Module, where: str) -> None:
             raise ArtifactError(f"{where}: {name}: {error}") from error
 
 
-def _misfits(artifact: Artifact, program: dspy.Module) -> Iterator[str]:
-    """Why an artifact does not fit a program."""
-    known, shapes = dict(program.named_parameters()), _shapes(program)
-    yield from (f"{name} is not in the artifact" for name in known if name not in artifact.state)
-    yield from (f"{name} is not in this version" for name in artifact.state if name not in known)
-    for name in shapes.keys() & artifact.state.keys():
-        if artifact.manifest.agents.get(name) != shapes[name]:
-            yield f"the agent {name} has other fields"
-
-
 def _shapes(program: dspy.Module) -> dict[str, str]:
     """A hash of each agent's fields: their names, types, and whether they are inputs."""
-    return {
-        name: hash_of(
-            [[key, key in agent.signature.input_fields, str(info.annotation)] for key, info in fields.items()]
-        )
-        for name, agent in program.named_predictors()
-        for fields in [agent.signature.fields]
-    }
-
-
-def _differences(artifact: Artifact, program: dspy.Module) -> Iterator[str]:
-    """Harmless differences from when it was saved."""
-    manifest = artifact.manifest
-    for package in PACKAGES:
-        if (then := manifest.versions.get(package)) != (now := version(package)):
-            yield f"it was saved with {package} {str(then)[:40]}, this is {now}"
-    if name_of(program) != manifest.program.name or type(program).__qualname__ != manifest.program.kind:
-        yield f"it was saved from {manifest.program.kind[:80]}, not from {type(program).__qualname__}"
-    if retriever_of(program) is not None and retriever_kind(program) != manifest.program.retriever:
-        yield f"it was tuned with the retriever {manifest.program.retriever[:80]}, not {retriever_kind(program)}"
-    for name, parameter in program.named_parameters():
-        if isinstance(parameter, Tunable):
-            then, now = range_of(artifact.state[name]), range_of(parameter.dump_state())
-            if then != now:
-                yield f"the range of {name} was {then}, and is {now}"
+    shapes = {}
+    for name, agent in program.named_predictors():
+        fields, inputs = agent.signature.fields, agent.signature.input_fields
+        shapes[name] = hash_of([[key, key in inputs, str(info.annotation)] for key, info in fields.items()])
+    return shapes
 
 
 def range_of(tunable: Mapping[str, Any]) -> str:

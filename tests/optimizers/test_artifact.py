@@ -121,7 +121,7 @@ def test_a_program_of_your_own(tmp_path: Path) -> None:
     program.answerer.predict.demos = [{"question": "a", "reasoning": "b", "answer": "c"}]
     polyhop.save(program, tmp_path / "best")
     assert dump(polyhop.load(tmp_path / "best", program=Own())) == dump(program)
-    refused(tmp_path / "best", "a program of your own class 'Own': load it with polyhop.load")
+    refused(tmp_path / "best", "a program of your own class 'Own': load your own with polyhop.load")
     program.weights.values = [object()]  # type: ignore[list-item]
     with pytest.raises(ArtifactError, match="the program cannot be saved"):
         polyhop.save(program, tmp_path / "other")
@@ -186,23 +186,14 @@ def test_only_artifacts_are_replaced(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ArtifactError, match="Not a directory"):
         polyhop.save(Prism(), tmp_path / "file")
-    with pytest.raises(ArtifactError, match="only a DSPy program"):
-        polyhop.save("prism", tmp_path / "text")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["best", "empty", "file"]
 
 
-def test_a_program_that_would_not_load_is_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    polyhop.save(Prism(), tmp_path / "best")
-    program = Own()
-    monkeypatch.setattr(Weights, "load_state", lambda self, state: None)
-    program.weights.values = [3.0]
-    program.deepcopy = Own
-    with pytest.raises(ArtifactError, match="would load with other values"):
-        polyhop.save(program, tmp_path / "best")
+def test_a_disk_that_is_full_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "rename", lambda self, target: (_ for _ in ()).throw(OSError(28, "No space left")))
     with pytest.raises(ArtifactError, match="cannot write the artifact .*No space left"):
         polyhop.save(Prism(), tmp_path / "other")
-    assert [path.name for path in tmp_path.iterdir()] == ["best"]
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow
@@ -354,10 +345,7 @@ def test_harmless_differences_are_told(artifact: Path) -> None:
         manifest["versions"]["dspy"] = "3.0.0"
 
     forge(artifact, "manifest.json", older)
-    forge(artifact, "state.json", lambda state: state["rounds"].update(high=5))
-    with pytest.warns(
-        ArtifactWarning, match=r"saved with dspy 3.0.0, this is .*; the range of rounds was 1..5, and is"
-    ):
+    with pytest.warns(ArtifactWarning, match=r"saved with dspy 3.0.0, this is "):
         polyhop.load(artifact, ChainRetriever())
     with pytest.raises(ArtifactError, match="not both"):
         polyhop.load(artifact, ChainRetriever(), program=PolyHop())

