@@ -12,7 +12,7 @@ dspy.GEPA(
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle, product
@@ -41,13 +41,15 @@ def feedback_metric(metric: Metric) -> Metric:
 
 class MostFaults:
     """GEPA's component selector: reflects on the agent with the most faulty replies in the minibatch, weighted by the
-    points that the questions lost. GEPA's default is turns: an agent without a fault costs a reflection. If no fault is
-    known, the agents take turns.
+    points that the questions lost, and divided by how often it was chosen for the same candidate: where its instruction
+    was not what is wrong, the next one's turn comes. GEPA's default is turns: an agent without a fault costs a
+    reflection. If no fault is known, the agents take turns.
     """
 
     def __init__(self, program: dspy.Module) -> None:
         self._agents = {frozenset(each.signature.fields): name for name, each in program.named_predictors()}
         self._turns = cycle([name for name, _ in program.named_predictors()])
+        self._chosen = Counter[tuple[int, str]]()
 
     def __call__(
         self,
@@ -68,7 +70,9 @@ class MostFaults:
                     found = faults(example, seen, predictor.signature, inputs, reply) or {}
                     lost[name] += points if found.keys() - CALIBRATION else 0.0
         if any(lost.values()):
-            return [max(lost, key=lambda name: lost[name])]
+            most = max(lost, key=lambda name: lost[name] / (1 + self._chosen[candidate_idx, name]))
+            self._chosen[candidate_idx, most] += 1
+            return [most]
         return [next(self._turns)]
 
 

@@ -9,8 +9,10 @@ import dspy
 import pytest
 
 from polyhop.optimizers.gepa import BriefProposer, MostFaults, PairedAcceptance, feedback_metric
+from polyhop.programs import PolyHop
 
-from ..programs.scripted import Request, Script, lm
+from ..programs.scripted import Request, Script, answer, lm, scripted
+from . import towns
 
 STATE: Any = SimpleNamespace(program_candidates=[{"respond": "Answer."}])
 
@@ -98,3 +100,22 @@ def test_gepa_runs_with_them_and_changes_the_agent_that_errs() -> None:
     assert set(chosen[:1]) == {"respond"}
     assert tuned.respond.signature.instructions != program.respond.signature.instructions
     assert tuned.scout.signature.instructions == program.scout.signature.instructions
+
+
+def test_where_a_new_instruction_does_not_help_the_next_agent_has_its_turn() -> None:
+    question = towns.question(1, "hard")
+    script = scripted(
+        planner={"route": "plan", "sub_questions": ["Who wrote the book?", "Where was #1 born?"]},
+        gatherer={"answers": ["Writer 1", "Brunn"], "keep": ["1s2", "2s1"], "required": []},
+        answerer=answer("somewhere", 0.3) | {"citations": ["1s2", "2s1"]},
+        verifier={"attribution": "contradictory", "accuracy": 0.1, "correction": "nowhere"},
+    )
+    program = PolyHop()
+    program.set_lm(lm(script))
+    with dspy.context(trace=[], adapter=dspy.ChatAdapter()):
+        prediction = program(**question.inputs())
+        trajectory = {"example": question, "prediction": prediction, "score": 0.0, "trace": dspy.settings.trace}
+    select, names = MostFaults(program), dict.fromkeys(name for name, _ in program.named_predictors())
+    chosen = [select(None, [trajectory], [0.0], 0, names) for _ in range(3)]
+    assert chosen == [["answerer"], ["verifier"], ["answerer"]]
+    assert select(None, [trajectory], [0.0], 1, names) == ["answerer"]  # of another candidate
