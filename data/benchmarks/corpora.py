@@ -60,7 +60,7 @@ def windows(passage: Passage, words: int = NQ_WINDOW) -> Iterator[Passage]:
 
 def _reader(first: Record) -> _Read | None:
     """What reads the file of a benchmark."""
-    if first.has("body"):
+    if first.fields.keys() >= {"body", "category", "published_at"}:  # of MultiHop-RAG
         return _each(lambda record: [record.passage()])
     if first.has(*TEXTS, "sentences", "kwargs", "text_resource"):
         return None

@@ -72,10 +72,11 @@ def test_hipporag(tmp_path: Path) -> None:
 
 
 def test_multihoprag_articles(tmp_path: Path) -> None:
-    path = r.write(
-        tmp_path / "corpus.json", json.dumps([{"title": "Tin rises", "url": "u", "body": "Tin rose by\n2%."}])
-    )
-    (article,) = passages(path)
+    """They are passages, however long; articles of others are split."""
+    others = {"title": "Tin rises", "url": "u", "body": "Tin rose by\n2%. " * 200}
+    given = {**others, "author": None, "source": "s", "category": "c", "published_at": "2023-01-02"}
+    ((article, _),) = Corpus([r.write(tmp_path / "corpus.json", json.dumps([given]))])
+    assert len(list(Corpus([r.write(tmp_path / "others.json", json.dumps([others]))]))) > 1
     (question,) = load_questions("multihoprag", r.write(tmp_path / "q.json", json.dumps([r.MULTIHOPRAG])))
     assert [fact.matches(article) for fact in question.gold] == [True, False]
 
