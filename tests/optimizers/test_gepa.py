@@ -115,7 +115,7 @@ def test_where_a_new_instruction_does_not_help_the_next_agent_has_its_turn() -> 
     with dspy.context(trace=[], adapter=dspy.ChatAdapter()):
         prediction = program(**question.inputs())
         trajectory = {"example": question, "prediction": prediction, "score": 0.0, "trace": dspy.settings.trace}
-    select, names = MostFaults(program), dict.fromkeys(name for name, _ in program.named_predictors())
+    select, names = MostFaults(program), {name: "" for name, _ in program.named_predictors()}
     chosen = [select(None, [trajectory], [0.0], 0, names) for _ in range(3)]
     assert chosen == [["answerer"], ["verifier"], ["answerer"]]
     assert select(None, [trajectory], [0.0], 1, names) == ["answerer"]  # of another candidate
