@@ -32,7 +32,8 @@ _TITLE_RARITY = 1 / 3  # of `_RARITY`: a title in the question is hardly there b
 
 Features = Mapping[str, float]
 
-# The weights of the first passage of a chain, the next one, and its end, fitted on train questions in version 0.1.
+# The weights of the first passage of a chain, the next one, and its end, fitted on train and dev questions in version
+# 0.1.
 FIRST = {
     "rank": -0.402, "ahead": -0.402, "bm25": 0.118, "cover": -3.11, "sentence": 7.38, "opening": 3.01, "words": 0.887,
     "named": 4.07, "whole": 0.636, "step": 1.17, "step_share": 1.17,

@@ -1,7 +1,8 @@
 """The learned part of the reader: ranks the candidate spans of a question, and rates answers.
 
 A network with one small hidden layer and a linear part scores every candidate by its `features`; the softmax over all
-candidates gives their probabilities. The weights in ``ranker.json`` were fitted on train questions in version 0.1.
+candidates gives their probabilities. The weights in ``ranker.json`` were fitted on train and dev questions in version
+0.1.
 """
 
 from __future__ import annotations
