@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import dspy
 
 from ..data.passages import Retriever
+from ..engines.costs import FREE
 from .agent import Part
 from .prediction import check_question
 from .run import ABSTAIN_BELOW, PROMPT_TOKENS, Pool, Run, running
@@ -48,7 +49,9 @@ class Program(Part):
         return program
 
     def __call__(self, question: str, pool: Pool = None, **given: Any) -> Any:
-        run = Run(check_question(question), pool, self.prompt_tokens.value, self.abstain_below.value)
+        models = {each.lm or dspy.settings.lm for each in self.predictors()}
+        asks_models = any(lm is not None and lm.model not in FREE for lm in models)
+        run = Run(check_question(question), pool, self.prompt_tokens.value, self.abstain_below.value, asks_models)
         given |= {} if pool is None else {"pool": pool}
         with running(run):
             return super().__call__(question=run.question, **given)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, fields
+from functools import partial
 from typing import Any, Protocol, Self, runtime_checkable
 
 import dspy
@@ -18,6 +19,7 @@ from ..data.retrievers import checked_retriever, retriever_name
 from ..data.text import key_words
 from ..engines.costs import go_on
 from .agent import Part
+from .parts import search_parts
 from .run import Pool, current, record
 from .trace import Searched
 from .tunable import Tunable, choice, integer, real, switch
@@ -42,7 +44,9 @@ class Search(Part):
 
     ``by_document`` leaves one hit a document, its best passage. ``k1`` and ``b`` are BM25's parameters, for
     `BM25Index`, `PassagePool` and `ChainRetriever`. ``chain`` holds the weights of a `ChainRetriever` and its
-    ``adaptive`` switch by name; it is empty for other retrievers.
+    ``adaptive`` switch by name; it is empty for other retrievers. ``effort`` of a `ChainRetriever` is "fast" or
+    "thorough" (see `polyhop.programs.parts`), or "auto": thorough beside models that take seconds, fast beside the
+    embedded engine.
     """
 
     shared = ("retriever",)
@@ -56,7 +60,10 @@ class Search(Part):
         self.k1 = real(getattr(retriever, "k1", 0.9), 0.0, 40.0, usual=(0.0, 3.0))
         self.b = real(getattr(retriever, "b", 0.4), 0.0, 1.0)
         self.by_document = switch(False)
-        self.chain = _chain_tunables(retriever) if isinstance(retriever, ChainRetriever) else {}
+        self.chain = {}
+        if isinstance(retriever, ChainRetriever):
+            self.chain = _chain_tunables(retriever)
+            self.effort = choice("auto", ("auto", "fast", "thorough"), usual=("auto", "auto"))
 
     def forward(self, query: str, *, k: int | None = None, offset: int = 0) -> list[Hit]:
         """The hits of rank ``offset + 1`` to ``offset + k``, best first; ``k`` defaults to the tunable.
@@ -71,8 +78,12 @@ class Search(Part):
             if isinstance(source, _BM25):
                 source = source.with_bm25(self.k1.value, self.b.value)
             k = k or self.k.value
-            one = self.by_document.value
-            hits = one_a_document(source.search, query, k, offset) if one else source.search(query, k, offset)
+            search = partial(one_a_document, source.search) if self.by_document.value else source.search
+            effort = self.effort.value if self.chain else "fast"
+            if effort == "thorough" or (effort == "auto" and run.asks_models):
+                hits = search_parts(search, query, offset + k)[offset:]
+            else:
+                hits = search(query, k, offset)
             hits = [hit for hit in hits if not _is_stub(hit.passage)]
         found = tuple((hit.passage.id, hit.passage.title, hit.score) for hit in hits)
         reasons = tuple(hit.reason for hit in hits if hit.reason)

@@ -36,7 +36,10 @@ def search(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per passage.")] = False,
 ) -> None:
-    """Show what a retriever finds, and why."""
+    """Show what a retriever finds, and why.
+
+    The chain retriever is fast here. Beside a language model, programs search thoroughly (search.effort).
+    """
     if trec and as_json:
         raise typer.BadParameter("--trec and --json exclude each other")
     name = retriever or "chain"

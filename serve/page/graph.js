@@ -113,7 +113,7 @@ function within(node, other) {
 
 function name(reason, linked) {
   if (!linked) return reason.via === "named" ? reason.name : "";
-  const labels = { back: "mentioned by", shared: `shares ${reason.name}`, hyperlink: `links: ${reason.name}`, linked: "linked from" };
+  const labels = { back: "mentioned by", shared: `shares ${reason.name}`, hyperlink: `links: ${reason.name}`, linked: "linked from", part: "suggests" };
   return labels[reason.via] ?? reason.name;
 }
 

@@ -93,6 +93,7 @@ function why({ via, name, source, words }, known) {
     shared: `mentions ${name}, as ${from} does`,
     hyperlink: `${from} links to it${anchor}`,
     linked: `links to ${from}${anchor}`,
+    part: `found for “${name}”${from ? `, as ${from} suggests` : ""}`,
   };
   return (Object.hasOwn(said, via) ? said[via] : "has words of the question") + (words?.length ? ` (${words.join(", ")})` : "");
 }
