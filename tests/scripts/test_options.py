@@ -150,7 +150,7 @@ def test_tunables_are_set_by_name() -> None:
         (
             "prism",
             "round=1",
-            r"did you mean rounds=VALUE\? Tunables: .*search\.k1, search\.b, search\.by_document, search\.effort, rounds",
+            r"did you mean rounds=VALUE\? Tunables: .*search\.b, search\.by_document, search\.effort, rounds",
         ),
         ("prism", "rounds", r"--set rounds: did you mean rounds=VALUE\?"),
         ("prism", "search.chain[link]=2", r"did you mean search\.chain\['link'\]=VALUE or "),
