@@ -155,6 +155,8 @@ class Record:
         metadata = fields.get("metadata", fields.get("meta"))
         name = next((name for name in TEXTS if fields.get(name) is not None), "text")
         title, text, sentences = fields.get("title"), fields.get(name), fields.get("sentences")
+        if isinstance(text, list) and sentences is None:  # as in the corpora of HotpotQA and of DSPy's tutorials
+            text, sentences = None, text
         if name == "contents" and isinstance(text, str) and sentences is None:
             first, line_break, rest = text.partition("\n")
             if line_break and title is None:

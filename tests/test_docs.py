@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -38,13 +39,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (notes / "ada.md").write_text("# Ada Berg\n\nAda Berg works for Kestrel.")
     (notes / "kestrel.md").write_text("# Kestrel\n\nKestrel was founded by Otto Lind in 2004.")
     build_index([notes], folder / "indexes" / "mine")
+    abstracts = [("Ada Berg", ["Ada Berg works for Kestrel."]), ("Kestrel", ["Kestrel was founded by Otto Lind."])]
+    lines = [json.dumps({"title": title, "text": text}) for title, text in abstracts]
+    (folder / "abstracts.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    build_index([folder / "abstracts.jsonl"], folder / "indexes" / "abstracts")
     return folder
 
 
 @pytest.fixture(scope="module", autouse=True)
 def mine(folder: Path) -> Iterator[None]:
     """The module of docs/extending.md, in the current folder of the examples."""
-    for page, name in (("extending", "mine"), ("dspy", "hop")):
+    for page, name in (("extending", "mine"), ("dspy", "hop"), ("hover", "abstracts")):
         (module,) = blocks(ROOT / "docs" / f"{page}.md", "py")
         (folder / f"{name}.py").write_text(module, encoding="utf-8")
     sys.path.insert(0, str(folder))
@@ -93,6 +98,8 @@ def test_the_python_of_a_page_runs(page: Path, folder: Path, monkeypatch: pytest
     names: dict[str, Any] = {"__name__": "__main__"}
     for block in blocks(page, "python"):
         exec(compile(block, str(page), "exec"), names)
+    if page.stem == "hover":
+        assert names["scores"].score == 100
     if page.stem == "README":
         assert names["prediction"].answer == "Otto Lind"
         assert names["own"].answer == "Zavrazhye"

@@ -57,6 +57,7 @@ def test_records_of_other_tools(tmp_path: Path) -> None:
             "metadata": {"source": "docs/guide.pdf", "page": 3},
             "type": "Document",
         },
+        {"id": "w", "title": "Abstract", "text": ["One sentence.", "Another."]},
         {"lc": 1, "type": "constructor", "id": ["langchain", "Document"], "kwargs": {"page_content": "Dumped."}},
         {"id_": "llama", "text": "LlamaIndex.", "metadata": {"title": "Guide", "file_name": "x.md"}},
         {"id_": "node", "text_resource": {"text": "A node.", "mimetype": None}, "metadata": {"file_name": "y.md"}},
@@ -71,6 +72,7 @@ def test_records_of_other_tools(tmp_path: Path) -> None:
         ("titled", "Rome", "A city.\nOld."),
         ("7", "", "No title."),
         (content_id("guide", "LangChain."), "guide", "LangChain."),
+        ("w", "Abstract", "One sentence. Another."),
         (content_id("", "Dumped."), "", "Dumped."),
         ("llama", "Guide", "LlamaIndex."),
         ("node", "y", "A node."),
@@ -78,6 +80,7 @@ def test_records_of_other_tools(tmp_path: Path) -> None:
     ]
     assert passages[4][0].metadata == {"kept": True}
     assert passages[5][0].metadata == {"source": "docs/guide.pdf", "page": 3}
+    assert passages[6][0].given_sentences == ("One sentence.", "Another.")
     listed, problems = read(made(tmp_path / "list.json", json.dumps(records[5:]).encode()))
     assert [passage.id for passage, _ in listed] == [passage.id for passage, _ in passages[5:]]
     assert not problems
