@@ -1,6 +1,6 @@
 """A baseline: DSPy's ReAct agent with a search engine that it browses, as Pi-Serini has it (arXiv 2605.10848).
 
-    polyhop evaluate --program polyhop.programs.react:ReAct --retriever bm25 --lm openai/gpt-4o-mini ...
+    polyhop evaluate --program react --retriever bm25 --lm openai/gpt-4o-mini ...
 
 The agent writes queries, reads excerpts, goes further down a ranking before it writes another query, and reads whole
 passages. It is plain DSPy: no prompt is ours but the task. The embedded engine cannot play it.

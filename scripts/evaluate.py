@@ -13,7 +13,7 @@ import typer
 from ..data.errors import PolyhopError
 from ..eval.options import Limits, ProgramOptions, Resources
 from .evaluation_view import print_summaries, show_estimate, show_problems, warn_of_training
-from .options import RetryOption, TimeoutOption, build_program, label, paying
+from .options import RetryOption, TimeoutOption, artifact_of, build_program, label, paying
 from .source import Setting, Source, dataset_of, setting_of
 
 if TYPE_CHECKING:
@@ -105,7 +105,6 @@ def evaluate(
     from ..eval.metrics import find_metric
     from ..eval.questions import Questions
     from ..eval.run import estimate
-    from ..programs import PROGRAMS
 
     if out is not None and program and len(program) > 1:
         raise typer.BadParameter("a run has one program: use one --out for each")
@@ -151,7 +150,7 @@ def evaluate(
                 built,
                 label(name),
                 out,
-                file=None if name in PROGRAMS or ":" in name else Path(name),
+                file=artifact.path if (artifact := artifact_of(name)) and ":" not in name else None,
                 timeout=timeout,
                 threads=threads,
                 executor=executor,

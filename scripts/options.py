@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 SAMPLE = "sample"
 _SAVED = ".json"  # states that DSPy saves
+_PLAIN = {"react": "polyhop.programs.react:ReAct"}  # programs of ours that are plain DSPy
 
 
 IndexOption = Annotated[
@@ -272,6 +273,7 @@ def _takes_retriever(own: Any) -> bool:
 def _parts(name: str) -> tuple[str, str]:
     """The own program and the saved state of ``MODULE:NAME[=SAVED]``; else "" and the name."""
     own, _, saved = name.partition("=")
+    own = _PLAIN.get(own, own)
     return (own, saved) if ":" in own else ("", name)
 
 
@@ -282,7 +284,7 @@ def _program(name: str, source: BM25Index | PassagePool | None, retriever: str |
 
     (own, saved), artifact = _parts(name), artifact_of(name)
     if not artifact and not own and name not in PROGRAMS:
-        known = ", ".join(sorted(PROGRAMS))
+        known = ", ".join(sorted([*PROGRAMS, *_PLAIN]))
         raise PolyhopError(f"unknown program {name!r}: choose {known}, the folder of an artifact, or FILE.py:PROGRAM")
     kind = artifact.manifest.program.retriever if artifact else "none"
     used = retriever or ("chain" if kind == "none" else kind if kind in RETRIEVERS else "bm25")

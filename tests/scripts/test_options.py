@@ -28,7 +28,8 @@ from polyhop.programs import (
     SetSelection,
     tunables,
 )
-from polyhop.scripts.options import build_program, label
+from polyhop.programs.react import ReAct
+from polyhop.scripts.options import build_program, label, searches
 
 POOL = PassagePool([])
 NAMES = {
@@ -58,7 +59,7 @@ def test_programs_by_name_and_from_artifacts(name: str, kind: Any, tmp_path: Pat
 
 
 def test_an_unknown_program(tmp_path: Path) -> None:
-    known = ", ".join(sorted(NAMES))
+    known = ", ".join(sorted([*NAMES, "react"]))
     with pytest.raises(
         PolyhopError, match=f"unknown program 'prsm': choose {known}, the folder of an artifact, or FILE.py:PROGRAM"
     ):
@@ -142,6 +143,12 @@ def test_tunables_are_set_by_name() -> None:
     found = tunables(build("prism", POOL, set=given))
     expected = {"rounds": 1, "search.k": 7, "bridging": False, "search.b": 0.5}
     assert {name: found[name].value for name in expected} == expected
+
+
+def test_the_plain_baseline_has_a_name() -> None:
+    program = build("react", POOL, set=["steps=3"])
+    assert (type(program), label("react"), searches("react")) == (ReAct, "ReAct", True)
+    assert tunables(program)["steps"].value == 3
 
 
 @pytest.mark.parametrize(
