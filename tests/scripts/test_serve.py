@@ -148,6 +148,48 @@ def test_a_server_over_an_index(tmp_path: Path) -> None:
             assert answers(address)
 
 
+PROGRAM = """
+import dspy
+
+
+class Rag(dspy.Module):
+    def __init__(self):
+        super().__init__()
+        self.respond = dspy.Predict("context, question -> answer")
+
+    def forward(self, question):
+        if "fail" in question:
+            raise KeyError("no such page")
+        return self.respond(context=["Kestrel was founded by Otto Lind."], question=question)
+"""
+
+
+def test_a_program_of_dspy_that_returns_an_answer_alone(tmp_path: Path) -> None:
+    """By every door, without an index, and when it fails."""
+    (tmp_path / "rag_of_mine.py").write_text(PROGRAM)
+    ask = {"question": "Who founded Kestrel?"}
+    chat = {"messages": [{"role": "user", "content": ask["question"]}]}
+    options = ("--program", f"{tmp_path / 'rag_of_mine.py'}:Rag", "--lm", "openai/some")
+    with (
+        Server(canned="[[ ## answer ## ]]\nOtto Lind") as model,
+        started(tmp_path / "log", *options, OPENAI_BASE_URL=model.url, OPENAI_API_KEY="-") as (address, _),
+        httpx.Client(base_url=address, timeout=60) as client,
+    ):
+        given = client.post("/ask", json=ask).json()
+        assert (given["answer"], given["evidence"], given["ranking"]) == ("Otto Lind", [], [])
+        assert given["by_agent"]["respond"]["lm_calls"] == 1
+        lines = client.post("/ask", json={**ask, "stream": True}).text.splitlines()
+        events = [json.loads(line[6:]) for line in lines if line.startswith("data: ")]
+        assert [event["event"] for event in events] == ["start", "asking", "step", "answer"]
+        assert "respond" in events[1]["text"]
+        told = client.post("/v1/chat/completions", json=chat).json()
+        assert "Otto Lind" in told["choices"][0]["message"]["content"]
+        failed = client.post("/ask", json={"question": "Will it fail?"})
+        assert (failed.status_code, "no such page" in failed.text) == (500, True)
+        assert client.post("/search", json={"query": "Kestrel"}).status_code == 404
+        assert client.get("/").status_code == 200
+
+
 def answers(address: str) -> bool:
     """Whether a server answers within a minute."""
     until = monotonic() + 60
