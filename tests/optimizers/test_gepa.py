@@ -8,6 +8,7 @@ from typing import Any
 import dspy
 import pytest
 
+from polyhop.eval.metrics import joint_f1
 from polyhop.optimizers.gepa import BriefProposer, MostFaults, PairedAcceptance, feedback_metric
 from polyhop.programs import PolyHop
 
@@ -119,3 +120,27 @@ def test_where_a_new_instruction_does_not_help_the_next_agent_has_its_turn() -> 
     chosen = [select(None, [trajectory], [0.0], 0, names) for _ in range(3)]
     assert chosen == [["answerer"], ["verifier"], ["answerer"]]
     assert select(None, [trajectory], [0.0], 1, names) == ["answerer"]  # of another candidate
+
+
+def test_a_planted_fault_is_found_in_half_the_calls_of_round_robin() -> None:
+    calls = dict[bool, int]()
+    for credit in (False, True):
+        program = towns.program(towns.players())  # only the answerer errs, the last of four agents
+        gepa = dspy.GEPA(
+            metric=feedback_metric(joint_f1),
+            component_selector=MostFaults(program) if credit else "round_robin",
+            reflection_lm=lm(towns.writer()),
+            reflection_minibatch_size=6,
+            max_metric_calls=100,
+            use_merge=False,
+            track_stats=True,
+            num_threads=1,
+            seed=0,
+        )
+        with dspy.context(adapter=dspy.ChatAdapter()):
+            tuned = gepa.compile(program, trainset=towns.questions(6, 6), valset=towns.questions(4, 4))
+        found = tuned.detailed_results
+        assert found.val_aggregate_scores[found.best_idx] > found.val_aggregate_scores[0]
+        assert towns.MAGIC in towns.instructions(tuned)["answerer"]
+        calls[credit] = found.discovery_eval_counts[found.best_idx] - 8  # less those of the start
+    assert calls[True] <= calls[False] / 2
