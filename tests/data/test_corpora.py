@@ -129,7 +129,7 @@ def test_folder_of_texts(tmp_path: Path) -> None:
         ("notes/a/bad.txt", "not UTF-8 (byte 1): save it as UTF-8", "damaged"),
         ("notes/a/binary.txt", "a binary file", "damaged"),
         ("notes/empty.md", "empty", "damaged"),
-        ("notes/large.txt", "larger than 32 MB: split it", "damaged"),
+        ("notes/large.txt", "it is larger than 32 MB", "damaged"),
     ]
     [(single, _)], _ = read(folder / "b.txt")
     assert (single.id, single.title, single.text) == ("b.txt", "b", "Grüße.")
