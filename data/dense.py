@@ -246,9 +246,9 @@ def embed_index(
         part = file.with_name(f"{file.name}.part")
         first = _embed(encoder, lucene.stored([0]))
         done, shape = rows, (rows, first.shape[1])
-        if not file.exists() or _vectors(file, shape, first) is None:
-            if (vectors := _vectors(part, shape, first)) is None:
-                vectors = np.lib.format.open_memmap(part, "w+", _ROW, shape)
+        if not _are_vectors(file, shape, first):
+            mode = "r+" if _are_vectors(part, shape, first) else "w+"
+            vectors = np.lib.format.open_memmap(part, mode, _ROW, shape)
             written = vectors.any(axis=1)  # the file is full of zeros at first
             done = rows if written.all() else int(np.argmin(written)) // batch * batch
             while done < rows:
@@ -264,15 +264,14 @@ def embed_index(
     return Vectors(encoder.name, *shape)
 
 
-def _vectors(file: Path, shape: tuple[int, int], first: Floats) -> Any:
-    """The writable vectors of an earlier run; None if they are damaged, or another encoder's."""
+def _are_vectors(file: Path, shape: tuple[int, int], first: Floats) -> bool:
+    """Whether a file has vectors of the same encoder, perhaps not all of them yet."""
     try:
-        found = np.lib.format.open_memmap(file, "r+")
+        found = load_array(file)
     except (OSError, ValueError):
-        return None
+        return False
     # The same encoder's numbers vary with the batch and the machine, but not in the second decimal.
-    same = found.shape == shape and found.dtype == _ROW and np.allclose(found[0], first[0], atol=0.01)
-    return found if same else None
+    return found.shape == shape and found.dtype == _ROW and np.allclose(found[0], first[0], atol=0.01)
 
 
 def read_vectors(index: Path, manifest: IndexManifest, encoder: str) -> NDArray[np.float16]:

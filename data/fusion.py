@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .lucene.pyserini import adapt
+from .lucene.searcher import adapt
 from .passages import Hit, Passage, Retriever, SearchTool, check_page
 
 

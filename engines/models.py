@@ -1,27 +1,8 @@
 """Language models by name, and the models of a program's agents.
 
-A spec names a model: ``lexical`` is the embedded engine, anything else a LiteLLM name such as ``openai/gpt-4o-mini`` or
-``ollama_chat/qwen3``. ``ROLE=SPEC`` gives a model to one agent, or to a group of agents that the program names; a role
-is the name of a predictor in the program.
-``FILE.toml`` is a profile:
-
-    lm = "openai/gpt-4o-mini"                 # for all agents that are not listed below
-
-    [roles]
-    selector = "lexical"
-    verifier = "ollama_chat/qwen3"
-
-    [models."openai/*"]                       # all models that match a pattern share its limits
-    concurrency = 16
-    requests_per_minute = 500
-    tokens_per_minute = 200_000
-    timeout = 60                              # seconds per request
-
-    [models."ollama_chat/qwen3"]
-    api_base = "http://localhost:11434"
-    temperature = 0.2
-
-Keys are read from the environment: ``api_key_env`` names the variable of one that is not in the provider's usual one.
+A spec names a model: ``lexical`` is the embedded engine, anything else a LiteLLM name such as ``openai/gpt-4o-mini``.
+``ROLE=SPEC`` gives a model to one agent, or to a group of agents that the program names; a role is the name of a
+predictor in the program. ``FILE.toml`` is a profile, as docs/models.md describes it.
 """
 
 from __future__ import annotations
@@ -113,8 +94,7 @@ def name_predictors(program: dspy.Module) -> None:
 
 def role_groups(program: dspy.Module) -> Mapping[str, Sequence[str]]:
     """The groups of roles that a program names: those of C-3PO's proxy, for example."""
-    groups: Mapping[str, Sequence[str]] = getattr(program, "role_groups", {})
-    return groups
+    return getattr(program, "role_groups", {})
 
 
 def assign_models(program: dspy.Module, specs: Sequence[str] = (), arguments: Mapping[str, Any] | None = None) -> None:
@@ -169,10 +149,8 @@ def chosen_models(specs: Sequence[str]) -> tuple[dict[str, str], str, Profile | 
 
 @cache
 def protect_cache() -> None:
-    """Keep DSPy's reply cache on disk to this user, and let what is read from it create nothing but data.
-
-    Replies are stored as pickles; by default DSPy runs what another process has put there. The command line calls this;
-    it replaces an earlier `dspy.configure_cache`. Without a usable folder, the cache is in memory only.
+    """Keep DSPy's reply cache on disk to this user, and let what is read from it create nothing but data: by default
+    DSPy runs the pickles that another process has put there. Without a usable folder, the cache is in memory only.
     """
     folder = Path(os.environ.get("DSPY_CACHEDIR") or Path.home() / ".dspy_cache")
     try:

@@ -12,7 +12,7 @@ import dspy
 
 from ..data.chain import ChainRetriever, ChainWeights
 from ..data.errors import PolyhopError
-from ..data.lucene.pyserini import adapt
+from ..data.lucene.searcher import adapt
 from ..data.passages import Hit, Passage, Retriever, one_a_document
 from ..data.pool import PassagePool
 from ..data.retrievers import checked_retriever, retriever_name

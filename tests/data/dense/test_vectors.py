@@ -83,7 +83,7 @@ def test_a_killed_run_is_resumed(own: Path, built: Path) -> None:
     vectors[kept : kept + 3] = 1  # half a batch
     vectors.flush()
     kept = (kept + 3) // 8 * 8
-    with pytest.raises(IndexFault, match="has no vectors.*Add them, or resume: polyhop index --dense"):
+    with pytest.raises(IndexFault, match="has no vectors of .*Add them, or resume: polyhop index --dense"):
         DenseIndex(own, Hashing())
     told: list[int] = []
     encoder = Hashing()
@@ -108,46 +108,8 @@ def test_the_remains_of_another_model_are_not_kept(own: Path, other: Hashing) ->
     assert DenseIndex(own, other).search("moon", 5)
 
 
-def test_a_folder_that_cannot_be_locked(own: Path) -> None:
-    (own / "polyhop" / ".lock").unlink()
-    (own / "polyhop" / ".lock").mkdir()
-    with pytest.raises(IndexFault, match="could not be written"):
-        embed_index(own, Hashing("tests/other"))
-
-
-@pytest.mark.slow
-def test_memory_does_not_grow_with_the_corpus(tmp_path: Path) -> None:
-    if not Path("/proc/self/status").exists():
-        pytest.skip("measured by Linux's /proc")
-    code = """
-import sys
-sys.path.insert(0, sys.argv[1])
-import numpy as np
-from polyhop.data.dense import DenseIndex, embed_index
-def resident(kind):
-    return next(int(line.split()[1]) // 1024 for line in open("/proc/self/status") if line.startswith(kind))
-class Flat:
-    name, dimension = "tests/flat", 4096
-    def __call__(self, texts):
-        return np.ones((len(texts), self.dimension), np.float32)
-samples = []
-embed_index(sys.argv[2], Flat(), on_progress=lambda done, rows: samples.append(resident("RssAnon")))
-index = DenseIndex(sys.argv[2], Flat())
-index.search("moon", 10)
-print(samples[len(samples) // 3], samples[-1], resident("RssAnon"), file=sys.stdout)
-"""
-    path = build(tmp_path, records(30_000))  # 250 MB of vectors, 500 MB as float32
-    command = [sys.executable, "-c", code, str(Path(__file__).parent), str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-    early, late, searched = map(int, done.stdout.split())
-    assert late < early + 60
-    assert searched < late + 150
-
-
 def test_what_is_missing_or_damaged(own: Path, tmp_path: Path) -> None:
-    with pytest.raises(
-        IndexFault, match=r"another encoder \(tests/hashing\), not of tests/other.*--encoder tests/other"
-    ):
+    with pytest.raises(IndexFault, match=r"no vectors of tests/other .*tests/hashing.*--encoder tests/other"):
         DenseIndex(own, Hashing("tests/other"))
     with pytest.raises(IndexFault, match="the model has changed"):
         DenseIndex(own, Hashing(dimension=8)).search("moon", 1)
@@ -164,7 +126,7 @@ def test_what_is_missing_or_damaged(own: Path, tmp_path: Path) -> None:
         embed_index(own, Hashing())
         assert rows.read_bytes() == whole
     rows.unlink()
-    with pytest.raises(IndexFault, match=r"has no vectors. Add them, or resume: polyhop index --dense .*ix$"):
+    with pytest.raises(IndexFault, match=r"has no vectors of .*Add them, or resume: polyhop index --dense .*ix$"):
         DenseIndex(own, Hashing(DEFAULT_MODEL))
     for missing in (tmp_path / "nowhere", tmp_path):
         with pytest.raises(IndexFault, match="Build one"):

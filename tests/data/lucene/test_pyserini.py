@@ -129,12 +129,13 @@ def test_hits_are_the_searchers_own() -> None:
         ({"title": "Rome", "contents": "Rome\nA city."}, "Rome", "A city."),
         ({"docid": "x", "title": "Rome", "segment": "A city.", "url": "u"}, "Rome", "A city."),  # MS MARCO v2
         ({"title": None, "body": "A city."}, "", "A city."),
-        ({"title": "Rome", "sentences": ["A city."], "contents": "Rome\nA city."}, "Rome", "A city."),
         ({"title": "Rome", "contents": ["a", "list"]}, "Rome", '{"title":"Rome","contents":["a","list"]}'),
     ],
 )
 def test_records(record: dict[str, Any], title: str, text: str) -> None:
     assert passage_of("1", record) == Passage("1", title, text.strip())
+    sentences = ["A city.", "It is old."]
+    assert passage_of("1", record | {"sentences": sentences}).sentences == tuple(sentences)
 
 
 @pytest.mark.slow
