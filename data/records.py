@@ -21,7 +21,7 @@ import ijson
 import ujson
 
 from .errors import DataError, Problem
-from .files import LARGEST_RECORD, bounded_lines, check_regular, table_rows
+from .files import LARGEST_RECORD, bounded_lines, table_rows
 from .passages import Passage
 from .splitting import bounded_metadata
 from .text import clean
@@ -185,32 +185,23 @@ def read_records(
     Raises:
         DataError: there is no such file, it is of an unknown kind; while it is read, it is damaged.
     """
-    if path.is_dir():
-        raise DataError(f"{path} is a folder: name a file in it, or hub:{path} if it holds a Hugging Face dataset.")
-    if not path.exists():
-        raise DataError(
-            f"There is no file {path}. A dataset on the Hugging Face hub is written hub:OWNER/NAME[:CONFIG]."
-        )
-    try:
-        check_regular(path)
-    except (OSError, ValueError) as error:
-        raise DataError(f"{error}.") from error
+    if not path.is_file():  # nor a pipe, which can be read once
+        hub = "A dataset on the Hugging Face hub is written hub:OWNER/NAME[:CONFIG], one in a folder hub:FOLDER."
+        raise DataError(f"There is no file {path}. {hub}")
     with _opened(path) as (_, file):
         layout = _layout(file, {suffix.lower() for suffix in path.suffixes})
-    return _records(path, name or path.name, layout, on_read)
 
+    def records() -> Iterator[Record | Problem]:
+        with _opened(path) as (packed, file):
+            for place, value in layout(file):
+                where = f"{name or path.name}:{place}"
+                try:
+                    yield Problem(where, str(value)) if isinstance(value, Malformed) else Record(value, where)
+                except Malformed as error:
+                    yield Problem(where, str(error))
+                on_read(packed.tell())
 
-def _records(
-    path: Path, name: str, layout: Callable[[IO[bytes]], _Placed], on_read: Callable[[int], None]
-) -> Iterator[Record | Problem]:
-    with _opened(path) as (packed, file):
-        for place, value in layout(file):
-            where = f"{name}:{place}"
-            try:
-                yield Problem(where, str(value)) if isinstance(value, Malformed) else Record(value, where)
-            except Malformed as error:
-                yield Problem(where, str(error))
-            on_read(packed.tell())
+    return records()
 
 
 @contextmanager

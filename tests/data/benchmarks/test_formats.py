@@ -287,14 +287,6 @@ def test_whatever_is_wrong_is_a_problem_and_no_exception(layout: str, data: st.D
 # --- names -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "found"),
-    [("hotpot_qa", "hotpotqa"), ("2WikiMultihopQA", "2wiki"), ("Natural Questions", "nq"), ("SQuAD v1.1", "squad")],
-)
-def test_names(name: str, found: str) -> None:
-    assert find_benchmark(name).name == found
-
-
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_records_are_recognize_file(name: str) -> None:
     likely = [benchmark.name for benchmark in recognize(r.as_record(r.FIRST_RECORDS[name]))]
