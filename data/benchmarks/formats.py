@@ -117,9 +117,7 @@ def musique(record: Record) -> QuestionRecord:
         official_id=id,
         sub_questions=tuple(
             SubQuestion(
-                step.text("question"),
-                step.text("answer", blank=True),
-                ids.get(step.value("paragraph_support_idx", kind=int, default=None)),
+                step.text("question"), step.text("answer", blank=True), ids.get(step.get("paragraph_support_idx"))
             )
             for step in record.rows("question_decomposition", default=[])
         ),
@@ -195,15 +193,9 @@ def multihoprag(record: Record) -> QuestionRecord:
     question, kind = record.text("query", "question"), record.text("question_type")
     quotes = record.rows("evidence_list", **({"default": []} if kind == NULL_QUERY else {}))
     gold = tuple(dict.fromkeys(GoldFact(quote.text("title"), text=quote.text("fact")) for quote in quotes))
-    return QuestionRecord(
-        id=record.id("id", "_id", default=question_id(question)),
-        question=question,
-        answers=distinct(record.text("answer")),
-        gold=gold,
-        hops=len({fact.title for fact in gold}) or None,
-        kind=kind,
-        answerable=kind != NULL_QUERY,
-    )
+    id, answers = record.id("id", "_id", default=question_id(question)), distinct(record.text("answer"))
+    hops = len({fact.title for fact in gold}) or None
+    return QuestionRecord(id, question, answers, gold, hops=hops, kind=kind, answerable=kind != NULL_QUERY)
 
 
 def natural_questions(record: Record) -> QuestionRecord:
@@ -252,14 +244,9 @@ def frames(record: Record) -> QuestionRecord:
     """
     question, links = record.text("Prompt", "prompt", "Question"), record.texts("wiki_links", default=())
     gold = _titled((title, None) for link in links if (title := title_in_url(link.strip())))
-    return QuestionRecord(
-        id=record.id("id", default=question_id(question)),
-        question=question,
-        answers=distinct(record.text("Answer", "answer")),
-        gold=gold,
-        hops=len(gold) or None,
-        kind=record.text("reasoning_types", default=None),
-    )
+    id, answers = record.id("id", default=question_id(question)), distinct(record.text("Answer", "answer"))
+    kind = record.text("reasoning_types", default=None)
+    return QuestionRecord(id, question, answers, gold, hops=len(gold) or None, kind=kind)
 
 
 def title_in_url(url: str) -> str:
