@@ -150,7 +150,7 @@ def each(
                 on_problem(record)
             else:
                 yield from read(record)
-        except Malformed as error:
+        except (Malformed, AttributeError, LookupError, TypeError) as error:
             on_problem(Problem(record.where, str(error)))
 
 
