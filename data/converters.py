@@ -36,7 +36,6 @@ from .files import LARGEST_RECORD, read_bytes, table_rows
 from .html import LONGEST_ANCHOR_TEXT, LONGEST_CELL, LONGEST_HEADING, Text, Unreadable, of_html
 from .importing import installs
 from .links import TEMPLATE, untemplated
-from .passages import MOST_LINKS
 from .splitting import Href, Line, bounded_metadata
 from .text import clean, split_sentences
 
@@ -430,25 +429,19 @@ def _pdf_page(page: Any) -> _Page:
 def _paged(pages: list[_Page]) -> Iterator[Line]:
     """Sentences below the number of the page on which they end."""
     carried = ""
-    links: list[tuple[str, str]] = []
-    for number, (page, hrefs) in enumerate(pages, 1):
+    for number, (page, targets) in enumerate(pages, 1):
         text = carried + "\n".join(page)
         text = re.sub(r"(?<=[^\W\d_])[-\u00ad]\n(?=[a-zß-ÿ])", "", text)  # a word that was divided
         sentences = split_sentences(clean(text).replace("\n", " "))
         is_open = bool(sentences) and number < len(pages) and sentences[-1][-1] not in ".?!:…。？！\"”')"
         carried = sentences.pop() + "\n" if is_open and len(sentences[-1]) < 1000 else ""
-        found: list[list[Href]] = [[] for _ in sentences]
-        waiting = []
-        for text, target in [*links, *hrefs]:
+        links: list[list[Href]] = [[] for _ in sentences]
+        for text, target in targets if sentences else ():
             shown = next((n for n, sentence in enumerate(sentences) if text in sentence), 0)
-            if text and text in carried:
-                waiting.append((text, target))
-            elif sentences:
-                before = sentences[shown][: max(0, sentences[shown].find(text))]
-                found[shown].append(Href(len("".join(before.split())), target, text or target[:LONGEST_ANCHOR_TEXT]))
-        links = waiting[:MOST_LINKS]
-        for sentence, those in zip(sentences, found, strict=True):
-            yield Line(sentence, (f"page {number}",), links=tuple(sorted(those)))
+            before = sentences[shown].partition(text)[0] if text in sentences[shown] and text else ""
+            links[shown].append(Href(len("".join(before.split())), target, text or target[:LONGEST_ANCHOR_TEXT]))
+        for sentence, hrefs in zip(sentences, links, strict=True):
+            yield Line(sentence, (f"page {number}",), links=tuple(sorted(hrefs)))
 
 
 def _table(content: bytes) -> Text:

@@ -52,7 +52,7 @@ class Record(dict[str, Any]):
 
     def __init__(self, fields: object, where: str) -> None:
         if not isinstance(fields, Mapping):
-            raise Malformed(f"a record must be an object, not {json_kind(fields)}")
+            raise Malformed("a record must be an object")
         super().__init__((name, value) for name, value in fields.items() if value is not None)
         self.where = where
 
@@ -67,7 +67,7 @@ class Record(dict[str, Any]):
             raise Malformed(f"{names[0]} is missing")
         is_bool = type(value) is bool
         if kind and value is not default and (not isinstance(value, kind) or is_bool is not (kind is bool)):
-            raise Malformed(f"{names[0]} must be {_KINDS[kind]}, not {json_kind(value)}")
+            raise Malformed(f"{names[0]} must be {_KINDS[kind]}")
         return value
 
     def text(self, *names: str, default: Any = _REQUIRED, blank: bool = False) -> Any:
@@ -160,12 +160,6 @@ def _unwritten(value: Any) -> Any:
         with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
             return parse(value)
     return value
-
-
-def json_kind(value: object) -> str:
-    """What JSON calls the type of a value."""
-    kinds = {type(None): "null", bool: "true or false", int: "a number", float: "a number", str: "a string"}
-    return kinds.get(type(value), "an object" if isinstance(value, Mapping) else "a list")
 
 
 # --- files -----------------------------------------------------------------------------------------------------------

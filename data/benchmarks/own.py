@@ -27,7 +27,7 @@ from typing import Any
 
 from ..errors import DataError
 from ..passages import Passage
-from ..records import Malformed, Record, json_kind
+from ..records import Malformed, Record
 from ..text import clean, ends_path, title_key
 from .question import GoldFact, QuestionRecord, distinct, question_id
 
@@ -87,7 +87,7 @@ def _items(record: Record, name: str, split: bool = False) -> list[str | Mapping
         if type(item) in (int, float):
             item = f"{item:.15g}" if isinstance(item, float) else str(item)
         if not isinstance(item, str | Mapping):
-            raise Malformed(f"{name} cannot be {json_kind(item)}")
+            raise Malformed(f"{name} must be a text, a number, or a list of them")
         found.append(clean(item) if isinstance(item, str) else item)
     return found
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from polyhop.data.corpora import Corpus
+from polyhop.data.corpora import Corpus, walk
 from polyhop.data.errors import Problem
-from polyhop.data.folder import walk
 
 
 def tree(root: Path, *names: str) -> Path:

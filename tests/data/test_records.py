@@ -76,7 +76,7 @@ def test_bad_records_are_problems(tmp_path: Path) -> None:
     assert (first, last) == ({"n": 1}, {"n": 5})
     assert [(problem.where, problem.reason.partition(": ")[0]) for problem in (*problems, deep)] == [
         ("a.jsonl:2", "not JSON"),
-        ("a.jsonl:3", "a record must be an object, not a list"),
+        ("a.jsonl:3", "a record must be an object"),
         ("a.jsonl:4", "not JSON"),
         ("a.jsonl:6", "not JSON"),
     ]
