@@ -160,7 +160,11 @@ def conversions(
         given = json.loads(reply)
         if "error" in given:
             return Unreadable(given["error"])
-        return Text(given["title"], [Line.of(values) for values in given["lines"]], given["metadata"])
+        lines = [
+            Line(text, tuple(headings), is_heading, apart, tuple(Href(*link) for link in links), tuple(anchors))
+            for text, headings, is_heading, apart, links, anchors in given["lines"]
+        ]
+        return Text(given["title"], lines, given["metadata"])
 
     def submit(count: int) -> None:
         for job, path in islice(jobs, count):

@@ -60,13 +60,6 @@ class Line(NamedTuple):
     links: tuple[Href, ...] = ()
     anchors: tuple[str, ...] = ()
 
-    @classmethod
-    def of(cls, values: Sequence[Any]) -> Line:
-        """What JSON has made of a line."""
-        text, headings, is_heading, apart, links, anchors = values
-        hrefs = tuple(Href(*link) for link in links)
-        return cls(text, tuple(headings), is_heading, apart, hrefs, tuple(anchors))
-
 
 @dataclass(frozen=True)
 class Document:

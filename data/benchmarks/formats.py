@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from ..errors import DataError, Problem
@@ -55,13 +56,15 @@ def hotpotqa(record: Record) -> QuestionRecord:
     (title, sentence) pairs, titles case-sensitively.
     """
     pool = _pool(record)
-    gold = _supporting(record, pool)
-    return QuestionRecord(
-        *(record.id("_id", "id"), record.text("question"), distinct(record.text("answer")), gold, pool),
-        hops=len({fact.title for fact in gold}),
-        kind=record.text("type", default=None),
-        level=record.text("level", default=None),
-    )
+    return _about_titles(record, pool, _supporting(record, pool), level=record.text("level", default=None))
+
+
+def _about_titles(
+    record: Record, pool: tuple[Passage, ...] | None, gold: tuple[GoldFact, ...], **more: Any
+) -> QuestionRecord:
+    answers = distinct(record.text("answer"), *record.texts("answer_aliases", default=()))
+    hops, kind = len({fact.title for fact in gold}), record.text("type", default=None)
+    return QuestionRecord(record.id("_id", "id"), record.text("question"), answers, gold, pool, hops, kind, **more)
 
 
 def twowiki(record: Record) -> QuestionRecord:
@@ -75,20 +78,14 @@ def twowiki(record: Record) -> QuestionRecord:
         gold = _supporting(record, pool or ())
     else:
         gold = _titled(((title, None) for title in record.texts("supporting_titles")), pool or ())
-    answers = distinct(record.text("answer"), *record.texts("answer_aliases", default=()))
-    return QuestionRecord(
-        *(record.id("_id", "id"), record.text("question"), answers, gold, pool),
-        hops=len({fact.title for fact in gold}),
-        kind=record.text("type", default=None),
-        evidences=_triples(record, "evidences"),
-        evidences_id=_triples(record, "evidences_id"),
-        answer_id=record.text("answer_id", default=None),
-    )
-
-
-def _triples(record: Record, name: str) -> tuple[tuple[str, str, str], ...]:
-    rows = record.rows(name, "subject", "relation", "object", default=[])
-    return tuple((row.text("subject", "fact"), row.text("relation"), row.text("object", "entity")) for row in rows)
+    triples = {
+        name: tuple(
+            (row.text("subject", "fact"), row.text("relation"), row.text("object", "entity"))
+            for row in record.rows(name, "subject", "relation", "object", default=[])
+        )
+        for name in ("evidences", "evidences_id")
+    }
+    return _about_titles(record, pool, gold, **triples, answer_id=record.text("answer_id", default=None))
 
 
 def musique(record: Record) -> QuestionRecord:

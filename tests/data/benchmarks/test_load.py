@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -145,28 +143,3 @@ def test_what_is_asked_for_is_checked_at_once(tmp_path: Path) -> None:
 
 
 # --- size ------------------------------------------------------------------------------------------------------------
-
-
-PEAK = """
-import resource, sys
-from itertools import islice
-from polyhop.data.benchmarks import load_questions
-
-questions = load_questions("nq", sys.argv[1])
-read = sum(1 for _ in islice(questions, 1000))
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-read += sum(1 for _ in questions)
-print(read, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["many.jsonl", "many.json"])
-def test_memory_is_flat(tmp_path: Path, name: str) -> None:
-    """50,000 questions (18 MB) hardly raise the peak that the imports left; held in a list they would by 50 MB."""
-    rows = (f'{{"question": "What is {n}?", "answer": ["{n}"], "filler": "{"x" * 300}"}}' for n in range(50_000))
-    r.write(tmp_path / name, f"[{','.join(rows)}]" if name == "many.json" else "\n".join(rows))
-    ran = subprocess.run([sys.executable, "-c", PEAK, tmp_path / name], capture_output=True, text=True, check=True)
-    read, megabytes = map(int, ran.stdout.split())
-    assert read == 50_000
-    assert megabytes < 25

@@ -122,12 +122,6 @@ def test_a_row_with_too_many_cells(tmp_path: Path) -> None:
     assert "put quotes around" in problems[0].reason
 
 
-def test_a_table_needs_a_header(tmp_path: Path) -> None:
-    path = r.write(tmp_path / "q.csv", "Who owns it?,Ada\nWho runs it?,Bo\n")
-    with pytest.raises(DataError, match=r"'question is missing' \(q\.csv:2\)"):
-        load(path)
-
-
 # --- what is wrong ---------------------------------------------------------------------------------------------------
 
 
