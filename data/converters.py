@@ -147,6 +147,8 @@ def conversions(
                 start_new_session=True,  # Ctrl-C is for the process that waits
             )
             started.append(process)
+        assert process.stdin
+        assert process.stdout
         reply = ""
         with suppress(OSError, ValueError):
             process.stdin.write(json.dumps([str(path.absolute()), _SECONDS, _COMPUTING, _COMPUTING_A_MB]) + "\n")

@@ -48,7 +48,7 @@ def test_documents_come_in_their_order_and_jobs_without_one_pass_through(tmp_pat
         ({"_COMPUTING": 0.02, "_COMPUTING_A_MB": 0.0}, "its conversion took too long to compute"),
     ],
 )
-@pytest.mark.parametrize("suffix", [".csv", ".md", ".html", ".pdf"])
+@pytest.mark.parametrize("suffix", [".md", ".pdf"])
 def test_a_document_without_end_costs_itself_only(
     suffix: str, limits: dict[str, float], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,9 +32,7 @@ def made(path: Path, content: bytes) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("name", "pack"), [("c.jsonl", bytes), ("c.jsonl.gz", gzip.compress), ("c.json", bytes), ("corpus", gzip.compress)]
-)
+@pytest.mark.parametrize(("name", "pack"), [("c.jsonl", bytes), ("corpus", gzip.compress)])
 def test_json_lines(tmp_path: Path, name: str, pack: type[bytes]) -> None:
     file = made(tmp_path / name, pack(b"\xef\xbb\xbf" + LINES))
     (rome, first), (paris, second) = read(file)[0]
@@ -147,13 +145,12 @@ PACKED = gzip.compress(b"".join(b'{"text": "passage %d %d"}\n' % (n, n * 7919 % 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("c.parquet", b"PAR1\x15\x04", "Parquet"),
         ("c.jsonl.gz", PACKED[:-200], "ended"),
         ("c.jsonl", None, "not a regular file"),  # reading it would block
         ("missing.jsonl", b"", "no file or folder"),
         ("notes/a.png", b"", "has no file of a kind that is read"),
     ],
-    ids=range(5),
+    ids=range(4),
 )
 def test_what_is_no_corpus(tmp_path: Path, name: str, content: bytes | None, message: str) -> None:
     if content is None:
