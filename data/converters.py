@@ -181,7 +181,7 @@ def conversions(
     finally:  # perhaps while a document is converted, which nobody waits for any more
         pool.shutdown(wait=False, cancel_futures=True)
         for process in started:
-            with suppress(OSError):
+            with suppress(OSError), process:
                 os.killpg(process.pid, signal.SIGKILL)
 
 

@@ -444,8 +444,7 @@ def _flatten(table: Any) -> None:
             cell = given.popleft()
             for inner in cell.iter():
                 if inner is not cell and inner.tag not in _INLINE:
-                    inner.tag, inner.text = "bdi", f" {inner.text or ''}"
-                    inner.tail = f" {inner.tail or ''}"
+                    inner.tag, inner.text, inner.tail = "bdi", f" {inner.text or ''}", f" {inner.tail or ''}"
             text = _PERMALINK.sub("", _folded("".join(cell.itertext())))
             is_header, is_short = cell.tag == "th" or in_head, len(text) <= LONGEST_CELL
             for n in range(_number(cell.get("colspan")) if at < _MOST_COLUMNS else 1):
@@ -466,7 +465,7 @@ def _flatten(table: Any) -> None:
 def _write_row(row: Any, columns: Sequence[str], cells: Sequence[tuple[str, bool, Any]]) -> None:
     heads = [*columns, *[""] * (len(cells) - len(columns))]
     if not columns and len(cells) > 1 and cells[0][1] and not cells[1][1]:  # the first cell names the row
-        heads[1], cells = f"{cells[0][0]}", [("", False, cells[0][2]), *cells[1:]]
+        heads[1], cells = cells[0][0], [("", False, cells[0][2]), *cells[1:]]
     for element in row:
         element.tail = None
     last = None
@@ -486,8 +485,7 @@ def _write_row(row: Any, columns: Sequence[str], cells: Sequence[tuple[str, bool
             if last is not None:
                 last.tail = "; "
             last, cell.text = cell, f"{head}: {cell.text or ''}" if head else cell.text
-            ends = text.endswith((".", "!", "?"))
-            last.tail = None if ends else "."
+            last.tail = None if text.endswith((".", "!", "?")) else "."
     for cell in [each for each in row if each.tag == "div"]:
         row.append(cell)
 
