@@ -29,9 +29,9 @@ def bounded_lines(file: IO[bytes], most: int = LARGEST_RECORD) -> Iterator[bytes
         yield None
 
 
-def table_rows(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, str]]]:
+def table_rows(lines: Iterator[str]) -> Iterator[tuple[int, dict[str | None, str]]]:
     """The rows of a table whose first line names the columns, by commas, semicolons or tabs: each with its line and its
-    cells by folded names. Empty cells are left out; those without a column are below "".
+    cells by folded names. Empty cells are left out; those without a column are below None.
 
     Raises:
         csv.Error: this is no table, or has a cell of more than 4 MB.
@@ -43,7 +43,7 @@ def table_rows(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, str]]]:
     rows, line = csv.reader(lines, delimiter=delimiter), 2
     for row in rows:
         cells = [" ".join(row[len(columns) :]), *row]
-        found = {name: cell.strip() for name, cell in zip(["", *columns], cells, strict=False) if cell.strip()}
+        found = {name: cell.strip() for name, cell in zip([None, *columns], cells, strict=False) if cell.strip()}
         if found:
             yield line, found
         line = rows.line_num + 2

@@ -273,6 +273,5 @@ def _document(file: IO[bytes]) -> _Placed:
 def _rows(file: IO[bytes]) -> _Placed:
     """The rows of a table whose first line names the columns."""
     for line, row in table_rows((line or b"\n").decode() for line in bounded_lines(file)):
-        if "" in row:
-            row = Malformed("more cells than columns: put quotes around what has a separator in it")  # type: ignore[assignment]
-        yield str(line), row
+        excess = "more cells than columns: put quotes around what has a separator in it"
+        yield str(line), Malformed(excess) if None in row else row
