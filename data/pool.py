@@ -10,8 +10,8 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from .chain.reading import cached_record
 from .chain.store import Store
+from .chain.words import cached_record
 from .passages import Hit, Passage, SearchTool, check_page
 from .text import clean, terms, with_code_parts
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import ujson
 
-from ..chain.arrays import Bools
 from ..chain.store import StoreWriter
+from ..chain.words import Bools
 from ..corpora import Version
 from ..passages import Passage
 from .jvm import attach, autoclass, call, call_long, english_analyzer, open_directory

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from polyhop.data.chain.question import Question, specificity
-from polyhop.data.chain.reading import LONGEST_NAME, read, record_of, without_flags
 from polyhop.data.chain.store import Store
+from polyhop.data.chain.words import LONGEST_NAME, Question, read, record_of, specificity, without_flags
 from polyhop.data.passages import Passage
 
 TEXTS = ("A film by John Smith.", "John sang.", "John danced.", "The director was born in Zavrazhye.")

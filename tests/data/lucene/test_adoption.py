@@ -231,7 +231,7 @@ def test_damaged_words(tmp_path: Path) -> None:
     folder = anserini_index(tmp_path / "ix", [PARIS, ROME], storeRaw=True)
     manifest = adopt_index(folder)
     assert check_index(folder).problems == ()
-    (manifest.home(folder) / "chain" / "titles.npy").write_bytes(b"x")
+    (manifest.home(folder) / "chain" / "keys.npy").write_bytes(b"x")
     assert check_index(folder).problems
     with pytest.raises(IndexFault, match="damaged"):
         BM25Index(folder)
