@@ -83,9 +83,8 @@ def linkage_of(store: Store, sample: int = SAMPLE) -> Linkage:
         other = store.documents[target] != source[which]
         linking |= set(source[which][other].tolist())
         linked |= set(store.documents[target][other].tolist())
-        titles, spans = store.titles_in(words, (records.words & STARTS) > 0, _LONGEST_TITLE)
-        target, which = store.find(titles)
-        source = records.documents.repeat(records.sizes)[spans[which, 0]]
+        target, spans = store.titles_in(words, (records.words & STARTS) > 0, _LONGEST_TITLE)
+        source = records.documents.repeat(records.sizes)[spans[:, 0]]
         mentioned |= set(store.documents[target][store.documents[target] != source].tolist())
     known = set(drawn.tolist())
     shares = [len(each & known) / len(known) for each in (linking, linked, mentioned, linking | linked | mentioned)]

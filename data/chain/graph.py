@@ -76,10 +76,6 @@ class Edges(NamedTuple):
     in_question: Bools  # whether the question contains the title that is mentioned, which makes the edge weaker
     sentence: Ints  # of the mention; -1 for a shared name in a title
 
-    @property
-    def mention(self) -> tuple[Ints, Ints, Ints, Ints]:
-        return self.relation, self.sentence, self.place, self.length
-
 
 class Graph:
     """The passages around a question, searched once each; a node is its number in the order in which it was found."""
@@ -229,12 +225,9 @@ class Graph:
     def _titled(self, words: Words, starts: Bools, longest: int) -> list[int]:
         """The rows of the passages whose title is a run of words; if there are many, those of the rarest titles, and of
         the last one the first in the index: they open documents."""
-        titles, spans = self._store.titles_in(words, starts, longest)
-        titles, first = np.unique(titles, return_index=True)
-        rows, which = self._store.find(titles)
+        rows, spans = self._store.titles_in(words, starts, longest)
         if len(rows) > _TITLE_HITS:
-            rarity = self._store.rarity(spanned(words, spans[first])).round(DIGITS)
-            rows = rows[np.lexsort((rows, which, -rarity[which]))]
+            rows = rows[np.lexsort((rows, -self._store.rarity(spanned(words, spans)).round(DIGITS)))]
         return list(dict.fromkeys(rows.tolist()))[:_TITLE_HITS]
 
     def _names_to_search(self, chosen: int) -> list[str]:

@@ -11,8 +11,9 @@ gain is the weight of the question's words that it alone explains, plus the stre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -90,7 +91,6 @@ class ChainWeights:
     # passage has it first.
     origin: float = _weight(1.0, 5.0)
     # Increase of an edge by the weight of the question's words that only this passage explains.
-    fit: float = _weight(0.62, 3.0)
     rarity: float = _weight(0.6, 3.0)  # rarity at which a name counts half; 1 is a word of a single passage
     # Exponent by which a name loses weight with the number of passages that have it.
     ambiguity: float = _weight(0.28, 2.0)
@@ -220,7 +220,7 @@ class _Chain:
 
     def _step(self, node: int, gains: Floats, named: Floats) -> ChainStep:
         ties = [
-            (_LED**each.led * told[at], Tie(each.node, *(int(column[at]) for column in edges.mention)))
+            (_LED**each.led * told[at], Tie(each.node, *(int(getattr(edges, name)[at]) for name in Tie._fields[1:])))
             for each in self._chosen
             for edges, told in each.edges
             for at in np.flatnonzero(edges.node == node)
@@ -309,7 +309,7 @@ class _Chain:
         cue = np.where(leads, beside @ chosen.before, beside @ chosen.after)
         origin = graph.has[edges.origin] & (edges.origin >= 0)[:, None]
         about = weights.cue * cue + weights.origin * (origin @ chosen.before)
-        found: Floats = strength * (1 + about + weights.fit * (graph.node_has[edges.node] @ chosen.after))
+        found: Floats = strength * (1 + about)
         return found
 
 
@@ -390,19 +390,24 @@ class ChainRetriever(SearchTool, Shared):
         """The passages around a query, for one chain."""
         if self.source is None:
             raise PolyhopError("nothing to search: give ChainRetriever an index, or each question its own pool")
-        return Graph(query, self.source.pinned(), self._similarities(query))
+        similarities = self.vectors and partial(self.vectors.similarities, query)
+        return Graph(query, self.source.pinned(), similarities)
 
     def over(self, source: ChainSource) -> ChainRetriever:
         """The same settings over another collection, without vectors."""
-        return ChainRetriever(source, self.weights, adaptive=self.adaptive)
+        return self._but(source=source, vectors=None)
 
     def with_weights(self, weights: ChainWeights, *, adaptive: bool) -> ChainRetriever:
-        """A view of this retriever with other weights."""
-        return self._view(weights=weights, adaptive=adaptive)
+        """The same retriever with other weights."""
+        return self._but(weights=weights, adaptive=adaptive)
 
     def with_bm25(self, k1: float | None = None, b: float | None = None) -> ChainRetriever:
-        """A view of this retriever with other BM25 parameters."""
-        return self._view(source=self.source and self.source.with_bm25(k1, b))
+        """The same retriever with other BM25 parameters."""
+        return self._but(source=self.source and self.source.with_bm25(k1, b))
+
+    def _but(self, **changes: Any) -> ChainRetriever:
+        same = {name: getattr(self, name) for name in ("source", "weights", "vectors", "adaptive")}
+        return ChainRetriever(**same | changes)
 
     @property
     def k1(self) -> float:
@@ -412,25 +417,8 @@ class ChainRetriever(SearchTool, Shared):
     def b(self) -> float:
         return self.source.b if self.source else 0.4
 
-    def _view(self, **changes: Any) -> ChainRetriever:
-        view = object.__new__(ChainRetriever)  # copy() would return the retriever itself
-        view.__dict__.update(self.__dict__, **changes)  # shares the caches
-        return view
-
-    def _similarities(self, query: str) -> Callable[[list[int]], Sequence[float]] | None:
-        if self.vectors is None:
-            return None
-        vectors = self.vectors
-        return lambda rows: vectors.similarities(query, rows).tolist()
-
     def __reduce__(self) -> Any:
-        return _unpickled, (self.source, self.weights, self.vectors, self.adaptive)
+        return partial(ChainRetriever, vectors=self.vectors, adaptive=self.adaptive), (self.source, self.weights)
 
     def __repr__(self) -> str:
         return f"ChainRetriever({self.source!r})"
-
-
-def _unpickled(
-    source: ChainSource | None, weights: ChainWeights, vectors: DenseIndex | None, adaptive: bool
-) -> ChainRetriever:
-    return ChainRetriever(source, weights, vectors=vectors, adaptive=adaptive)

@@ -71,29 +71,22 @@ _TYPES = {
 
 
 class ChainSource(Protocol):
-    """What a chain can be searched in: `BM25Index`, or `PassagePool` for a question's own passages."""
+    """What a chain can be searched in: `BM25Index`, or `PassagePool` for a question's own passages.
+
+    Rows are those of the store. `ranking` is `search` with rows and scores; `stored` reads the passages of rows;
+    `pinned` is the present state of the collection, which does not change.
+    """
 
     k1: float
     b: float
 
     @property
     def store(self) -> Store: ...
-
     def with_bm25(self, k1: float | None = None, b: float | None = None) -> Self: ...
-
-    def pinned(self) -> Self:
-        """The present state of the collection, which does not change."""
-        ...
-
-    def ranking(self, query: str, k: int, offset: int = 0) -> list[tuple[int, float]]:
-        """The rows in the store of the passages of rank ``offset + 1`` to ``offset + k``, with their scores."""
-        ...
-
+    def pinned(self) -> Self: ...
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]: ...
-
-    def stored(self, rows: Sequence[int]) -> list[Passage]:
-        """The passages of some rows."""
-        ...
+    def ranking(self, query: str, k: int, offset: int = 0) -> list[tuple[int, float]]: ...
+    def stored(self, rows: Sequence[int]) -> list[Passage]: ...
 
 
 class Records(NamedTuple):
@@ -250,48 +243,34 @@ class Store:
         words, heads, links = zip(*found, strict=True) if found else ((), (), ())
         return Records.of(words, heads, self.documents[np.array(rows, np.int64)], links)
 
-    def has(self, keys: Hashes) -> Bools:
-        """Whether a passage has each title, or is each place."""
-        found = np.zeros(len(keys), bool)
-        for part in self._parts:
-            if len(part.keys):
-                at = np.minimum(np.searchsorted(part.keys, keys), len(part.keys) - 1)
-                found |= part.keys[at] == keys
-        if self._live is not None:
-            at = np.flatnonzero(found)
-            found[:] = False
-            found[at[self.find(keys[at])[1]]] = True
-        return found
-
     def find(self, keys: Hashes) -> tuple[Ints, Ints]:
         """The rows of passages with one of these titles (`hash_names`) or places (`place_numbers`), and which it is."""
         found = []
         for part, start in zip(self._parts, self._rows.tolist()[:-1], strict=True):
             first = np.searchsorted(part.keys, keys)
-            count = np.searchsorted(part.keys, keys, "right") - first
-            found.append(
-                (part.rows[spread(first, count)].astype(np.int64) + start, np.repeat(np.arange(len(keys)), count))
-            )
+            which = np.flatnonzero(first < len(part.keys))
+            which = which[part.keys[first[which]] == keys[which]]
+            count = np.searchsorted(part.keys, keys[which], "right") - first[which]
+            found.append((part.rows[spread(first[which], count)].astype(np.int64) + start, which.repeat(count)))
         rows, which = (np.concatenate(columns) for columns in zip(*found, strict=True))
         if self._live is not None:
             rows, which = rows[self._live[rows]], which[self._live[rows]]
         order = np.argsort(which, kind="stable")
         return rows[order], which[order]
 
-    def titles_in(self, words: Words, starts: Bools, longest: int) -> tuple[Hashes, Ints]:
-        """The titles among the runs of words, without flags, from one of ``starts`` to a topic word: which, and the
-        (start, end) of each."""
+    def titles_in(self, words: Words, starts: Bools, longest: int) -> tuple[Ints, Ints]:
+        """The rows of the passages whose title is a run of words, without flags, from one of ``starts`` to a topic
+        word, and the (start, end) of the run."""
         padded, inside = np.append(words, np.zeros(longest, np.uint32)), starts & (words > 0)
-        hashes, spans = [], []
-        for length, found in enumerate(hash_runs(words, longest), 1):
+        runs, spans = [], []
+        for length, hashes in enumerate(hash_runs(words, longest), 1):
             last = padded[length - 1 : length - 1 + len(words)]
             inside = inside & (last > 0)
             first = np.flatnonzero(inside & (last >= TOPIC_WORD))
-            hashes.append(found[first])
+            runs.append(hashes[first])
             spans.append(np.stack([first, first + length], axis=1))
-        runs = np.concatenate(hashes)
-        there = np.flatnonzero(self.has(runs))
-        return runs[there], np.concatenate(spans)[there]
+        rows, which = self.find(np.concatenate(runs))
+        return rows, np.concatenate(spans)[which]
 
     def titled(self, title: str) -> list[int]:
         """The rows of the passages that may have a title, in their order; it may be another form of theirs."""

@@ -36,13 +36,12 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "ties to other passages": ("others",),
     "words beside a mention": ("cue",),
     "words beside a shared name in the chosen passage": ("origin",),
-    "fit of what is linked": ("fit",),
     "rarity of names": ("rarity",),
     "ambiguity of names": ("ambiguity",),
 }
 """The weights that are set to 0 to leave a feature out."""
 
-ROUND = dict.fromkeys(("coverage", "sentence", "pairs", "named", "link", "cue", "origin", "fit"), 1.0) | {
+ROUND = dict.fromkeys(("coverage", "sentence", "pairs", "named", "link", "cue", "origin"), 1.0) | {
     "bm25": 0.1,
     "in_title": 1.5,
     "surplus": 0.1,
