@@ -64,7 +64,7 @@ _ARTICLES = without_flags(np.array([word.numbers[0] for word in read("the a an")
 _BATCH = 256  # passages analyzed together
 _SMALL = 1 << 14  # stems; of more, a table is faster than a search
 _PENDING = 1 << 20  # counts of stems that are not added up yet
-_TYPES = {
+_TYPES: dict[str, Any] = {
     "words": np.uint32, "starts": np.int64, "heads": np.uint8, "documents": np.uint64, "links": LINK,
     "linked": np.int64, "keys": np.uint64, "rows": np.uint32, "stems": np.uint32, "counts": np.uint32,
 }  # fmt: skip
@@ -166,7 +166,8 @@ class Part(NamedTuple):
         """
         words = folder / "words"
         small = words.stat().st_size < _BATCH  # an empty file cannot be mapped
-        tables = {"words": np.fromfile(words, np.uint32) if small else np.asarray(np.memmap(words, np.uint32, "r"))}
+        tables: dict[str, Any] = {}
+        tables["words"] = np.fromfile(words, np.uint32) if small else np.asarray(np.memmap(words, np.uint32, "r"))
         tables |= {name: load_array(folder / f"{name}.npy") for name in cls._fields[1:]}
         part = cls(**tables)
         rows = len(part.documents)
@@ -275,7 +276,9 @@ class Store:
     def titled(self, title: str) -> list[int]:
         """The rows of the passages that may have a title, in their order; it may be another form of theirs."""
         words = without_flags(np.array([number for word in read(title) for number in word.numbers], np.uint32))
-        rows, _ = self.find(hash_names(spanned(words, np.array([[0, len(words)]])))) if len(words) else ([], None)
+        rows, _ = self.find(
+            hash_names(spanned(words, np.array([[0, len(words)]] if len(words) else []).reshape(-1, 2)))
+        )
         found: list[int] = np.unique(rows).tolist()
         return found
 

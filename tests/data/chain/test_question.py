@@ -27,13 +27,6 @@ def name(text: str) -> np.ndarray:
     return np.pad(numbers, (0, LONGEST_NAME - len(numbers)))[None]
 
 
-def test_the_words_of_a_question_in_a_text() -> None:
-    question = Question("Where was the director of Solaris born?", STORE)
-    assert question.words == ["director", "Solaris", "born"]
-    assert words_of(question, "Directors are born, it says.")[0] == {"director", "born"}
-    assert words_of(question, "It was over.")[0] == set()
-
-
 def test_the_verb_counts_for_who_does_it() -> None:
     question = Question("Who is the director of Solaris, and who is its actor?", STORE)
     assert question.words == ["director", "Solaris", "actor"]
@@ -65,14 +58,6 @@ def test_a_question_without_topic_asks_for_nothing(text: str) -> None:
     question = Question(text, STORE)
     assert len(question.words) == len(question.weights) == len(question.pairs) == 0
     assert words_of(question, "The moon.") == (set(), [])
-
-
-def test_of_a_very_long_question_the_beginning_is_read() -> None:
-    words = [f"word{n}" for n in range(5000)]
-    question = Question(" ".join(words), STORE)
-    assert 100 <= len(question.words) <= 1000
-    assert question.words == words[: len(question.words)]
-    assert question.weights.sum() == 0  # no passage has any of them
 
 
 def test_capitals_count_unless_the_question_has_none() -> None:

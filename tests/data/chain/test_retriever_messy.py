@@ -62,14 +62,6 @@ def test_passages_without_titles_are_tied_by_what_they_mention(messy: ChainRetri
     assert (hits[1].reason.via, hits[1].reason.name, hits[1].reason.source) == ("shared", "quandt", "untitled-1")
 
 
-def test_a_passage_of_100000_characters_is_followed(messy: ChainRetriever) -> None:
-    assert len(_HUGE) > 100_000
-    hits = messy.search("Where was the builder of the Lighthouse of Skagen born?", 2)
-    assert ids(hits) == ["huge", "winther"]
-    assert hits[1].reason
-    assert (hits[1].reason.via, hits[1].reason.name) == ("link", "ole winther")
-
-
 @pytest.mark.parametrize(
     ("question", "chain", "name"),
     [
