@@ -30,6 +30,7 @@ from .words import (
     find_names,
     hash_names,
     hash_runs,
+    is_among,
     names_in,
     place_numbers,
     read,
@@ -111,12 +112,12 @@ class Graph:
     _kinds: Ints
     _aims: Ints
 
-    def __init__(
-        self, text: str, source: ChainSource, similarities: Callable[[list[int]], Sequence[float]] | None = None
-    ) -> None:
+    def __init__(self, text: str, source: ChainSource, similarities: Callable[[list[int]], Any] | None = None) -> None:
         self._source, self._store, self._similarities = source, source.store, similarities
         self.question = Question(text, self._store)
-        self._asked = np.concatenate(hash_runs(self.question.numbers, LONGEST_NAME))
+        self._asked = np.unique(
+            np.concatenate([np.zeros(1, np.uint64), *hash_runs(self.question.numbers, LONGEST_NAME)])
+        )
         self.rows: list[int] = []
         self._nodes: dict[int, int] = {}  # by row
         self._passages: dict[int, Passage] = {}
@@ -126,7 +127,6 @@ class Graph:
         self._start: Ints | None = None
         self._first = np.zeros(1, np.int64)  # the first word of each node, and the end
         self._capitals = np.zeros(1, np.int64)  # the number of words inside capitalized names before each word
-        self._read([], np.zeros(0))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -180,7 +180,8 @@ class Graph:
             for node in (chosen, *np.flatnonzero(same).tolist())
         ]
         alike = [len(distinct[0] & each) >= _COPY * compared(len(distinct[0]), len(each)) for each in distinct[1:]]
-        return np.flatnonzero(same)[np.array(alike, bool)]
+        found: Ints = np.flatnonzero(same)[np.array(alike, bool)]
+        return found
 
     # --- searching ----------------------------------------------------------------------------------------------------
 
@@ -227,7 +228,8 @@ class Graph:
         the last one the first in the index: they open documents."""
         rows, spans = self._store.titles_in(words, starts, longest)
         if len(rows) > _TITLE_HITS:
-            rows = rows[np.lexsort((rows, -self._store.rarity(spanned(words, spans)).round(DIGITS)))]
+            rarity = self._store.rarity(spanned(words, spans)).round(DIGITS)
+            rows = rows[np.lexsort((rows, -rarity))]
         return list(dict.fromkeys(rows.tolist()))[:_TITLE_HITS]
 
     def _names_to_search(self, chosen: int) -> list[str]:
@@ -254,7 +256,7 @@ class Graph:
             spans = np.concatenate([own, names_in(self._flags[start:end])[:_MOST_NAMES] + start])
             names = spanned(self.words, spans)
             hashes, first = np.unique(hash_names(names), return_index=True)
-            first = np.sort(first[~np.isin(hashes, self._asked)])
+            first = np.sort(first[~is_among(hashes, self._asked)])
             found = self._mentioned[chosen] = spans[first[np.any(names[first] >= TOPIC_WORD, axis=1)]]
         return found
 
@@ -266,7 +268,7 @@ class Graph:
         for row, score in hits:
             if row not in self._nodes:
                 new.setdefault(row, score)
-        if new:
+        if new or self._start is None:  # without hits the columns are empty
             self._nodes |= {row: at for at, row in enumerate(new, len(self))}
             self._read(list(new), np.fromiter(new.values(), float) / (self._best or 1.0))
         return np.array(list(dict.fromkeys(self._nodes[row] for row, _ in hits)), np.int64)
@@ -367,47 +369,53 @@ class Graph:
         node = self.node_of_sentence[sentence]
         in_title = sentence == self.first_sentence[node]
         back = (which < FORMS) & ~in_title
-        parts = [self._titled_edges(BACK, chosen, node[back], chosen, which[back], place[back])]
+        parts = [self._titled_edges(chosen, node[back], chosen, which[back], place[back])]
 
         start = int(self._first[chosen] + self._heads[chosen, 0])  # the end of the title
         forms = self._forms[first:].reshape(-1, LONGEST_NAME)
         form, at = find_names(forms, self.words[start : self._first[chosen + 1]])
         mentioned = form // FORMS + first
-        parts.append(self._titled_edges(LINK, chosen, mentioned, mentioned, form % FORMS, at + start))
+        parts.append(self._titled_edges(chosen, mentioned, mentioned, form % FORMS, at + start))
 
         other = (which >= FORMS) & (node != chosen)
         which, place, node, in_title = which[other] - FORMS, place[other], node[other], in_title[other]
         has, about = np.zeros((2, len(spans), len(self)), bool)
         has[which, node] = True
         about[which[in_title], node[in_title]] = True
-        length, origin = (spans[:, 1] - spans[:, 0])[which], self._sentence[spans[which, 0]]
-        sharing = has.sum(axis=1, dtype=float)[which]
-        parts.append((SHARED, node, place, length, 1.0, about[which, node], origin, sharing))
+        parts.append((node, place, (spans[:, 1] - spans[:, 0])[which], np.ones(len(node))))
+        if len(self._linking):
+            aims = (self._linking == chosen)[:, None] & (self._targets[:, None] == self.document[first:])
+            link, target = np.nonzero(aims)
+            parts.append(self._hyperlink_edges(target + first, link, target + first))
+            link = np.flatnonzero((self._linking >= first) & (self._targets == self.document[chosen]))
+            parts.append(self._hyperlink_edges(self._linking[link], link, chosen))
 
-        link, target = np.nonzero(
-            (self._linking == chosen)[:, None] & (self._targets[:, None] == self.document[first:])
-        )
-        parts.append(self._hyperlink_edges(HYPERLINK, target + first, link, target + first))
-        link = np.flatnonzero((self._linking >= first) & (self._targets == self.document[chosen]))
-        parts.append(self._hyperlink_edges(LINKED, self._linking[link], link, chosen))
-
-        columns = [
-            np.concatenate([np.broadcast_to(column, part[1].shape) for column, part in zip(each, parts, strict=True)])
-            for each in zip(*parts, strict=True)
-        ]
-        other_page = self.document[columns[1]] != self.document[chosen]  # a page does not lead to itself
-        relation, node, place, length, certainty, in_title, origin, sharing = (each[other_page] for each in columns)
+        relation = np.repeat((BACK, LINK, SHARED, HYPERLINK, LINKED)[: len(parts)], [len(part[0]) for part in parts])
+        node, place, length, certainty = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        shared = relation == SHARED
+        in_title, origin, sharing = np.zeros(len(node), bool), np.full(len(node), -1), np.zeros(len(node))
+        in_title[shared] = about[which, node[shared]]
+        origin[shared], sharing[shared] = self._sentence[spans[which, 0]], has.sum(axis=1)[which]
         words = spanned(self.words, np.stack([place, place + length], axis=1))
-        name = hash_names(words)
-        in_question = (relation <= BACK) & np.isin(name, self._asked)
-        sentence = self._sentence[place]
-        sentence = np.where((relation == SHARED) & (sentence == self.first_sentence[node]), -1, sentence)
-        return Edges(
-            relation, node, place, length, certainty, in_title, origin, sharing, name, self._store.rarity(words),
-            in_question, sentence,
-        )  # fmt: skip
+        name, sentence = hash_names(words), self._sentence[place]
+        edges = Edges(
+            relation,
+            node,
+            place,
+            length,
+            certainty,
+            in_title,
+            origin,
+            sharing,
+            name,
+            self._store.rarity(words),
+            (relation <= BACK) & is_among(name, self._asked),
+            np.where(shared & (sentence == self.first_sentence[node]), -1, sentence),
+        )
+        other_page = self.document[node] != self.document[chosen]  # a page does not lead to itself
+        return Edges(*(column[other_page] for column in edges))
 
-    def _titled_edges(self, relation: int, chosen: int, node: Ints, named: Any, form: Ints, place: Ints) -> Any:
+    def _titled_edges(self, chosen: int, node: Ints, named: Any, form: Ints, place: Ints) -> tuple[Any, ...]:
         """Edges by the most certain form of a title that is mentioned; versions of a page do not mention each other."""
         best = np.full(len(self), FORMS)
         np.minimum.at(best, node, form)
@@ -416,13 +424,13 @@ class Graph:
         node, form, place = node[keep], form[keep], place[keep]
         end = np.minimum(place + length, len(self.words))
         certainty = CERTAINTY[form] * np.where(self._capitals[end] > self._capitals[place], 1.0, _LOWER_CASE)
-        return relation, node, place, length, certainty, False, -1, 0.0
+        return node, place, length, certainty
 
-    def _hyperlink_edges(self, relation: int, node: Ints, link: Ints, target: Any) -> Any:
+    def _hyperlink_edges(self, node: Ints, link: Ints, target: Any) -> tuple[Any, ...]:
         """Edges by links to the documents of the ``target`` nodes."""
         start, end = self._spans[link].T
         rows, aims = np.array(self.rows, np.int64)[target], self._aims[link]
         near = np.where(np.abs(rows - aims) <= 1, _NEXT_TO, _SAME_PAGE)
         certainty = np.where(rows == aims, 1.0, np.where(self._anchors[link] > 0, near, _WHOLE_PAGE))
         certainty *= np.where(self._kinds[link] == LINK_KINDS.index("contents"), _CONTENTS, 1.0)
-        return relation, node, start, end - start, certainty, False, -1, 0.0
+        return node, start, end - start, certainty

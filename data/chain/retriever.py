@@ -72,7 +72,6 @@ class ChainWeights:
     listing: float = _weight(2.0, 9.0)
     # Loss of a passage whose document has a better one in the ranking: "one hit a page" if it is large.
     spread: float = _weight(1.0, 9.0)
-    inner: float = _weight(0.35, 1.0)  # factor for such a title inside a longer one that the question contains
     named: float = _weight(0.9, 3.0)  # a title that the question contains
     taken: float = _weight(0.33, 1.0)  # factor for such a title once a passage with an overlapping title was chosen
     # Factor for a title in the question or in a chosen passage, if this one does not open its document.
@@ -181,7 +180,7 @@ class _Chain:
     def add(self, nodes: Ints) -> None:
         """Add candidates."""
         graph, first = self._graph, not len(self._seen)
-        self._seen = np.append(self._seen, nodes[~np.isin(nodes, self._seen)])
+        self._seen = np.append(self._seen, nodes[self._not(self._seen)[nodes]])
         self._titles = counted(graph.names[self._seen[~graph.later[self._seen]]])  # documents
         self._named = self._titles_asked()
         if first:
@@ -204,10 +203,10 @@ class _Chain:
         """The candidates with the highest gains as the next passage."""
         gains, named = self._gains()
         chosen = [each.node for each in self._chosen]
-        order = _ordered(self._seen[~np.isin(self._seen, chosen)], gains)
+        order = _ordered(self._seen[self._not(chosen)[self._seen]], gains)
         if most > 1:  # of a document without a chosen passage, all but the best one come later
             document = self._graph.document[order]
-            again = ~np.isin(document, self._graph.document[chosen])
+            again = ~(document[:, None] == self._graph.document[chosen]).any(axis=1)
             again[np.unique(document, return_index=True)[1]] = False
             gains[order[again]] -= self._weights.spread
             order = _ordered(order, gains)
@@ -216,7 +215,13 @@ class _Chain:
     def unseen(self, nodes: Ints) -> list[ChainStep]:
         """Those that are no candidates, in their order. How many there are decides their edges, so none is told."""
         gains, _ = self._gains()
-        return [ChainStep(node, float(gains[node]), None) for node in nodes[~np.isin(nodes, self._seen)].tolist()]
+        return [ChainStep(node, float(gains[node]), None) for node in nodes[self._not(self._seen)[nodes]].tolist()]
+
+    def _not(self, nodes: Any) -> Bools:
+        """Which nodes are others."""
+        found = np.ones(len(self._graph), bool)
+        found[nodes] = False
+        return found
 
     def _step(self, node: int, gains: Floats, named: Floats) -> ChainStep:
         ties = [
@@ -247,7 +252,7 @@ class _Chain:
         gains += weights.sentence * sentence + weights.opening * opening
         gains -= weights.surplus * graph.surplus + weights.length * graph.length
         gains -= weights.listing * np.maximum(graph.listing - _LISTING, 0.0)
-        gains -= weights.spread * np.isin(graph.document, graph.document[chosen])
+        gains -= weights.spread * (graph.document[:, None] == graph.document[chosen]).any(axis=1)
         gains[self._copies] = _COPY
         return gains, named
 
@@ -260,9 +265,7 @@ class _Chain:
         strength = strength * specificity(graph.match_rarity[nodes], _TITLE_RARITY * weights.rarity)
         strength *= occurrences(graph.names[nodes, graph.match[nodes]], self._titles) ** -weights.ambiguity
         strength *= np.where(graph.later[nodes], weights.later, 1.0)
-        start, end = graph.span[nodes].T
-        within = (start[:, None] >= start) & (end[:, None] <= end) & ((end - start)[:, None] < end - start)
-        found[nodes] = weights.named * strength * np.where(within.any(axis=1), weights.inner, 1.0)
+        found[nodes] = weights.named * strength
         return found
 
     def _compare(self) -> tuple[Floats, Floats, Floats]:
@@ -305,7 +308,7 @@ class _Chain:
         bearers = np.where(shared, edges.sharing, occurrences(edges.name, self._titles))
         strength *= np.where(by_name, bearers**-weights.ambiguity, 1.0)  # a hyperlink is not ambiguous
         beside = graph.has[edges.sentence] & (edges.sentence >= 0)[:, None]
-        leads = np.isin(edges.relation, (LINK, HYPERLINK))
+        leads = (edges.relation == LINK) | (edges.relation == HYPERLINK)
         cue = np.where(leads, beside @ chosen.before, beside @ chosen.after)
         origin = graph.has[edges.origin] & (edges.origin >= 0)[:, None]
         about = weights.cue * cue + weights.origin * (origin @ chosen.before)
@@ -390,7 +393,7 @@ class ChainRetriever(SearchTool, Shared):
         """The passages around a query, for one chain."""
         if self.source is None:
             raise PolyhopError("nothing to search: give ChainRetriever an index, or each question its own pool")
-        similarities = self.vectors and partial(self.vectors.similarities, query)
+        similarities = partial(self.vectors.similarities, query) if self.vectors is not None else None
         return Graph(query, self.source.pinned(), similarities)
 
     def over(self, source: ChainSource) -> ChainRetriever:

@@ -304,6 +304,12 @@ def occurrences(names: Hashes, among: tuple[Hashes, Ints]) -> Floats:
     return np.where(distinct[at] == names, counts[at], 1.0)
 
 
+def is_among(values: Hashes, ordered: Hashes) -> Bools:
+    """Which values are among others, at least one, that are in order."""
+    found: Bools = ordered[np.minimum(ordered.searchsorted(values), len(ordered) - 1)] == values
+    return found
+
+
 def _likely(values: Words, keys: Words) -> Ints:
     """The places of values that may be among the keys: a test that is fast for many values and few keys."""
     marked = np.zeros(_MARKS, bool)

@@ -46,7 +46,7 @@ ROUND = dict.fromkeys(("coverage", "sentence", "pairs", "named", "link", "cue", 
     "in_title": 1.5,
     "surplus": 0.1,
     "length": 0.1,
-    **dict.fromkeys(("opening", "explained", "inner", "taken", "later", "back", "shared", "second", "others"), 0.5),
+    **dict.fromkeys(("opening", "explained", "taken", "later", "back", "shared", "second", "others"), 0.5),
     **dict.fromkeys(("rarity", "ambiguity"), 0.5),
 }
 """Untuned, round weights."""
