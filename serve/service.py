@@ -185,7 +185,8 @@ class Service:
     def _rows(self, targets: Sequence[str]) -> dict[str, int]:
         if not targets or self.source is None or not getattr(self.source, "has_titles", True):
             return {}
-        return self.source.store.named(targets)
+        found: dict[str, int] = self.source.store.named(targets)
+        return found
 
     async def in_thread(self, call: Callable[[], T]) -> T:
         """The result of a call in a thread."""

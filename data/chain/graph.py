@@ -228,7 +228,7 @@ class Graph:
         the last one the first in the index: they open documents."""
         rows, spans = self._store.titles_in(words, starts, longest)
         if len(rows) > _TITLE_HITS:
-            rarity = self._store.rarity(spanned(words, spans)).round(DIGITS)
+            rarity: Floats = self._store.rarity(spanned(words, spans)).round(DIGITS)
             rows = rows[np.lexsort((rows, -rarity))]
         return list(dict.fromkeys(rows.tolist()))[:_TITLE_HITS]
 
@@ -324,9 +324,8 @@ class Graph:
         """Where the question has titles: of each the most certain form, where it is first."""
         count, question = len(forms), self.question
         which, place = find_names(forms.reshape(-1, LONGEST_NAME), question.numbers)
-        starts = np.full(count * FORMS, -1)
-        starts[which[::-1]] = place[::-1]
-        starts = starts.reshape(count, FORMS)
+        starts = np.full((count, FORMS), -1)
+        starts.reshape(-1)[which[::-1]] = place[::-1]
         match = np.where((starts >= 0).any(axis=1), (starts >= 0).argmax(axis=1), -1)
         node = np.arange(count)
         matched, start = forms[node, match], np.maximum(starts[node, match], 0)

@@ -276,11 +276,8 @@ class Store:
     def titled(self, title: str) -> list[int]:
         """The rows of the passages that may have a title, in their order; it may be another form of theirs."""
         words = without_flags(np.array([number for word in read(title) for number in word.numbers], np.uint32))
-        rows, _ = self.find(
-            hash_names(spanned(words, np.array([[0, len(words)]] if len(words) else []).reshape(-1, 2)))
-        )
-        found: list[int] = np.unique(rows).tolist()
-        return found
+        found: list[int] = np.unique(self.find(hash_names(words[None, :LONGEST_NAME]))[0]).tolist()
+        return found if len(words) else []
 
     def named(self, targets: Sequence[str]) -> dict[str, int]:
         """The row of the passage that each target names (see `polyhop.data.links.resolve`): where its fragment starts,

@@ -20,7 +20,6 @@ from polyhop.data.text import (
     code_parts,
     content_terms,
     fold,
-    join_initials,
     key_words,
     short_title,
     split_sentences,
@@ -281,24 +280,3 @@ def test_the_words_of_a_key_are_the_key_of_the_text(text: str) -> None:
     assert all(found)
     assert " ".join(found) == title_key(text) or not found
     assert title_key(text) == " ".join(found) or title_key(text) == " ".join(fold(text).split())
-
-
-# Letters of all scripts with case, digits, and what stands between words in titles.
-WRITTEN = st.text(
-    st.one_of(
-        st.sampled_from(" .,!?'’()-–&/:\n\u0301\u0308"),
-        st.characters(categories=["Lu", "Ll", "Nd"], exclude_characters="Ŀŀ", max_codepoint=0x4FF),
-        st.sampled_from("東京القاهرةएक"),
-    )
-)
-
-
-@given(WRITTEN)
-def test_word_by_word_and_all_at_once_the_keys_are_the_same(text: str) -> None:
-    one_by_one = [key for word in WORD.findall(join_initials(text)) if (key := " ".join(key_words(word)))]
-    assert one_by_one == key_words(text)
-
-
-@given(st.text(), st.text())
-def test_the_fold_of_a_concatenation_is_the_concatenation_of_the_folds(one: str, other: str) -> None:
-    assert fold(f"{one} {other}") == f"{fold(one)} {fold(other)}"

@@ -86,18 +86,6 @@ def test_a_name_that_the_question_has_is_not_shared() -> None:
     assert ties(graph_of("Who met Anna Berg?", *passages), "one", "two") == {SHARED: {"uppsala"}}
 
 
-def test_an_edge_says_whether_the_mention_is_a_name() -> None:
-    passages = [
-        Passage.of("One", "His father left.", id="one"),
-        Passage.of("Two", "He saw The Father there.", id="two"),
-        Passage.of("Father", "A film.", id="film"),
-    ]
-    graph = graph_of("Who?", *passages)
-    nodes = {graph.passage(node).id: node for node in range(3)}
-    sure = {name: graph.edges(nodes[name]).certainty[0] for name in ("one", "two")}
-    assert sure["two"] == 1 > sure["one"] > 0
-
-
 @pytest.mark.parametrize(
     ("whole", "copy", "other"),
     [
@@ -142,27 +130,6 @@ def test_a_long_ranking_leaves_the_graph_as_it_was_for_a_short_one() -> None:
 
     assert ids(used) == ids(fresh)
     assert ids(used)[:2] == ["bridge", "target"]
-
-
-def test_of_the_names_of_one_sentence_those_near_the_questions_words_are_searched_first() -> None:
-    pairs = ("Ada Ork as Bo Pell", "Cy Quint as Dee Rusk", "Lena Quist as Captain Mork", "Flo Tarn as Gus Umber")
-    cast = "; with the voice of the narrator, ".join((*pairs, "Hal Vance as Ivy Wick"))
-    passages = [
-        Passage.of("Norrsken", f"In Norrsken appeared {cast}.", id="film"),
-        Passage.of("Silver Palette", "The jury honoured Lena Quist.", id="palette"),
-        *(
-            Passage.of(f"Jury {n}", f"The jury honoured {name}.")
-            for n, name in enumerate(" as ".join(pairs).split(" as "))
-        ),
-        *(Passage.of(f"Noise {n}", f"A prize may be won, number {n}.") for n in range(55)),
-    ]
-    assert "palette" in neighbors("What prize was won by the one who is Mork in Norrsken?", "film", *passages)
-
-
-def neighbors(question: str, chosen: str, *passages: Passage) -> list[str]:
-    graph = graph_of(question, *passages)
-    [found] = [node for node in graph.start() if graph.passage(node).id == chosen]
-    return [graph.passage(node).id for node in graph.neighbors(found)]
 
 
 def test_a_passage_that_explains_nothing_lends_less_to_those_that_it_mentions() -> None:

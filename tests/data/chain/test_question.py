@@ -60,11 +60,6 @@ def test_a_question_without_topic_asks_for_nothing(text: str) -> None:
     assert words_of(question, "The moon.") == (set(), [])
 
 
-def test_capitals_count_unless_the_question_has_none() -> None:
-    assert Question("Who directed the film solaris by Smith?", STORE).capital.tolist() == [True] + [False] * 5 + [True]
-    assert Question("who directed the 1972 film", STORE).capital.all()
-
-
 def test_a_name_is_as_rare_as_its_distinct_topic_words_together() -> None:
     one, both = STORE.rarity(name("Smith")), STORE.rarity(name("John Smith"))
     assert both > one > STORE.rarity(name("John"))

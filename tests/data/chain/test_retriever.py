@@ -53,16 +53,6 @@ def test_the_order_of_a_chain(retriever: ChainRetriever) -> None:
     assert (hit.passage.id, hit.reason) == ("palette", Reason("words", "", None, ("jury", "1988")))
 
 
-@pytest.mark.parametrize("written", ["Besancon", "Besanc\u0327on", "BESANÇON"])
-def test_a_title_in_the_question_is_found_however_its_accents_are_written(
-    source: BM25Index | PassagePool, retriever: ChainRetriever, written: str
-) -> None:
-    question = f"Which river flows through {written}?"
-    assert "besancon" not in ids(source.search(question, 5)) or written == "BESANÇON"
-    reasons = {hit.passage.id: hit.reason for hit in retriever.search(question, 5)}
-    assert reasons["besancon"] == Reason("named", "besancon", None, (written,))
-
-
 # --- as many passages as the chain needs -----------------------------------------------------------------------------
 
 
@@ -127,14 +117,3 @@ def test_a_name_leads_to_the_opening_passage_of_a_document() -> None:
     found = [ids(ChainRetriever(pool, weights).search(question, 2)) for weights in (None, ChainWeights(later=1.0))]
     assert found[0] == [film.id, first.id]
     assert found[1] != found[0]
-
-
-def test_a_reason_tells_words_of_code_once_and_as_written() -> None:
-    pump = Passage.of("Pump", "The pump obeys valve.max_flow 2.4 while it runs.")
-    valve = Passage.of("valve.max_flow 2.4", "A limit, in litres.")
-    hits = ChainRetriever(PassagePool([pump, valve])).search("What limits the pump, as valve.max_flow does?", 2)
-    told = {hit.passage.title: hit.reason for hit in hits}
-    assert told["Pump"] == Reason("named", "pump", None, ("pump", "valve.max_flow"))
-    linked = ChainRetriever(PassagePool([pump, valve])).search("What does the pump obey?", 2)[1]
-    assert linked.reason
-    assert (linked.reason.via, linked.reason.name) == ("link", "valve.max_flow 2.4")

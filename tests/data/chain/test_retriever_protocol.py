@@ -18,7 +18,7 @@ from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 
 from .searching import QUESTIONS, ids, over
-from .world import CASES, WORLD
+from .world import WORLD
 
 
 def test_pages_are_slices_of_a_long_whole_too() -> None:
@@ -82,18 +82,6 @@ def test_with_bm25_alone_the_ranking_is_bm25s(source: BM25Index | PassagePool) -
         assert [hit.score for hit in ours] == pytest.approx([hit.score / theirs[0].score for hit in theirs[:7]])
         better = {hit.passage.id for hit in theirs if hit.score > theirs[6].score}
         assert better <= set(ids(ours)) <= {hit.passage.id for hit in theirs if hit.score >= theirs[6].score}
-
-
-@pytest.mark.parametrize(
-    ("weight", "case"), [("link", "link"), ("back", "back-link"), ("shared", "shared name"), ("link", "comparison")]
-)
-def test_a_tie_that_is_worth_nothing_leads_nowhere(retriever: ChainRetriever, weight: str, case: str) -> None:
-    question, target = CASES[case].question, CASES[case].target
-    ties: dict[str, float] = {"link": 0.0, "back": 0.0, "shared": 0.0}
-    without = retriever.with_weights(ChainWeights(**ties), adaptive=False)
-    only = retriever.with_weights(ChainWeights(**{**ties, weight: 2.0}), adaptive=False)
-    assert target not in ids(without.search(question, 5))
-    assert target in ids(only.search(question, 5))
 
 
 def test_without_anything_to_search_the_message_says_what_to_do() -> None:
