@@ -89,7 +89,6 @@ class ChainWeights:
     # Increase of an edge by a shared name by the weight of the question's words in the sentence in which the chosen
     # passage has it first.
     origin: float = _weight(1.0, 5.0)
-    # Increase of an edge by the weight of the question's words that only this passage explains.
     rarity: float = _weight(0.6, 3.0)  # rarity at which a name counts half; 1 is a word of a single passage
     # Exponent by which a name loses weight with the number of passages that have it.
     ambiguity: float = _weight(0.28, 2.0)
@@ -259,13 +258,10 @@ class _Chain:
     def _titles_asked(self) -> Floats:
         """The gain for titles in the question, before any is taken."""
         graph, weights = self._graph, self._weights
-        found = np.zeros(len(graph))
-        nodes = np.flatnonzero(graph.match_certainty)
-        strength = graph.match_certainty[nodes]
-        strength = strength * specificity(graph.match_rarity[nodes], _TITLE_RARITY * weights.rarity)
-        strength *= occurrences(graph.names[nodes, graph.match[nodes]], self._titles) ** -weights.ambiguity
-        strength *= np.where(graph.later[nodes], weights.later, 1.0)
-        found[nodes] = weights.named * strength
+        strength = graph.match_certainty * specificity(graph.match_rarity, _TITLE_RARITY * weights.rarity)
+        strength *= np.where(graph.later, weights.later, 1.0)
+        names = graph.names[np.arange(len(graph)), graph.match]
+        found: Floats = weights.named * strength * occurrences(names, self._titles) ** -weights.ambiguity
         return found
 
     def _compare(self) -> tuple[Floats, Floats, Floats]:
