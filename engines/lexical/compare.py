@@ -3,18 +3,18 @@ claim holds."""
 
 from __future__ import annotations
 
+import math
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 
 from ...data.text import bare_title, content_terms, title_key
-from .features import about
-from .hops import Answer, Hop, read_hops, same
+from .features import SpanTable, about
+from .hops import Answer, Hop, fitted, read_hops, same
 from .question import answer_type, mask
-from .ranker import calibrated
-from .span_table import SpanTable
 from .spans import dates, numbers
 from .vocabulary import countries
 
@@ -33,6 +33,9 @@ _OR = re.compile(r"(@\d+)[^@,]{0,20},? or (?:the |an? )?(?:[a-z]+ ){0,3}(@\d+)")
 _AFTER_COMMA = re.compile(r"^(?:[^,:]|[,:](?! ))*[,:] (?:the )?(.+?),? or (?:the )?([^?]+)\??", re.I)
 _OF = re.compile(r"\b(?:the )?([a-z]+ of (?:the )?@\d+),? or (?:the )?([a-z]+ of (?:the )?@\d+)")
 
+Verdict = tuple[float, str]
+"""The probability of the first side, and how it was found."""
+
 
 def compare(question: str, hops: Sequence[Hop], table: SpanTable) -> tuple[Answer, ...]:
     """The two answers of a comparison, the likelier one first.
@@ -40,9 +43,14 @@ def compare(question: str, hops: Sequence[Hop], table: SpanTable) -> tuple[Answe
     Empty if the answer has to be read from the text, or what is compared was not found.
     """
     kind, sides = answer_type(question).kind, options(question)
-    found: tuple[float, str] | None = None  # the probability of the first side, and how it was found: see `calibrated`
+    found: Verdict | None = None
     if kind == "yes/no":
-        sides, found = ("yes", "no"), _yes_or_no(question, hops, table)
+        sides = ("yes", "no")
+        if len(hops) >= 2 and _SAME.search(question):
+            found = _sameness(table, hops[-2], hops[-1], question), "same"
+        elif _comparative(question):
+            found = _first_wins(question, hops, table)
+        found = found or (_held(question, table), "claim")
     elif kind == "either" and sides is not None:
         if _LIVED_LONGER.search(question):
             found = _lived_longer(sides, table)
@@ -54,7 +62,24 @@ def compare(question: str, hops: Sequence[Hop], table: SpanTable) -> tuple[Answe
         return ()
     steps = tuple(hop.best for hop in hops)
     ranked = sorted(zip(sides, (found[0], 1 - found[0]), strict=True), key=lambda pair: -pair[1])
-    return tuple(Answer(text, calibrated(found[1], (chance,)), steps=steps) for text, chance in ranked)
+    return tuple(Answer(text, calibrated(found[1], chance), steps=steps) for text, chance in ranked)
+
+
+def calibrated(way: str, *inputs: float) -> float:
+    """The probability that an answer is right: logistic regression on the log-odds of the inputs.
+
+    Args:
+        way: How the answer was reached: ``span``, ``comparison``, ``same`` or ``claim``.
+    """
+    *weights, offset = fitted("calibration")[way]
+    total = offset + sum(weight * log_odds(value) for weight, value in zip(weights, inputs, strict=True))
+    return 1 / (1 + math.exp(-total))
+
+
+def log_odds(chance: float) -> float:
+    """The log-odds of a probability, clipped to 0.001 and 0.999."""
+    chance = min(max(chance, 0.001), 0.999)
+    return math.log(chance / (1 - chance))
 
 
 @lru_cache(maxsize=512)
@@ -73,7 +98,7 @@ def _comparative(question: str) -> str:
     return found[1].lower() if found else ""
 
 
-def _claimed(question: str, sides: tuple[str, str], table: SpanTable) -> tuple[float, str] | None:
+def _claimed(question: str, sides: tuple[str, str], table: SpanTable) -> Verdict | None:
     """The side whose passages have more of the question's words; None if both have as many."""
     claim = frozenset(content_terms(question)).difference(*(content_terms(side) for side in sides))
     keys = [(title_key(bare_title(side)), title_key(side)) for side in sides]
@@ -82,33 +107,24 @@ def _claimed(question: str, sides: tuple[str, str], table: SpanTable) -> tuple[f
     return (0.5 + (first - second) / 2, "claim") if first != second else None
 
 
-def _yes_or_no(question: str, hops: Sequence[Hop], table: SpanTable) -> tuple[float, str]:
-    if len(hops) >= 2:
-        if _SAME.search(question):
-            return _sameness(table, hops[-2], hops[-1], question), "same"
-        if _comparative(question) and (found := _first_wins(question, hops, table)):
-            return found
-    return _held(question, table), "claim"
-
-
 def _sameness(table: SpanTable, left: Hop, right: Hop, question: str) -> float:
     """The probability that two sub-questions have one answer; as countries if the question is about countries."""
     if re.search(r"\bcountr|\bnation", question, re.I):
         a, b = _countries(table, left), _countries(table, right)
         if a and b:
-            return sum(share * b.get(country, 0.0) for country, share in sorted(a.items()))
+            shared = sum(share * b.get(country, 0.0) for country, share in sorted(a.items()))
+            return shared / (sum(a.values()) * sum(b.values()))
     pairs = [(a, b) for a in left.answers for b in right.answers if same(a.text, b.text)]
     return max((min(a.probability, 1.0) * b.probability for a, b in pairs), default=0.0)
 
 
 def _countries(table: SpanTable, hop: Hop) -> dict[str, float]:
-    """The probability of each country to answer a sub-question."""
-    found: dict[str, float] = {}
+    """How likely each country answers a sub-question."""
+    found = defaultdict[str, float](float)
     for n in _likeliest(hop):
-        for mention in countries(table.texts[n]):
-            found[mention.country] = found.get(mention.country, 0.0) + float(hop.chances[n])
-    total = sum(found.values())
-    return {country: share / total for country, share in found.items()}
+        for mention in countries(table.spans[n].text):
+            found[mention.country] += float(hop.chances[n])
+    return found
 
 
 def _likeliest(hop: Hop) -> list[int]:
@@ -135,16 +151,14 @@ def _share(claim: frozenset[str], terms: frozenset[str]) -> float:
 
 Magnitudes = list[tuple[str, tuple[float, ...], float]]  # kind, value, share
 
-_COUNTED = "zero one two three four five six seven eight nine ten eleven twelve".split()
-_WORDS = {word: float(number) for number, word in enumerate(_COUNTED)} | {
-    "twenty": 20.0, "thirty": 30.0, "forty": 40.0, "fifty": 50.0,
-}  # fmt: skip
+_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
+_TENS = {"twenty": 20.0, "thirty": 30.0, "forty": 40.0, "fifty": 50.0}
 _SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9}
 _METRES = {"km": 1e3, "kilomet": 1e3, "mile": 1609.344, "metre": 1, "meter": 1, "m": 1, "feet": 0.3048, "ft": 0.3048}
 _UNIT = re.compile(r"\s*(km|kilomet|mile|metre|meter|feet|ft|m\b)")
 
 
-def _first_wins(question: str, hops: Sequence[Hop], table: SpanTable) -> tuple[float, str] | None:
+def _first_wins(question: str, hops: Sequence[Hop], table: SpanTable) -> Verdict | None:
     """The probability that the first side wins; None if nothing can be compared."""
     if len(hops) < 2:
         return None
@@ -153,13 +167,11 @@ def _first_wins(question: str, hops: Sequence[Hop], table: SpanTable) -> tuple[f
     if not kinds:
         return None
     kind = max(sorted(kinds), key=lambda kind: sum(share for k, _, share in (*left, *right) if k == kind))
-    less = total = 0.0
-    for _, a, p in (item for item in left if item[0] == kind):
-        for _, b, q in (item for item in right if item[0] == kind):
-            total += p * q
-            less += p * q * (0.5 if a == b else float(a < b))
+    pairs = [(a, b, p * q) for k, a, p in left if k == kind for m, b, q in right if m == kind]
+    total = sum(chance for *_, chance in pairs)
     if not total:
         return None
+    less = sum(chance * (0.5 if a == b else float(a < b)) for a, b, chance in pairs)
     word = _comparative(question)
     smaller_wins = word in _SMALLER or (kind == "date" and word in ("longer", "longest"))  # "the longer history"
     return less / total if smaller_wins else 1 - less / total, "comparison"
@@ -167,7 +179,9 @@ def _first_wins(question: str, hops: Sequence[Hop], table: SpanTable) -> tuple[f
 
 def _magnitudes(table: SpanTable, hop: Hop) -> Magnitudes:
     """The magnitudes of the likeliest spans of a sub-question, with their shares."""
-    measured = [(*_magnitude(table.texts[n] + table.text_after(n)), float(hop.chances[n])) for n in _likeliest(hop)]
+    measured = [
+        (*_magnitude(table.spans[n].text + table.text_after(n)), float(hop.chances[n])) for n in _likeliest(hop)
+    ]
     return [(kind, value, share) for kind, value, share in measured if value]
 
 
@@ -178,15 +192,14 @@ def _magnitude(text: str) -> tuple[str, tuple[float, ...]]:
     for figure in numbers(text):
         digits, scale, *_ = [*figure.text.lower().split(), ""]
         plain = re.sub(r"[^\d.]", "", digits).strip(".")
-        value = float(plain) if plain else _WORDS.get(digits)
-        if value is not None:
-            value *= _SCALES.get(scale, 1.0)
-            unit = _UNIT.match(text.lower(), figure.end)
-            return ("length", (value * _METRES[unit[1]],)) if unit else ("number", (value,))
+        value = float(plain) if plain else _TENS.get(digits) or float(_WORDS.index(digits))
+        value *= _SCALES.get(scale, 1.0)
+        unit = _UNIT.match(text.lower(), figure.end)
+        return ("length", (value * _METRES[unit[1]],)) if unit else ("number", (value,))
     return "", ()
 
 
-def _lived_longer(sides: tuple[str, str], table: SpanTable) -> tuple[float, str] | None:
+def _lived_longer(sides: tuple[str, str], table: SpanTable) -> Verdict | None:
     years = []
     for side in sides:
         hops = read_hops((f"When was {side} born?", f"When did {side} die?"), table.passages)

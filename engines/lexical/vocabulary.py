@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from importlib.resources import files
 from typing import NamedTuple
@@ -25,12 +26,10 @@ KIND_NOUNS = (
     rf"(?:{WORKS}|city|town|village|river|lake|mountain|island|actor|actress|singer|author|writer|physicist|chemist)"
 )
 
-# Words of one family name the same relation: "Who directed X" is answered by "the director of X".
-_FAMILY: dict[str, str] = {}
-for _name, _words in _LISTS["relations"].items():
-    for _word in _words.split():
-        _FAMILY.setdefault(stem(_word), _name)
-FAMILIES = frozenset(_FAMILY.values())
+# Words of one family name the same relation: "Who directed X" is answered by "the director of X". A word of two
+# families belongs to the first.
+_FAMILY = {stem(word): name for name, words in reversed(_LISTS["relations"].items()) for word in words.split()}
+FAMILIES = frozenset(_LISTS["relations"])
 
 
 @lru_cache(maxsize=1024)
@@ -49,7 +48,7 @@ def relation_term(word: str) -> str:
 # --- countries -------------------------------------------------------------------------------------------------------
 
 
-def _any_of(names: list[str]) -> str:
+def _any_of(names: Iterable[str]) -> str:
     return "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
 
 
@@ -58,9 +57,8 @@ _COUNTRY = {
     for country, others in _LISTS["countries"].items()
     for name in (country, *others.split(","))
 }
-_STATES = dict.fromkeys(_LISTS["states"].split(", "))
-_MENTION = re.compile(rf"(?<![\w-])(?=[A-Z])((?i:{_any_of(list(_COUNTRY))}))(?![\w])")
-_STATE = re.compile(rf"\b({_any_of(list(_STATES))})\b")
+_STATES = frozenset(_LISTS["states"].split(", "))
+_MENTION = re.compile(rf"(?<![\w-])(?=[A-Z])((?i:{_any_of(_COUNTRY)}))(?!\w)|\b({_any_of(_STATES)})\b")
 
 
 class Mention(NamedTuple):
@@ -73,19 +71,17 @@ class Mention(NamedTuple):
 
 def countries(text: str) -> tuple[Mention, ...]:
     """The countries that a text names or implies, in order; a state of the United States implies the country."""
-    found = [
-        Mention(_COUNTRY[fold(match[1])], match[1], match.start())
+    return tuple(
+        Mention(_COUNTRY[fold(match[1])] if match[1] else "United States", match[0], match.start())
         for match in _MENTION.finditer(text)
-        if match[1][0].isupper() and match[1] != "Us"  # "to polish", "us"
-    ]
-    found += [Mention("United States", match[1], match.start()) for match in _STATE.finditer(text)]
-    return tuple(sorted(found, key=lambda mention: mention.start))
+        if match[0] != "Us"
+    )
 
 
 def is_country(text: str) -> bool:
     """Whether the whole text is the name or adjective of a country or an American state."""
     name = text.removeprefix("The ").removeprefix("the ")
-    return name[:1].isupper() and (fold(name) in _COUNTRY or name in _STATES)
+    return name[:1].isupper() and (fold(name) in _COUNTRY or is_state(name))
 
 
 def is_state(text: str) -> bool:

@@ -10,8 +10,8 @@ import pytest
 
 from polyhop import signatures
 from polyhop.data.passages import Passage
-from polyhop.engines.lexical import ParsedPrompt, registry, skill
-from polyhop.engines.lexical.registry import find_skill
+from polyhop.engines.lexical import ParsedPrompt, engine, skill
+from polyhop.engines.lexical.engine import find_skill
 from polyhop.programs import Prism
 from polyhop.programs.candidates import Candidates
 from polyhop.signatures import AddEvidence, AnalyzeQuestion, SelectEvidence
@@ -145,7 +145,7 @@ class CountWords(dspy.Signature):
 
 @pytest.fixture
 def own_skills(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_SKILLS", registry._SKILLS.copy())
+    monkeypatch.setattr(engine, "_SKILLS", engine._SKILLS.copy())
 
 
 @pytest.mark.usefixtures("own_skills")

@@ -10,7 +10,7 @@ from dspy import lm15
 
 from polyhop.data.passages import Evidence, Passage
 from polyhop.data.text import content_terms
-from polyhop.engines.lexical.prompt import ParsedPrompt, as_list, parse_passages, read_prompt, write_reply
+from polyhop.engines.lexical.prompt import ParsedPrompt, parse_passages, read_prompt, write_reply
 from polyhop.engines.replies import read_request, respond
 from polyhop.programs.candidates import Candidates
 from polyhop.signatures import AnalyzeQuestion, NumberedPassage, NumberedPassages, SelectEvidence
@@ -101,7 +101,7 @@ def test_a_prompt_of_no_adapter_is_refused() -> None:
     ],
 )
 def test_lists_however_they_are_written(text: str, items: list[str]) -> None:
-    assert as_list(text) == items
+    assert ParsedPrompt({"list": text}, ()).listed("list") == items
 
 
 def test_pages_are_read_back_as_the_agents_are_shown_them() -> None:

@@ -10,7 +10,7 @@ from polyhop.data.passages import Passage
 from polyhop.data.references import references
 from polyhop.data.sample import load_sample
 from polyhop.engines.lexical.decompose import decompose
-from polyhop.engines.lexical.hops import Answer, Gap, SubGoal, fill_references, find_gaps, resolve, sub_goals, support
+from polyhop.engines.lexical.hops import NONE, read_hops, sub_goals, support
 from polyhop.engines.lexical.prompt import ParsedPassage, parse_passages
 from polyhop.engines.lexical.question import ANSWER_KINDS, answer_type, mask
 from polyhop.programs.candidates import Candidates
@@ -155,8 +155,8 @@ def test_references_point_backwards() -> None:
 
 FILM = Passage.of("Stalker (1979 film)", "Stalker is a Soviet film directed by Andrei Tarkovsky.")
 DIRECTOR = Passage.of("Andrei Tarkovsky", "Andrei Tarkovsky was a Soviet director. He was born in Zavrazhye.")
-QUESTION = "Where was the director of Stalker (1979 film) born?"
 STEPS = ["Who is the director of Stalker (1979 film)?", "Where was #1 born?"]
+BORN = "Where was Andrei Tarkovsky born?"
 
 
 def pages(*passages: Passage) -> tuple[ParsedPassage, ...]:
@@ -164,40 +164,33 @@ def pages(*passages: Passage) -> tuple[ParsedPassage, ...]:
 
 
 @pytest.mark.parametrize(
-    ("steps", "passages", "gaps"),
+    ("passages", "goals"),
     [
-        (STEPS, (FILM,), [Gap(1, "Where was Andrei Tarkovsky born?", True)]),
-        (STEPS, (), [Gap(0, STEPS[0], True), Gap(1, "Where was #1 born?", False)]),
-        (STEPS, (FILM, DIRECTOR), []),
-        ([], (), [Gap(0, QUESTION, True)]),
+        ((FILM,), [(STEPS[0], "Andrei Tarkovsky", True), (BORN, "", True)]),
+        ((DIRECTOR,), [(STEPS[0], "", True), (STEPS[1], "", False)]),  # that passage is about something else
+        ((), [(STEPS[0], "", True), (STEPS[1], "", False)]),
+        ((FILM, DIRECTOR), [(STEPS[0], "Andrei Tarkovsky", True), (BORN, "Zavrazhye", True)]),
     ],
 )
-def test_gaps(steps: list[str], passages: tuple[Passage, ...], gaps: list[Gap]) -> None:
-    assert find_gaps(QUESTION, steps, pages(*passages)) == gaps
+def test_sub_goals_reached_and_open(passages: tuple[Passage, ...], goals: list[tuple[str, str, bool]]) -> None:
+    found = sub_goals(STEPS, pages(*passages))
+    assert [(goal.question, goal.answer.text, goal.is_ready) for goal in found] == goals
 
 
-def test_only_known_answers_are_put_in() -> None:
-    answers = [Answer("Rome", 2.0), Answer("", 0.0)]
-    assert fill_references("Is #1 in #2, #3 or #12?", answers) == "Is Rome in #2, #3 or #12?"
+def test_what_is_known_is_not_asked_and_what_is_not_accepted_is_open() -> None:
+    known = sub_goals(STEPS, pages(FILM, DIRECTOR), known={1: "Andrei Tarkovsky"})
+    assert [goal.answer.text for goal in known] == ["Andrei Tarkovsky", "Zavrazhye"]
+    assert known[0].answer.sentence is None
+    refused = sub_goals(STEPS, pages(FILM, DIRECTOR), lambda question, answer: False)
+    assert all(goal.answer is NONE for goal in refused)
 
 
 def test_sub_questions_are_answered_in_order() -> None:
     passages = pages(FILM, DIRECTOR, Passage.of("Tom Fox", "Tom Fox is an Irish cyclist who was born in Cork."))
-    answers = resolve(STEPS, passages)
+    answers = [hop.best for hop in read_hops(STEPS, passages)]
     assert [answer.text for answer in answers] == ["Andrei Tarkovsky", "Zavrazhye"]
     assert all(0 < answer.probability <= 1 for answer in answers)
     supported = support(STEPS, passages)
     assert set(supported) == {"1s1", "2s1", "2s2", "3s1"}
     assert max(supported, key=supported.__getitem__) in ("1s1", "2s2")
     assert supported["2s2"] > supported["3s1"]
-
-
-def test_sub_goals_reached_and_open() -> None:
-    film, director = pages(FILM, DIRECTOR)
-    assert list(sub_goals(STEPS, (director,), 0.3)) == [SubGoal(STEPS[0], "")]  # that passage is about something else
-    first, second = sub_goals(STEPS, (film,), 0.3)
-    assert first == SubGoal(STEPS[0], "Andrei Tarkovsky")
-    assert second.question == "Where was Andrei Tarkovsky born?"
-    assert [goal.answer for goal in sub_goals(STEPS, (film, director), 0.3)] == ["Andrei Tarkovsky", "Zavrazhye"]
-    assert list(sub_goals(STEPS, (), 0.3)) == [SubGoal(STEPS[0], "")]  # the second needs the first
-    assert list(sub_goals(["Where is #7?"], (), 0.3)) == [SubGoal("Where is #7?", "")]  # there is no seventh

@@ -8,6 +8,7 @@ import pytest
 from polyhop.data.passages import Passage
 from polyhop.programs.candidates import Candidates
 from polyhop.signatures import (
+    AnswerDirectly,
     AnswerFromTrajectory,
     AnswerStep,
     JudgeAccuracy,
@@ -152,3 +153,21 @@ def test_the_answer_is_concluded_from_the_steps(
     reply = dspy.Predict(AnswerFromTrajectory)(question=question, trajectory=trajectory, evidence=lines(*evidence))
     assert reply.answer == answer
     assert all(step.partition(" ")[2].split(" -> ")[0] in reply.reasoning for step in trajectory)
+
+
+@pytest.mark.parametrize(
+    ("text", "reply"),
+    [
+        ("Okay, thank you so much for your help!", "You are welcome."),
+        ("good morning everyone", "Hello!"),
+        ("Goodbye.", "Goodbye!"),
+        ("see you later", "Goodbye!"),
+        ("How are you?", "I am well, thank you."),
+        ("Who wrote the song Thank You?", "unknown"),
+        ("Hello, who directed Vertigo?", "unknown"),
+        ("Good Night, and Good Luck", "unknown"),
+    ],
+)
+def test_small_talk_is_answered_and_of_the_world_nothing_is_known(text: str, reply: str) -> None:
+    said = dspy.Predict(AnswerDirectly)(question=text)
+    assert (said.answer, said.confidence) == (reply, float(reply != "unknown"))

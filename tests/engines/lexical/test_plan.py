@@ -17,7 +17,7 @@ from polyhop.signatures import (
     RouteQuestion,
 )
 
-from ..play import play
+from .play import play
 
 WORLD = [
     Passage.of(
