@@ -27,11 +27,11 @@ FIRST = {
     "rank": -1.38, "cover": 1.37, "opening": 2.68, "words": 1.11, "named": 4.16, "whole": 0.943, "step": 1.77,
 }  # fmt: skip
 NEXT = {
-    "rank": -0.955, "cover": -3.36, "opening": 2.73, "words": 3.9, "named": 2.77, "whole": 1.62, "link": 1.33,
-    "back": 1.11, "shared": 2.85, "part": 1.55, "step": 2.13,
+    "rank": -1.27, "cover": -3.18, "opening": 1.12, "words": 3.18, "named": 1.58, "whole": 1.15, "link": 1.19,
+    "back": 0.733, "shared": 2.16, "part": 1.17, "step": 1.61,
 }  # fmt: skip
 END = {
-    "always": 4.17, "alone": -2.97, "pairs": -1.85, "beyond": 0.33, "length": -0.906, "names": 0.323, "joint": 0.606,
+    "always": 3.07, "alone": -3.5, "pairs": -2.18, "beyond": 0.174, "length": -0.725, "names": 0.199, "joint": 0.37,
 }  # fmt: skip
 GOES_ON = 0.28  # least probability of the best passage with which a chain is extended
 LONGEST = 6  # passages
