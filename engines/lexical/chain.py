@@ -21,17 +21,19 @@ from .prompt import ParsedPassage, ParsedPrompt, Sentence, documents, parse_pass
 from .question import mask
 from .spans import names
 
-# The weights of the first passage, the next one, and the end of a chain, fitted on train questions to the choices of a
-# larger model, which was fitted on train and dev questions.
+# The weights of the first passage, the next one, and the end of a chain, fitted on train questions, in part to their
+# evidence and in part to the choices of a larger model that had been fitted on train and dev questions.
 FIRST = {
-    "rank": -1.38, "cover": 1.37, "opening": 2.68, "words": 1.11, "named": 4.16, "whole": 0.943, "step": 1.77,
+    "rank": -1.28, "cover": -1.21, "sentence": 3.87, "opening": 2.37, "words": 1.33, "named": 4.09, "whole": 1.03,
+    "step": 1.38,
 }  # fmt: skip
 NEXT = {
-    "rank": -1.27, "cover": -3.18, "opening": 1.12, "words": 3.18, "named": 1.58, "whole": 1.15, "link": 1.19,
-    "back": 0.733, "shared": 2.16, "part": 1.17, "step": 1.61,
+    "rank": -1.1, "cover": -4.63, "sentence": 1.41, "opening": 1.57, "words": 3.34, "named": 2.15, "whole": 1.34,
+    "taken": 2.09, "link": 1.28, "back": 0.854, "shared": 2.17, "both": -1.99, "tied": 1.96, "part": 1.25,
+    "step": 1.75,
 }  # fmt: skip
 END = {
-    "always": 3.07, "alone": -3.5, "pairs": -2.18, "beyond": 0.174, "length": -0.725, "names": 0.199, "joint": 0.37,
+    "always": 3.38, "alone": -3.2, "pairs": -2.1, "beyond": 0.201, "length": -0.742, "names": 0.253, "joint": 0.472,
 }  # fmt: skip
 GOES_ON = 0.28  # least probability of the best passage with which a chain is extended
 LONGEST = 6  # passages
@@ -124,20 +126,29 @@ class EvidenceChain:
                 continue
             keys = [f" {name} " for name in passage.names]
             title, certainty = self._asked_title(passage)
-            if any(within(title, other) or within(other, title) for other in taken):
-                title = ""
+            named = self._specificity(title) * certainty
+            is_taken = any(within(title, other) or within(other, title) for other in taken)
+            cover = self._worth(passage.terms & self._terms, had) / self._total
             opening = passage.sentences[0].terms if passage.sentences else frozenset[str]()
+            lines = (self._worth((row.terms | passage.title_terms) & self._terms, had) for row in passage.sentences)
+            link = max((self._mention(each, passage) for each in chosen), default=0.0)
+            back = max((self._mention(passage, each) for each in chosen), default=0.0)
+            shared = max((self._shared(each, passage) for each in chosen), default=0.0)
             shares = (self._share(step, passage) - share for step, share in zip(steps, explained, strict=True))
             features = {
                 "rank": math.log(rank),
-                "cover": self._worth(passage.terms & self._terms, had) / self._total,  # the share that it explains
+                "cover": cover,  # the share of the question that it explains
+                "sentence": max(lines, default=0.0) / self._total,  # the same for its best sentence, with the title
                 "opening": self._worth(opening & self._terms, had) / self._total,  # the same for its first sentence
                 "words": len(passage.terms & self._terms - had.keys()) / max(len(self._terms), 1),  # that only it has
-                "named": self._specificity(title) * certainty,  # of its title, if the question has it
-                "whole": float(title in self._names),  # "Lawson" is not "James Lawson"
-                "link": max((self._mention(each, passage) for each in chosen), default=0.0),
-                "back": max((self._mention(passage, each) for each in chosen), default=0.0),
-                "shared": max((self._shared(each, passage) for each in chosen), default=0.0),
+                "named": named * (not is_taken),  # how specific its title is, if the question has it
+                "whole": float(title in self._names and not is_taken),  # "Lawson" is not "James Lawson"
+                "taken": named * is_taken,  # as `named`, where the title of a chosen passage is at that place
+                "link": link,  # how strongly a chosen passage mentions it
+                "back": back,  # how strongly it mentions a chosen passage
+                "shared": shared,  # how strongly it shares a name with one that the question does not have
+                "both": min(link, back),
+                "tied": cover * max(link, back, shared),
                 "part": float(any(answer in key or key in answer for answer in answers for key in keys)),
                 # How much more of a sub-question, with answers filled in, it explains than the chosen passages do.
                 "step": max([0.0, *shares]),

@@ -5,7 +5,6 @@ KAIR's facts are written as "sub-question? answer." and its gaps as sub-question
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,13 +27,12 @@ from .answer import NEXT, UNKNOWN
 from .chain import EvidenceChain, read_chain
 from .decompose import decompose
 from .engine import skill
-from .hops import NONE, Answer, is_covered, read_hops, same, sub_goals
-from .prompt import ParsedPassage, ParsedPrompt, Sentence, documents
+from .hops import NONE, Answer, sub_goals
+from .prompt import ParsedPrompt, Sentence, documents
 from .question import mask
 
 SUPPORTED = 0.6  # least share of a statement's words in one sentence with its title
 QUOTED = 400  # most characters of a quoted sentence
-CONTRADICTED = 0.9  # least probability of another answer with which the passages contradict a known one
 
 
 @skill(SelectEvidence)
@@ -105,9 +103,6 @@ def filter_passages(prompt: ParsedPrompt) -> dict[str, Any]:
 # --- KAIR ------------------------------------------------------------------------------------------------------------
 
 
-_FACT = re.compile(r"(.+?\?) (.+)\.")  # of this engine's form
-
-
 @skill(ProposeQueries)
 def propose_queries(prompt: ParsedPrompt) -> dict[str, Any]:
     """Each gap, the names in it, and these with the question; the focus decides which form comes first.
@@ -135,28 +130,13 @@ def propose_queries(prompt: ParsedPrompt) -> dict[str, Any]:
 
 @skill(UpdateKnowledge)
 def update_knowledge(prompt: ParsedPrompt) -> dict[str, Any]:
-    """Answer the open sub-questions, and those whose known answer is contradicted, and quote the chain's sentences."""
-    sub_questions, passages = decompose(prompt.question), prompt.passages("passages")
+    """Answer the open sub-questions, and quote the chain's sentences."""
+    sub_questions = decompose(prompt.question)
     known = _known(sub_questions, prompt.listed("known"))
-    contradicted = []
-    for n, text in enumerate(sub_questions, 1):
-        if any(m in references(text) for m in range(1, n) if m not in known):
-            known.pop(n, None)  # what it was asked about is open again
-        elif n in known and _is_contradicted(bound := replace_references(text, known.get), known[n], passages):
-            contradicted.append(f"{bound} {known.pop(n)}.")
-    goals = sub_goals(sub_questions, passages, known=known)
-    facts = [
-        f"{goal.question} {goal.answer.text}. ({goal.answer.sentence.id})" for goal in goals if goal.answer.sentence
-    ]
-    facts += [f"{_quoted(sentence)} ({sentence.id})" for sentence in _chain_sentences(prompt)]
-    return {"new_facts": facts, "contradicted": contradicted, "gaps": [g.question for g in goals if g.answer is NONE]}
-
-
-def _is_contradicted(question: str, answer: str, passages: Sequence[ParsedPassage]) -> bool:
-    """Whether the passages give another answer with near certainty, and cover the question."""
-    found = read_hops([question], passages)[0].best
-    differs = bool(found.text) and found.probability >= CONTRADICTED and not same(found.text, answer)
-    return differs and is_covered(question, [], passages)
+    goals = sub_goals(sub_questions, prompt.passages("passages"), known=known)
+    facts = [f"{goal.question} {goal.answer.text}. ({row.id})" for goal in goals if (row := goal.answer.sentence)]
+    facts += [f"{_quoted(row)} ({row.id})" for row in _chain_sentences(prompt)]
+    return {"new_facts": facts, "contradicted": [], "gaps": [g.question for g in goals if g.answer is NONE]}
 
 
 @skill(FilterSpans)
@@ -199,25 +179,18 @@ def _known(sub_questions: Sequence[str], facts: Sequence[str]) -> dict[int, str]
 
 @skill(CheckFacts)
 def check_facts(prompt: ParsedPrompt) -> dict[str, Any]:
-    """Supported: most words of the statement are in one sentence. Relevant: it shares a word with a gap.
-
-    Contradicted: it answers a question that the passages answer otherwise.
-    """
-    passages = prompt.passages("passages")
+    """Supported: most words of the statement are in one sentence. Relevant: it shares a word with a gap."""
+    rows = [(row, passage.title_terms) for passage in prompt.passages("passages") for row in passage.sentences]
     required = frozenset(content_terms(" ".join(prompt.listed("required"))))
-    supported, relevant, contradicted = [], [], []
+    supported, relevant = [], []
     for statement in prompt.listed("statements"):
-        number, _, text = map(str.strip, statement.partition("."))
+        number, _, text = statement.partition(".")
         terms = frozenset(content_terms(text))
-        if any(
-            _share(terms, row, passage.title_terms) >= SUPPORTED for passage in passages for row in passage.sentences
-        ):
-            supported.append(number)
+        if any(_share(terms, *row) >= SUPPORTED for row in rows):
+            supported.append(number.strip())
         if terms & required:
-            relevant.append(number)
-        if (fact := _FACT.fullmatch(text)) and _is_contradicted(fact[1], fact[2], passages):
-            contradicted.append(number)
-    return {"supported": supported, "relevant": relevant, "contradicted": contradicted}
+            relevant.append(number.strip())
+    return {"supported": supported, "relevant": relevant, "contradicted": []}
 
 
 @skill(AssessEvidence)

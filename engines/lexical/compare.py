@@ -29,9 +29,9 @@ _COMPARATIVE = re.compile(
 _SMALLER = frozenset("first earlier earliest older oldest before fewer less shorter smaller sooner".split())
 _LIVED_LONGER = re.compile(r"\blived longer\b|\blonger li(?:fe|ved)|\blongest life", re.I)
 _SAME = re.compile(r"\bsame\b|\bshare\b|\bin common\b|\bboth (?:located|from|in)\b", re.I)
-_OR = re.compile(r"(@\d+)[^@,]{0,20},? or (?:the |an? )?(?:[a-z]+ ){0,3}(@\d+)")
+_SIDE = r"((?:[a-z]+ of (?:the )?)?@\d+)"
+_OR = re.compile(rf"{_SIDE}[^@,]{{0,20}},? or (?:the |an? )?(?:[a-z]+ ){{0,3}}?{_SIDE}")
 _AFTER_COMMA = re.compile(r"^(?:[^,:]|[,:](?! ))*[,:] (?:the )?(.+?),? or (?:the )?([^?]+)\??", re.I)
-_OF = re.compile(r"\b(?:the )?([a-z]+ of (?:the )?@\d+),? or (?:the )?([a-z]+ of (?:the )?@\d+)")
 
 Verdict = tuple[float, str]
 """The probability of the first side, and how it was found."""
@@ -48,21 +48,18 @@ def compare(question: str, hops: Sequence[Hop], table: SpanTable) -> tuple[Answe
         sides = ("yes", "no")
         if len(hops) >= 2 and _SAME.search(question):
             found = _sameness(table, hops[-2], hops[-1], question), "same"
-        elif _comparative(question):
-            found = _first_wins(question, hops, table)
-        found = found or (_held(question, table), "claim")
-    elif kind == "either" and sides is not None:
+        else:
+            found = _first_wins(question, hops, table) or (_held(question, table), "claim")
+    elif kind == "either" and sides:
         if _LIVED_LONGER.search(question):
             found = _lived_longer(sides, table)
-        elif _comparative(question):
-            found = _first_wins(question, hops, table)
         else:
-            found = _claimed(question, sides, table)
-    if found is None or sides is None:
+            found = _first_wins(question, hops, table) if _comparative(question) else _claimed(question, sides, table)
+    if not found or not sides:
         return ()
     steps = tuple(hop.best for hop in hops)
-    ranked = sorted(zip(sides, (found[0], 1 - found[0]), strict=True), key=lambda pair: -pair[1])
-    return tuple(Answer(text, calibrated(found[1], chance), steps=steps) for text, chance in ranked)
+    ranked = sorted(zip((found[0], 1 - found[0]), sides, strict=True), key=lambda pair: -pair[0])
+    return tuple(Answer(text, calibrated(found[1], chance), steps=steps) for chance, text in ranked)
 
 
 def calibrated(way: str, *inputs: float) -> float:
@@ -86,10 +83,12 @@ def log_odds(chance: float) -> float:
 def options(question: str) -> tuple[str, str] | None:
     """The two answers that a question offers."""
     masked = mask(question)
-    found = _OF.search(masked.text) or _OR.search(masked.text) or _AFTER_COMMA.search(question.strip())
-    if not found:
+    if found := _OR.search(masked.text):
+        first, second = map(masked.unmask, found.groups())
+    elif found := _AFTER_COMMA.search(question.strip()):
+        first, second = found.groups()
+    else:
         return None
-    first, second = (text if found.re is _AFTER_COMMA else masked.unmask(text) for text in found.groups())
     return first.strip(' "“”'), second.strip(' "“”')
 
 
@@ -115,7 +114,7 @@ def _sameness(table: SpanTable, left: Hop, right: Hop, question: str) -> float:
             shared = sum(share * b.get(country, 0.0) for country, share in sorted(a.items()))
             return shared / (sum(a.values()) * sum(b.values()))
     pairs = [(a, b) for a in left.answers for b in right.answers if same(a.text, b.text)]
-    return max((min(a.probability, 1.0) * b.probability for a, b in pairs), default=0.0)
+    return max((a.probability * b.probability for a, b in pairs), default=0.0)
 
 
 def _countries(table: SpanTable, hop: Hop) -> dict[str, float]:
@@ -151,8 +150,8 @@ def _share(claim: frozenset[str], terms: frozenset[str]) -> float:
 
 Magnitudes = list[tuple[str, tuple[float, ...], float]]  # kind, value, share
 
-_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
-_TENS = {"twenty": 20.0, "thirty": 30.0, "forty": 40.0, "fifty": 50.0}
+_COUNTED = "zero one two three four five six seven eight nine ten eleven twelve".split()
+_WORDS = {word: n for n, word in enumerate(_COUNTED)} | {"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50}
 _SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9}
 _METRES = {"km": 1e3, "kilomet": 1e3, "mile": 1609.344, "metre": 1, "meter": 1, "m": 1, "feet": 0.3048, "ft": 0.3048}
 _UNIT = re.compile(r"\s*(km|kilomet|mile|metre|meter|feet|ft|m\b)")
@@ -160,7 +159,7 @@ _UNIT = re.compile(r"\s*(km|kilomet|mile|metre|meter|feet|ft|m\b)")
 
 def _first_wins(question: str, hops: Sequence[Hop], table: SpanTable) -> Verdict | None:
     """The probability that the first side wins; None if nothing can be compared."""
-    if len(hops) < 2:
+    if len(hops) < 2 or not (word := _comparative(question)):
         return None
     left, right = _magnitudes(table, hops[-2]), _magnitudes(table, hops[-1])
     kinds = {kind for kind, *_ in left} & {kind for kind, *_ in right}
@@ -172,7 +171,6 @@ def _first_wins(question: str, hops: Sequence[Hop], table: SpanTable) -> Verdict
     if not total:
         return None
     less = sum(chance * (0.5 if a == b else float(a < b)) for a, b, chance in pairs)
-    word = _comparative(question)
     smaller_wins = word in _SMALLER or (kind == "date" and word in ("longer", "longest"))  # "the longer history"
     return less / total if smaller_wins else 1 - less / total, "comparison"
 
@@ -192,8 +190,7 @@ def _magnitude(text: str) -> tuple[str, tuple[float, ...]]:
     for figure in numbers(text):
         digits, scale, *_ = [*figure.text.lower().split(), ""]
         plain = re.sub(r"[^\d.]", "", digits).strip(".")
-        value = float(plain) if plain else _TENS.get(digits) or float(_WORDS.index(digits))
-        value *= _SCALES.get(scale, 1.0)
+        value = float(plain or _WORDS[digits]) * _SCALES.get(scale, 1.0)
         unit = _UNIT.match(text.lower(), figure.end)
         return ("length", (value * _METRES[unit[1]],)) if unit else ("number", (value,))
     return "", ()

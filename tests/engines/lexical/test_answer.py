@@ -54,11 +54,6 @@ def test_a_plan_says_what_each_step_needs() -> None:
     assert "#1" in steps.steps[2]["question"]
 
 
-def test_a_question_without_parts_is_its_own_plan() -> None:
-    (step,) = dspy.Predict(PlanSteps)(question=DIRECTOR).steps
-    assert step == {"thought": "Needs nothing before it.", "question": DIRECTOR}
-
-
 def test_known_answers_take_the_place_of_references() -> None:
     reply = dspy.Predict(RefineQuestion)(
         question="Q?",
@@ -79,12 +74,6 @@ def test_known_answers_take_the_place_of_references() -> None:
 def test_a_step_is_answered_and_cites_its_line(question: str, answer: str, cited: list[str]) -> None:
     reply = dspy.Predict(AnswerStep)(question=question, sources=pages(1, 2, 3, 4))
     assert (reply.answer, reply.cited) == (answer, cited)
-
-
-def test_a_question_that_was_not_taken_apart_cites_its_chain() -> None:
-    question = "Which village saw the birth of whoever made the film called Solaris?"
-    reply = dspy.Predict(AnswerStep)(question=question, sources=pages(1, 2))
-    assert set(reply.cited) == {"1", "2"}
 
 
 def test_the_accuracy_of_what_another_reading_gives_is_higher() -> None:

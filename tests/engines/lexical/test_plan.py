@@ -10,7 +10,6 @@ from polyhop.data.passages import Passage
 from polyhop.programs.candidates import Candidates
 from polyhop.signatures import (
     DecideNext,
-    DrawRoadmap,
     FilterForObjective,
     FilterPassages,
     ReasonOn,
@@ -43,13 +42,10 @@ def show(*numbers: int) -> str:
     ("question", "route"),
     [
         ("Thank you!", "direct"),
-        ("Hello", "direct"),
         ("When did Andrei Tarkovsky die?", "single"),
-        ("What is the population of Paris?", "single"),
         ("who painted the starry night", "single"),
         (QUESTION, "plan"),
         ("Which film came out first, Solaris or Stalker?", "plan"),
-        ("Are Solaris and Stalker by the same director?", "plan"),
         ("Who is the paternal grandfather of Andrei Tarkovsky?", "plan"),
         ("Who painted the ceiling of the chapel in which popes are elected by the cardinals?", "plan"),
     ],
@@ -57,10 +53,6 @@ def show(*numbers: int) -> str:
 def test_routes(question: str, route: str) -> None:
     reply = play(RouteQuestion, question=question)
     assert reply == {"route": route, "query": question if route == "single" else ""}
-
-
-def test_the_roadmap_is_the_sub_questions() -> None:
-    assert play(DrawRoadmap, question=QUESTION) == {"roadmap": ROADMAP}
 
 
 def test_the_filter_keeps_the_chain_of_a_question() -> None:
@@ -121,7 +113,3 @@ def test_the_reasoner_says_what_is_missing_once() -> None:
     assert reason((3,), missing).startswith("So the answer is: ")
     found = reason((1, 3), missing)  # it was found since
     assert found == "The director of Solaris (1972 film) is Andrei Tarkovsky."
-
-
-def test_sentences_of_other_questions_name_what_they_are_about() -> None:
-    assert reason((2,), question="Where did Andrei Tarkovsky die?").startswith("Andrei Tarkovsky did die in ")
