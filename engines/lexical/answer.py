@@ -27,7 +27,7 @@ from .engine import skill
 from .hops import Answer, same
 from .prompt import ParsedPassage, ParsedPrompt
 from .reader import is_supported, read
-from .vocabulary import relation_terms
+from .spans import relation_terms
 
 UNKNOWN = "unknown"
 LEAST = 0.02  # least probability of an answer

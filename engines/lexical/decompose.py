@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from .question import AUXILIARY, mask
-from .vocabulary import FINITE, KIND_NOUNS, PERSON_NOUNS, WH
+from .spans import FINITE, KIND_NOUNS, PERSON_NOUNS, WH
 
 _NAME = r"(?:@\d+|#\d+)"
 _SPECIAL = (

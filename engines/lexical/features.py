@@ -20,13 +20,18 @@ from numpy.typing import NDArray
 from ...data.text import FUNCTION_WORDS, bare_title, content_terms, stem, title_key
 from .prompt import ParsedPassage, Sentence
 from .question import ANSWER_KINDS, AnswerType, answer_type, mask
-from .spans import DATE, SPAN_KINDS, TITLE, YEAR, Span, candidate_spans
-from .vocabulary import (
+from .spans import (
+    DATE,
     FAMILIES,
     ORGANISATION_NOUNS,
     PERSON_NOUNS,
     PLACE_NOUNS,
+    SPAN_KINDS,
+    TITLE,
     WORK_NOUNS,
+    YEAR,
+    Span,
+    candidate_spans,
     is_adjective,
     is_country,
     is_state,

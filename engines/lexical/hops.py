@@ -25,7 +25,7 @@ from ...data.references import references, replace_references
 from ...data.text import title_key
 from .features import Matrix, ParsedQuestion, SpanTable, Vector, about, features, parse_question, span_table, within
 from .prompt import ParsedPassage, Sentence
-from .vocabulary import relation_terms
+from .spans import relation_terms
 
 BEAM = 3  # answers of a sub-question that are put into later ones
 LEAST = 0.15  # of them, least share of the best answer's probability

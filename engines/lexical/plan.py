@@ -23,7 +23,7 @@ from .engine import skill
 from .hops import NONE, Answer, SubGoal, sub_goals
 from .prompt import ParsedPrompt
 from .question import mask
-from .vocabulary import WH
+from .spans import WH
 
 ATOMIC = 5  # most content words, beside a name, of a question about one fact
 # Tuned for evidence F1 on train questions of 2WikiMultihopQA, HotpotQA and MuSiQue, with BM25.

@@ -11,8 +11,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import dropwhile
 
-from .spans import names, quoted
-from .vocabulary import FINITE, OCCUPATION_NOUNS, ORGANISATION_NOUNS, PERSON_NOUNS, PLACE_NOUNS, WH, WORK_NOUNS, WORKS
+from .spans import (
+    FINITE,
+    OCCUPATION_NOUNS,
+    ORGANISATION_NOUNS,
+    PERSON_NOUNS,
+    PLACE_NOUNS,
+    WH,
+    WORK_NOUNS,
+    WORKS,
+    names,
+    quoted,
+)
 
 AUXILIARY = re.compile(r"^(?:is|are|was|were|did|do|does|has|have|had|can|could|will|would)\b", re.IGNORECASE)
 

@@ -92,7 +92,6 @@ def test_the_accuracy_of_what_another_reading_gives_is_higher() -> None:
         (("1s2",), "Steven Soderbergh", "contradictory"),
         (("1s1",), "Andrei Tarkovsky", "extrapolatory"),
         (("2s1", "2s2"), "Andrei Tarkovsky", "extrapolatory"),
-        ((), "Andrei Tarkovsky", "extrapolatory"),
     ],
 )
 def test_attribution(evidence: tuple[str, ...], answer: str, verdict: str) -> None:
@@ -107,7 +106,6 @@ def test_attribution(evidence: tuple[str, ...], answer: str, verdict: str) -> No
         ((3, 1), "Alfred Hitchcock", "revised", "Andrei Tarkovsky"),  # another reading is clearly surer
         ((3, 1), "Andrei Tarkovsky", "unconfident", "Andrei Tarkovsky"),  # it stands
         ((3, 4), "Alfred Hitchcock", "unconfident", "Alfred Hitchcock"),  # nothing better
-        ((4,), "unknown", "unconfident", "unknown"),
     ],
 )
 def test_a_draft_is_revised_where_the_sources_tell_better(
@@ -121,12 +119,6 @@ def test_a_draft_is_revised_where_the_sources_tell_better(
 @pytest.mark.parametrize(
     ("question", "trajectory", "evidence", "answer"),
     [
-        (
-            "Where was the director of Solaris born?",
-            ["#1 Who directed Solaris? -> Andrei Tarkovsky", "#2 Where was Andrei Tarkovsky born? -> Zavrazhye"],
-            ("1s2", "2s2"),
-            "Zavrazhye",
-        ),
         (
             "Were the directors of Solaris and Vertigo born in the same place?",
             ["#1 Where was Andrei Tarkovsky born? -> Zavrazhye", "#2 Where was Alfred Hitchcock born? -> Leytonstone"],
@@ -149,7 +141,6 @@ def test_the_answer_is_concluded_from_the_steps(
     [
         ("Okay, thank you so much for your help!", "You are welcome."),
         ("good morning everyone", "Hello!"),
-        ("Goodbye.", "Goodbye!"),
         ("see you later", "Goodbye!"),
         ("How are you?", "I am well, thank you."),
         ("Who wrote the song Thank You?", "unknown"),

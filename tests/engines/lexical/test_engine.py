@@ -31,10 +31,6 @@ WORLD = [
             "He was born in Zavrazhye.",
         ],
     ),
-    Passage.of(
-        "Steven Soderbergh", sentences=["Steven Soderbergh (born January 14, 1963) was born in Atlanta, Georgia."]
-    ),
-    Passage.of("Zavrazhye", sentences=["Zavrazhye is a village on the Volga in Russia."]),
     Passage.of("Lake Solaris", sentences=["Lake Solaris is a lake in Canada where a director of parks was born."]),
 ]
 QUESTION = "Where was the director of Solaris (1972 film) born?"
@@ -59,22 +55,6 @@ def test_passages_of_one_document_are_read_together() -> None:
     kept = dspy.Predict(SelectEvidence)(**task, candidates=candidates, selected=[]).keep
     assert {"2s1", "4s1"} <= set(kept)
     assert dspy.Predict(AddEvidence)(**task, candidates=candidates, selected=["2s1", "4s1"]).add == []
-
-
-@pytest.mark.parametrize(
-    ("question", "answer"),
-    [
-        ("Which director was born earlier, Andrei Tarkovsky or Steven Soderbergh?", "Andrei Tarkovsky"),
-        ("Who is younger, Andrei Tarkovsky or Steven Soderbergh?", "Steven Soderbergh"),
-        ("When did Andrei Tarkovsky die?", "29 December 1986"),
-        ("In which year was Steven Soderbergh born?", "1963"),
-        ("Who directed Solaris (2002 film)?", "Steven Soderbergh"),
-        ("Are Zavrazhye and Lake Solaris in the same country?", "no"),
-        ("What is the shoe size of Napoleon?", "unknown"),
-    ],
-)
-def test_answers_of_every_type(question: str, answer: str) -> None:
-    assert Prism()(question=question, pool=WORLD).answer == answer
 
 
 def test_the_loop_ends_stable_with_the_chain_and_the_answer() -> None:

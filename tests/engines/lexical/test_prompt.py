@@ -70,7 +70,6 @@ def test_fields_survive_the_way_through_an_adapter_behind_a_demo(adapter: Any) -
         candidates=PASSAGES,
         selected=["1s2"],
     )
-    assert prompt.inputs["question"] == "Who?"
     assert prompt.listed("sub_questions") == ["Who was it?", "Where was #1 born?"]
     assert prompt.inputs["candidates"] == "[1] Solaris\n1s1 One.\n1s2 Two."
     assert prompt.listed("selected") == ["1s2"]
