@@ -25,7 +25,7 @@ CREDIBILITY = {"attributable": 1.0, "extrapolatory": 0.5, "contradictory": 0.001
 
 
 def checked(accuracy: float, credibility: float) -> Status:
-    """How an answer was checked, by the class whose credibility is nearest. What the evidence states is in doubt only if
+    """How an answer was checked, by the class of the nearest credibility. What the evidence states is in doubt only if
     it is more probably not what was asked for."""
     nearest = min(CREDIBILITY, key=lambda name: abs(CREDIBILITY[name] - credibility))
     if nearest == "attributable":

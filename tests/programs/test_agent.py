@@ -25,7 +25,7 @@ from polyhop.engines.replies import read_request
 from polyhop.programs import PROGRAMS, current, new_program, record
 from polyhop.programs.agent import Agent
 from polyhop.programs.run import Run, running, together
-from polyhop.programs.trace import Parallel, Shortened, Thought
+from polyhop.programs.trace import Decided, Parallel, Shortened
 from polyhop.signatures import AnswerFromPassages, NumberedPassage, NumberedPassages
 
 from .scripted import Request, answer, playing, scripted
@@ -187,19 +187,19 @@ def test_a_failure_is_raised_when_all_are_done_and_their_steps_are_kept() -> Non
     run, done = Run(), []
 
     def fails() -> None:
-        record(Thought("failing"))
+        record(Decided("failing"))
         current().trace.calls += 1
         raise ValueError("first")
 
     def works() -> None:
-        record(Thought("working"))
+        record(Decided("working"))
         current().trace.calls += 2
         done.append(1)
 
     with running(run), pytest.raises(ValueError, match="first"):
         together([fails, works])
     assert done == [1]
-    assert [step.text for step in run.trace.flat() if isinstance(step, Thought)] == ["failing", "working"]
+    assert [step.action for step in run.trace.flat() if isinstance(step, Decided)] == ["failing", "working"]
     assert (run.trace.lm_calls, run.trace.lm_calls_critical_path) == (3, 2)
 
 

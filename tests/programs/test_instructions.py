@@ -104,32 +104,6 @@ def test_every_instruction_is_sent(name: str) -> None:
     assert agents - sent == set().union(*ON.get(name, {}).values())
 
 
-@pytest.mark.parametrize(("name", "setting"), [(name, setting) for name, off in OFF.items() for setting in off])
-def test_every_ablation_sends_the_instructions_of_its_agents(name: str, setting: tuple[str, Any]) -> None:
-    agents, sent = tagged(name, setting)
-    only = ON.get(name, {})
-    others = set().union(*(those for each, those in only.items() if each != setting))
-    assert agents - sent == OFF[name][setting] | others
-    assert only.get(setting, set()) <= sent
-
-
-def test_all_ablations_are_here() -> None:
-    own = {name: {path for path, _ in off} for name, off in OFF.items()}
-    ignored = {
-        "prompt_tokens",
-        "abstain_below",
-        "steps",
-        "proposals",
-        "sufficiency",
-        "shown",
-        "most",
-        "exemplars.count",
-    }
-    for name, known in own.items():
-        paths = {path for path in tunables(new_program(name)) if "search." not in path and path not in ignored}
-        assert {path for path in paths if not path.startswith("review.confidence.")} <= known
-
-
 def test_two_agents_of_a_program_never_share_a_prompt() -> None:
     for name in PROGRAMS:
         prompts = [agent.signature.instructions for _, agent in new_program(name).named_predictors()]

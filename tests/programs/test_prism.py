@@ -9,10 +9,8 @@ import dspy
 import pytest
 
 from polyhop.data.passages import Passage
-from polyhop.data.pool import PassagePool
 from polyhop.programs import Prism
-from polyhop.programs.prediction import MAX_SUB_QUESTIONS
-from polyhop.programs.trace import Added, Decomposed, Selected
+from polyhop.programs.trace import Added, Selected
 from polyhop.signatures import SelectAnswers, SelectEvidence
 
 from .scripted import ADAPTERS, ALBUM, FILM, MAN, QUESTION, Reply, Script, answer, facts, playing, scripted, steps
@@ -121,13 +119,6 @@ def ablated(**switches: Any) -> tuple[Script, dspy.Prediction]:
         return script, program(question=QUESTION, pool=POOL)
 
 
-def test_without_the_analyzer_the_question_is_its_own_sub_question() -> None:
-    script, prediction = ablated(analyze=False)
-    assert script.order == ["selector", "adder", "selector", "adder", "answerer"]
-    assert script.asked("selector")[0].inputs["sub_questions"] == json.dumps([QUESTION])
-    assert prediction.trace.lm_calls == 5
-
-
 def test_without_the_selector_the_candidates_are_kept() -> None:
     script, prediction = ablated(select=False)
     assert script.order == ["analyzer", "adder", "adder", "answerer"]  # the second changes nothing
@@ -153,18 +144,6 @@ def test_the_selector_without_bridging_facts_has_its_own_instruction(bridging: b
 # --- merging ---------------------------------------------------------------------------------------------------------
 
 
-def test_additions_come_behind_the_selection_and_only_once() -> None:
-    _, prediction = play(rounds=1, selector={"keep": ["3s2", "1s2"]}, adder={"add": ["1s2", "1s1", "3s2", "1s1"]})
-    assert facts(prediction) == [("man", 1), ("film", 1), ("film", 0)]
-    assert steps(prediction, Added) == [Added(1, (("film", 0),), ("1s2", "3s2", "1s1"))]  # type: ignore[arg-type]
-
-
-def test_a_passage_kept_whole_swallows_its_sentences() -> None:
-    _, prediction = play(rounds=1, selector={"keep": ["3s1", "1s2"]}, adder={"add": ["3"]})
-    assert facts(prediction) == [("man", None), ("film", 1)]
-    assert steps(prediction, Added)[0].added == (("man", None),)
-
-
 @pytest.mark.parametrize("adapter", ADAPTERS)
 def test_garbage_ids_are_counted_and_left_out(adapter: Any) -> None:
     script, prediction = play(
@@ -182,38 +161,4 @@ def test_garbage_ids_are_counted_and_left_out(adapter: Any) -> None:
 # --- sub-questions ---------------------------------------------------------------------------------------------------
 
 
-def test_without_sub_questions_the_question_is_its_own() -> None:
-    for reply in ([], ["", "  "]):
-        script, prediction = play(analyzer={"sub_questions": reply})
-        for agent in ("selector", "adder"):
-            assert script.asked(agent)[0].inputs["sub_questions"] == json.dumps([QUESTION])
-        assert steps(prediction, Decomposed) == [Decomposed(())]  # the trace tells what the analyzer said
-
-
-def test_a_runaway_list_is_cut_and_the_rest_reported() -> None:
-    many = [f"Who is {n}?" for n in range(MAX_SUB_QUESTIONS + 200)]
-    script, prediction = play(analyzer={"sub_questions": many})
-    assert json.loads(script.asked("selector")[0].inputs["sub_questions"]) == many[:MAX_SUB_QUESTIONS]
-    assert steps(prediction, Decomposed) == [
-        Decomposed(tuple(many[:MAX_SUB_QUESTIONS]), tuple(many[MAX_SUB_QUESTIONS:]))
-    ]
-
-
 # --- where the candidates come from ----------------------------------------------------------------------------------
-
-
-def test_the_search_asks_the_question_itself_for_k_passages() -> None:
-    program = Prism(PassagePool(POOL), k=2)
-    with playing(scripted()) as script:
-        prediction = program(question=f" {QUESTION} ")
-    assert script.asked("selector")[0].inputs["candidates"].count("[") == 2
-    assert [passage.id for passage in prediction.ranking] == ["film", "album"]
-    assert prediction.trace.to_records()[1]["query"] == QUESTION
-
-
-def test_nothing_found_means_nothing_to_select() -> None:
-    script, prediction = play(pool=[], answerer=answer("London", 0.9))
-    assert script.order == ["analyzer"]  # no call is paid to select from nothing, nor to make up an answer
-    assert (prediction.answer, prediction.evidence, prediction.ranking) == ("unknown", (), ())
-    assert prediction.stop_reason == prediction.trace.steps[-1].reason == "nothing found"
-    assert prediction.trace.searches == 1

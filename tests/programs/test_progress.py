@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import pickle
 from collections.abc import Iterator
@@ -21,12 +20,11 @@ from polyhop.data.pool import PassagePool
 from polyhop.data.sample import sample_passages
 from polyhop.engines.limits import LimitedLM, RateLimit
 from polyhop.engines.models import language_model
-from polyhop.programs import PROGRAMS, ParRag, PolyHop, new_program
-from polyhop.programs.asking import ask
-from polyhop.programs.progress import Event, StatusMessages, following
-from polyhop.programs.react import ReAct
+from polyhop.programs import PROGRAMS, PolyHop, new_program
+from polyhop.programs.baselines import ReAct
+from polyhop.programs.program import StatusMessages, ask
 from polyhop.programs.run import Run, record, running, together
-from polyhop.programs.trace import Replied, Searched, Stopped, listening
+from polyhop.programs.trace import Event, Replied, Searched, Stopped, following
 
 QUESTION = "Where was the director of Stalker born?"
 
@@ -64,16 +62,19 @@ def test_each_step_is_told_once_when_it_is_recorded(name: str, retriever: ChainR
 
 
 def test_steps_of_parallel_branches_are_told_with_their_branch() -> None:
-    told: list[tuple[str, tuple[int, ...]]] = []
+    told: list[Event] = []
     both = Barrier(2)
 
     def search(n: int) -> None:
         both.wait(60)  # in two threads
         record(Searched(f"query {n}", ()))
 
-    with running(Run()), listening(lambda step, branch: told.append((getattr(step, "query", ""), branch))):
+    with running(Run()), following(told.append):
         together([partial(search, n) for n in (1, 2)])
-    assert sorted(told) == [("query 1", (1,)), ("query 2", (2,))]
+    assert sorted((getattr(event.step, "query", ""), event.branch) for event in told) == [
+        ("query 1", (1,)),
+        ("query 2", (2,)),
+    ]
 
 
 def test_an_exception_of_the_listener_stops_the_program(retriever: ChainRetriever) -> None:
@@ -109,14 +110,6 @@ def test_streamify_gives_status_messages_tokens_and_the_prediction(guarded: bool
     assert values[-1].evidence == plain.evidence
 
 
-@pytest.mark.parametrize("kind", [ParRag, PROGRAMS["kair"], PROGRAMS["prism"]])
-def test_streamify_works_where_agents_run_in_parallel(kind: Any, retriever: ChainRetriever) -> None:
-    program = kind(retriever)
-    values = streamed(program)
-    assert values[-1].answer == program(question=QUESTION).answer
-    assert len([value for value in values if isinstance(value, StatusMessage)]) > 1
-
-
 def test_a_retriever_is_a_tool(retriever: ChainRetriever) -> None:
     for each in (retriever, retriever.with_bm25(1.2), deepcopy(retriever), retriever.source):
         tool = dspy.Tool(each)
@@ -145,35 +138,6 @@ def test_a_program_is_a_tool(retriever: ChainRetriever) -> None:
         assert tool.desc.startswith("Answer a question whose evidence is spread over several documents")
         assert tool.args == {"question": {"type": "string"}}
         assert str(tool(question=QUESTION)).splitlines()[0] == program(QUESTION).answer
-
-
-def test_react_uses_both(retriever: ChainRetriever) -> None:
-    script = iter(
-        [
-            {"next_thought": "-", "next_tool_name": "search", "next_tool_args": {"query": "Stalker"}},
-            {"next_thought": "-", "next_tool_name": "answer", "next_tool_args": {"question": QUESTION}},
-            {"next_thought": "-", "next_tool_name": "finish", "next_tool_args": {}},
-            {"reasoning": "-", "answer": "Zavrazhye"},
-        ]
-    )
-    program = PolyHop(retriever)
-    program.set_lm(language_model("lexical"))
-    with dspy.context(lm=dspy.utils.DummyLM(list(script)), adapter=dspy.ChatAdapter()):
-        result = dspy.ReAct("question -> answer", tools=[retriever, program.answer])(question=QUESTION)
-    assert result.trajectory["observation_0"][0].startswith("Stalker (1979 film) | ")
-    assert "Zavrazhye" in str(result.trajectory["observation_1"])
-    assert result.answer == "Zavrazhye"
-
-
-def test_parallel_and_asyncify_answer_as_the_program_does(retriever: ChainRetriever) -> None:
-    program = PolyHop(retriever)
-    program.set_lm(language_model("lexical"))
-    known = program(QUESTION)
-    example = dspy.Example(question=QUESTION).with_inputs("question")
-    several = dspy.Parallel(num_threads=2, disable_progress_bar=True)([(program, example)] * 3)
-    later = asyncio.run(dspy.asyncify(program)(question=QUESTION))
-    for found in (*several, later):
-        assert (found.answer, found.evidence, found.trace) == (known.answer, known.evidence, known.trace)
 
 
 def test_the_react_baseline_searches_browses_and_reads(retriever: ChainRetriever) -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import dspy
 import pytest
 
-from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
-from polyhop.programs import PROGRAMS, ParRag, Prism, name_of, new_program, retriever_of
+from polyhop.programs import PROGRAMS, Prism, name_of, new_program, retriever_of
 from polyhop.programs.search import retriever_kind
 
 POOL = PassagePool([])
@@ -33,10 +30,3 @@ def test_others_have_none() -> None:
     assert name_of(dspy.Predict("question -> answer")) is None
     with pytest.raises(KeyError):
         new_program("special")
-
-
-def test_a_review_searches_what_it_is_given() -> None:
-    other = PassagePool([Passage.of("T", "One.")])
-    program: Any = new_program("par_rag", POOL, other)
-    assert (program.search.retriever, program.review.search.retriever) == (POOL, other)
-    assert isinstance(program, ParRag)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.data.errors import PolyhopError
 from polyhop.data.passages import Evidence, Passage
 from polyhop.data.pool import PassagePool
-from polyhop.programs import ParRag, Trace
+from polyhop.programs import Trace
 from polyhop.programs.candidates import Candidates
 from polyhop.programs.confidence import CREDIBILITY, Confidence
-from polyhop.programs.review import CitedAnswer, Review, read_cited
+from polyhop.programs.par_rag import CitedAnswer, Review, read_cited
 from polyhop.programs.run import Run, running
-from polyhop.programs.trace import Judged, Parallel, Revised, Scored, Searched, Weighed
+from polyhop.programs.trace import Judged, Parallel, Revised, Searched, Weighed
 
 from .scripted import Reply, Script, playing, scripted
 
@@ -75,85 +72,19 @@ def test_confidence_is_accuracy_and_credibility(verdict: str, credibility: float
 
 
 @pytest.mark.parametrize(
-    ("judges", "asked", "confidence"),
-    [("accuracy", ["accuracy_judge"], 0.8), ("credibility", ["attribution_judge"], 0.5)],
-)
-def test_one_judge_alone_decides(judges: str, asked: list[str], confidence: float) -> None:
-    reviewer = Review()
-    reviewer.judges.value = judges
-    replies: dict[str, Any] = {
-        "accuracy_judge": {"accuracy": 0.8},
-        "attribution_judge": {"attribution": "extrapolatory"},
-    }
-    script, _, trace = review(reviewer=reviewer, hops=1, **replies)
-    assert script.order[:1] == asked
-    assert of(trace, Weighed)[0].confidence == pytest.approx(confidence)
-
-
-def test_the_more_hops_the_less_accuracy_weighs() -> None:
-    weighed = [of(review(hops=h, accuracy_judge={"accuracy": 0.2})[2], Weighed)[0] for h in (1.0, 2.0, 3.0, 4.0)]
-    confidences = [each.confidence for each in weighed]
-    assert confidences == sorted(confidences)
-    assert confidences[0] < 0.4 < 0.8 < confidences[-1]
-
-
-@pytest.mark.parametrize(
     ("hops", "accuracy", "credibility", "confidence"),
     [(4.0, 0.0, 1.0, 0.0), (1.0, 1.0, 0.001, 0.82), (4.0, 0.04, 1.0, 0.04)],
 )
 def test_minima_keep_a_wrong_or_contradicted_answer_from_passing(
     hops: float, accuracy: float, credibility: float, confidence: float
 ) -> None:
-    weighed = Confidence()(hops, accuracy, credibility)
+    weighed = Confidence().weigh(hops, accuracy, credibility)
     assert weighed.confidence == pytest.approx(confidence, abs=0.005)
     assert not weighed.passed
-    assert Confidence(least_accuracy=0.0, least_credibility=0.0)(hops, accuracy, credibility).passed
+    assert Confidence(least_accuracy=0.0, least_credibility=0.0).weigh(hops, accuracy, credibility).passed
 
 
 # --- a credibility model of one's own --------------------------------------------------------------------------------
-
-
-def test_a_credibility_model_replaces_the_agent() -> None:
-    calls = []
-
-    def entailed(question: str, answer: str, evidence: Sequence[Evidence]) -> float:
-        calls.append((question, answer, [item.text for item in evidence]))
-        return 0.8
-
-    script, _, trace = review(reviewer=Review(credibility=entailed))
-    assert calls == [(QUESTION, "Alfred Hitchcock", ["Vertigo is a film. It was directed by Alfred Hitchcock."])]
-    assert script.order == ["accuracy_judge"]
-    assert of(trace, Weighed)[0].confidence == pytest.approx(0.5 * 0.9 + 0.5 * 0.8)
-    assert of(trace, Scored) == [Scored(0.8)]
-    assert trace.lm_calls == 1
-    review(CitedAnswer(QUESTION, "Sebald"), reviewer=Review(credibility=entailed))
-    assert len(calls) == 1  # nothing is cited
-
-
-@pytest.mark.parametrize("score", [1.2, -0.1, float("nan"), "Attributable", None, True])
-def test_a_credibility_that_is_no_share_is_an_error(score: Any) -> None:
-    with pytest.raises(PolyhopError, match="the credibility model returned .*: it must return a number from 0 to 1"):
-        review(reviewer=Review(credibility=lambda question, answer, evidence: score))
-
-
-def test_copies_of_a_program_share_its_credibility_model() -> None:
-    class Model:
-        def __call__(self, question: str, answer: str, evidence: Sequence[Evidence]) -> float:
-            return 1.0
-
-        def __deepcopy__(self, memo: dict[int, Any]) -> Model:
-            raise AssertionError("copied")
-
-    model = Model()
-    program = ParRag(credibility=model)
-    assert program.deepcopy().review.credibility is model
-    assert json.dumps(program.dump_state())  # not part of the state
-
-
-def test_what_is_not_known_scores_0_without_judges() -> None:
-    script, _, trace = review(UNSURE)
-    assert script.order == ["reviser"]
-    assert of(trace, Weighed) == [Weighed(0.5, 0.0, False, 2.5, 0.0, 0.0, "unknown")]
 
 
 def test_an_answer_that_cites_nothing_is_extrapolatory_unasked() -> None:
@@ -198,12 +129,6 @@ def test_an_unconfident_or_empty_revision_changes_nothing(reply: dict[str, Any])
     assert [step.accepted for step in of(trace, Revised)] == [False]
 
 
-def test_without_new_sources_the_reviser_is_not_asked() -> None:
-    script, done, _ = review(pool=[], accuracy_judge={"accuracy": 0}, hops=1)
-    assert "reviser" not in script.order
-    assert done == CLAIM
-
-
 def test_all_citations_count_also_the_last() -> None:
     sources = Candidates([FILM, MAN, BOOK])
     every = (Evidence(FILM), Evidence(MAN), Evidence(BOOK))
@@ -225,18 +150,10 @@ def test_a_constant_alpha(alpha: float) -> None:
     confidence = Confidence(adaptive=False)
     assert confidence.alpha(4) == 0.5
     confidence.fixed_alpha.value = alpha
-    assert confidence(4, 1.0, 0.5).confidence == pytest.approx(alpha + (1 - alpha) * 0.5)
-
-
-def test_weighing_is_recorded() -> None:
-    with running(Run()) as run:
-        weighed = Confidence(threshold=0.75)(2.5, 0.9, CREDIBILITY["extrapolatory"], "Rome")
-    assert weighed == Weighed(0.5, pytest.approx(0.7), False, 2.5, 0.9, 0.5, "Rome")  # type: ignore[arg-type]
-    assert run.trace.steps == [weighed]
-    assert Confidence(threshold=0.7)(2.5, 0.9, 0.5).passed  # the threshold itself passes
+    assert confidence.weigh(4, 1.0, 0.5).confidence == pytest.approx(alpha + (1 - alpha) * 0.5)
 
 
 @given(st.floats(1, 4), SHARE, SHARE)
 def test_confidence_lies_between_its_parts(hops: float, accuracy: float, credibility: float) -> None:
-    confidence = Confidence()(hops, accuracy, credibility).confidence
+    confidence = Confidence().weigh(hops, accuracy, credibility).confidence
     assert min(accuracy, credibility) - 1e-9 <= confidence <= max(accuracy, credibility) + 1e-9
