@@ -17,6 +17,7 @@ import math
 
 from .agent import Part
 from .prediction import Status
+from .run import record
 from .trace import Weighed
 from .tunable import real, switch
 
@@ -64,6 +65,11 @@ class Confidence(Part):
         if not self.adaptive.value:
             return self.fixed_alpha.value
         return sigmoid(self.slope.value * (self.midpoint.value - hops))
+
+    def forward(self, hops: float, accuracy: float | None, credibility: float, answer: str = "") -> Weighed:
+        """Record and return what `weigh` says."""
+        record(weighed := self.weigh(hops, accuracy, credibility, answer))
+        return weighed
 
     def weigh(self, hops: float, accuracy: float | None, credibility: float, answer: str = "") -> Weighed:
         """The confidence in an answer, and whether it passes.

@@ -285,8 +285,7 @@ class Review(Part):
             # A judge who is not asked agrees with the other one.
             accuracy = scores.get("accuracy", scores.get("credibility", 0.0))
             credibility = scores.get("credibility", accuracy)
-        weighed = self.confidence.weigh(hops, accuracy, credibility, draft.answer)
-        record(weighed)
+        weighed: Weighed = self.confidence(hops, accuracy, credibility, draft.answer)
         return weighed, checked(accuracy, credibility)
 
     def accuracy(self, draft: CitedAnswer) -> float:

@@ -291,8 +291,7 @@ class PolyHop(Program):
             correction, invalid = tidy(reply.correction)
             missing, status = read_query(reply.missing)[0], checked(accuracy, CREDIBILITY[attribution])
             record(Judged("verification", accuracy, attribution, invalid))
-        weighed = self.confidence.weigh(case.complexity.expected, accuracy, CREDIBILITY[attribution], answer.text)
-        record(weighed)
+        weighed = self.confidence(case.complexity.expected, accuracy, CREDIBILITY[attribution], answer.text)
         answer = replace(answer, confidence=weighed.confidence, status=status)
         return (answer, answer.text, "") if weighed.passed else (answer, correction, missing)
 

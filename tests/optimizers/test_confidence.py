@@ -22,7 +22,6 @@ from polyhop.optimizers.settings import OptimizationSettings, Splits
 from polyhop.programs.confidence import Confidence
 from polyhop.programs.prediction import conclude
 from polyhop.programs.program import Program
-from polyhop.programs.run import record
 from polyhop.programs.trace import Trace, Weighed
 from polyhop.scripts.training.calibration import app
 
@@ -141,9 +140,8 @@ class Weighing(Program):
     def forward(self, question: str) -> dspy.Prediction:
         n = int(question.split()[-1].strip("?"))
         draft, right = (str(n + 1), True) if n % 2 == 0 else ("0", False)
-        record(weighed := self.confidence.weigh(2, 1.0, 0.8 if right else 0.2, draft))
-        if not weighed.passed:
-            record(self.confidence.weigh(2, 1.0, 0.9, draft := str(n + 1)))
+        if not self.confidence(2, 1.0, 0.8 if right else 0.2, draft).passed:
+            self.confidence(2, 1.0, 0.9, draft := str(n + 1))
         return conclude(draft, 0.9, stop="answered")
 
 
