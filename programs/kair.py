@@ -95,7 +95,6 @@ class Kair(Program):
     agents work in parallel and multiply these calls, not the waiting time. The moderator adds 1 call per step.
 
     Args:
-        retriever: For questions without a pool of their own.
         k: Passages per search.
         steps: Maximum number of steps.
         agents: Number of competing agents, 1 to 3.
@@ -123,7 +122,6 @@ class Kair(Program):
         self.answerer = Agent(signatures.AnswerFromContext)
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
-        """Answer a question over its own ``pool``, or over the retriever if it has none."""
         agents, documents, context = self._team(question), Candidates(), list[Evidence]()
         stop = "steps"
         for step in range(1, self.steps.value + 1):

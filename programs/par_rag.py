@@ -72,7 +72,6 @@ class ParRag(Program):
     answer. Searches: 1 per step and per step's answer that does not pass.
 
     Args:
-        retriever: For questions without a pool of their own.
         k: Passages per search.
         shown: How many of them an agent reads.
         review_retriever: For the review, meant to be sparse; by default the BM25 source of a `ChainRetriever`, else the
@@ -117,7 +116,6 @@ class ParRag(Program):
         return cls(retriever, review_retriever=sparse)
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
-        """Answer a question over its own ``pool``, or over the retriever if it has none."""
         estimated = self.estimator(question)
         record(Estimated(estimated.probabilities))
         complexity = Complexity.of(min(max(estimated.hops + self.misjudged.value, HOPS[0]), HOPS[-1]))

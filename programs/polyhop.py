@@ -62,7 +62,6 @@ class PolyHop(Program):
     answer is in doubt, and 1 to verify a correction. All are sequential. 1 search, and 1 for each query after a round.
 
     Args:
-        retriever: For questions without a pool of their own.
         k: Passages that a search returns. Agents are shown the best of them, and others once they fit what is open.
         rounds: Maximum number of rounds of selecting.
         estimator: Of the complexity. If it is not a DSPy parameter, as `ComplexityEstimator` is, artifacts cannot hold
@@ -93,7 +92,6 @@ class PolyHop(Program):
         self.direct_answerer = Agent(AnswerDirectly)
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
-        """Answer a question over its own ``pool``, or over the retriever if it has none."""
         case = _Case(question, self.estimator(question))
         record(Estimated(case.complexity.probabilities))
         first = [hit.passage for hit in self.search(question)[: self.first.value]]
