@@ -167,16 +167,17 @@ def read_spans(spans: Iterable[str], documents: Candidates) -> tuple[list[Eviden
             mark = _LEADING_NUMBER.match(text := f"[{cited[1][0]}] {cited[0]}")
         if mark and 1 <= (number := int(mark[1] or mark[2])) <= len(passages):
             text, passages = text[mark.end() :], [passages[number - 1]]
-        located = (items for passage in passages if (items := locate(text, passage)))
-        is_id = re.fullmatch(rf"[\[(]?{_SENTENCE}[\])]?", span.strip())
-        items = documents.resolve([span])[0] if is_id else next(located, ())
+        if re.fullmatch(rf"[\[(]?{_SENTENCE}[\])]?", span.strip()):
+            items = documents.resolve([span])[0]
+        else:
+            items = next((items for passage in passages if (items := locate(text, passage))), [])
         found |= {item.fact: item for item in items if item.fact not in found}
         if not items:
             invalid.append(span[:80])
     return list(found.values()), tuple(invalid)
 
 
-def locate(span: str, passage: Passage) -> tuple[Evidence, ...]:
+def locate(span: str, passage: Passage) -> list[Evidence]:
     """The sentences of a passage that a verbatim span lies in; empty if it is not in the passage.
 
     White space and the style of quotation marks may differ, and punctuation may surround the span. The passage's text
@@ -189,13 +190,13 @@ def locate(span: str, passage: Passage) -> tuple[Evidence, ...]:
         if start >= 0 and any(map(str.isalnum, wanted)):
             break
     else:
-        return ()
-    items, position = [], 0
+        return []
+    items, position = list[Evidence](), 0
     for number, sentence in enumerate(sentences):
         if sentence and position < start + len(wanted) and start < position + len(sentence):
             items.append(Evidence(passage, number))
         position += len(sentence) + bool(sentence)
-    return tuple(items)
+    return items
 
 
 def _normalized(text: str) -> str:

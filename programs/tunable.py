@@ -7,7 +7,7 @@ prompts. An optimizer reads its range and sets ``value``; a program reads ``valu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import dspy
 from dspy.predict.parameter import Parameter
@@ -60,7 +60,8 @@ class Tunable(Parameter, Generic[T]):
         if self.choices:
             fits = any(value == choice and type(value) is type(choice) for choice in self.choices)
         else:
-            fits = type(value) is type(self.low) and self.low <= value <= self.high
+            low, high = cast(Any, (self.low, self.high))
+            fits = type(value) is type(low) and low <= value <= high
         if not fits:  # nan, too
             raise ValueError(f"must be {self._range()}, got {value!r}")
         self._value = value

@@ -13,8 +13,7 @@ from polyhop.data.passages import Passage
 from polyhop.engines.models import assign_models, roles
 from polyhop.engines.replies import ModelError
 from polyhop.programs import C3PO
-from polyhop.programs.prediction import MAX_SUB_QUESTIONS
-from polyhop.programs.trace import Decided, Decomposed, Searched, Selected
+from polyhop.programs.trace import Decided, Searched, Selected
 from polyhop.programs.tunable import tunables
 
 from .scripted import ADAPTERS, ALBUM, FILM, MAN, QUESTION, Request, Script, answer, playing, scripted, steps
@@ -187,16 +186,6 @@ def test_an_answer_is_forced_above_the_number_of_passages_and_nothing_is_cut() -
     assert prediction.trace.dropped == 0
 
 
-def test_what_is_found_again_is_filtered_again_and_collected_once() -> None:
-    decisions = [search_for("film Vertigo"), search_for("Vertigo"), ENOUGH]
-    script, prediction = play(decider=decisions, filter=[keep("1"), keep("1", "2")])
-    assert len(script.asked("filter")) == 2
-    assert FILM_SHOWN in script.asked("filter")[1].inputs["passages"]
-    assert queries(script.asked("decider")[2])[1] == '"Vertigo" - kept Vertigo (film), Vertigo (album)'
-    assert kept(prediction) == ["film", "album"]
-    assert prediction.trace.dropped == 0
-
-
 @pytest.mark.parametrize(
     ("route", "order"),
     [
@@ -229,15 +218,6 @@ def test_the_proxy_plays_router_filters_and_decision_maker(tmp_path: Path) -> No
 
 
 # --- nothing to find, nonsense, failures -----------------------------------------------------------------------------
-
-
-def test_a_roadmap_that_runs_away_is_cut_and_an_empty_one_is_the_question() -> None:
-    many = [f"Who is {n}?" for n in range(MAX_SUB_QUESTIONS + 20)]
-    script, prediction = play(roadmap={"roadmap": many})
-    assert json.loads(script.asked("decider")[0].inputs["roadmap"]) == many[:MAX_SUB_QUESTIONS]
-    assert steps(prediction, Decomposed)[0].invalid == tuple(many[MAX_SUB_QUESTIONS:])
-    script, prediction = play(roadmap={"roadmap": ["", " "]})
-    assert json.loads(script.asked("decider")[0].inputs["roadmap"]) == [QUESTION]
 
 
 def test_a_forgotten_query_is_the_thought_and_a_forgotten_thought_the_query() -> None:

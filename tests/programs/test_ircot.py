@@ -37,15 +37,6 @@ def play(
     return script, prediction
 
 
-def forever() -> Reply:
-    """A reasoner that always has something new to say."""
-
-    def reply(request: Request) -> dict[str, Any]:
-        return {"next_thought": f"Fact number {len(json.loads(request.inputs['thoughts']))} is this."}
-
-    return reply
-
-
 def evidence(prediction: dspy.Prediction) -> list[str]:
     assert all(item.sentence is None for item in prediction.evidence)
     return [item.passage.id for item in prediction.evidence]
@@ -81,23 +72,6 @@ def test_step_by_step(adapter: Any) -> None:
     assert [record["step"] for record in prediction.trace.to_records()] == [
         "searched", "decided", "searched", "decided", "searched", "decided", "answered", "stopped",
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("sentences", [1, 10])
-def test_the_chain_ends_after_so_many_sentences(sentences: int) -> None:
-    script, prediction = play(forever(), sentences=sentences)
-    assert script.order == ["reasoner"] * sentences + ["answerer"]
-    assert prediction.stop_reason == "sentences"
-    assert prediction.trace.searches == sentences + 1  # each sentence is searched for
-
-
-def test_fifteen_paragraphs_in_all() -> None:
-    many = [Passage.of(f"Vertigo {n}", f"Fact number {n // 8} is this.", id=str(n)) for n in range(40)]
-    script, prediction = play(forever(), pool=many, k=8)
-    assert len(prediction.evidence) == 15
-    assert len(collected(script.asked("answerer")[0])) == 15
-    assert prediction.stop_reason == "documents"  # another sentence could not change the collection
-    assert len(prediction.ranking) == len({id for step in steps(prediction, Searched) for id, _, _ in step.found})
 
 
 def test_only_the_first_new_sentence_counts() -> None:

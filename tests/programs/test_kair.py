@@ -1,4 +1,4 @@
-"""KAIR step by step: who is asked when, what each agent sees, what may enter K and D, and when it stops."""
+"""KAIR: one question in two steps, with other replies of its agents, and several agents."""
 
 from __future__ import annotations
 
@@ -7,13 +7,81 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import dspy
 import pytest
 
-from polyhop.programs.kair import ALONE, KairState, nearest
-from polyhop.programs.trace import Checked, Judged, Proposed, Required, Searched, Selected
+from polyhop.data.passages import Hit, Passage, Retriever
+from polyhop.engines.lexical import LexicalEngine
+from polyhop.programs import Kair
+from polyhop.programs.kair import ALONE, ROLES, KairState, nearest
+from polyhop.programs.trace import Checked, Judged, Parallel, Proposed, Required, Searched, Selected
 
-from .kair_script import BORN, DIRECTED, GAP, known, play
-from .scripted import ADAPTERS, QUESTION, Request, facts, steps
+from .scripted import ADAPTERS, ALBUM, FILM, MAN, QUESTION, Request, Script, answer, facts, playing, scripted, steps
+
+POOL = [FILM, MAN, ALBUM]
+DIRECTED, BORN = "Alfred Hitchcock directed Vertigo.", "Alfred Hitchcock came from Leytonstone."
+GAP = "Where was Alfred Hitchcock born?"
+FILM_SPAN, MAN_SPAN = "1s2 Its director was Alfred Hitchcock.", "2s2 He came from Leytonstone."
+WALK: dict[str, Any] = {
+    "querier": {"queries": [QUESTION, "Vertigo album", "Alfred Hitchcock born", "Hitchcock", "Leytonstone"]},
+    "updater": [
+        {"new_facts": [f"{DIRECTED} (1s2)"], "gaps": [GAP]},
+        {"new_facts": [f"{BORN} (2s2)"], "gaps": []},
+    ],
+    "checker": {"supported": [1], "relevant": [1]},
+    "filterer": [{"spans": [FILM_SPAN]}, {"spans": [MAN_SPAN, FILM_SPAN]}],
+    "answerer": answer("Leytonstone"),
+}
+
+
+def play(
+    adapter: Any = None,
+    *,
+    pool: list[Passage] | None = None,
+    retriever: Retriever | None = None,
+    settings: dict[str, Any] | None = None,
+    **replies: Any,
+) -> tuple[Script, dspy.Prediction]:
+    """The walk-through below, with other replies; one passage a search, so that the chain takes two steps."""
+    program = Kair(retriever, k=1)
+    for name, value in (settings or {}).items():
+        target = program.search if name == "k" else program
+        getattr(target, name).value = value
+    if pool is None and retriever is None:
+        pool = POOL
+    with playing(scripted(**{agent: _whole(reply) for agent, reply in (WALK | replies).items()}), adapter) as script:
+        prediction = program(question=QUESTION, pool=pool)
+    assert prediction.trace.lm_calls == len(script.requests)
+    return script, prediction
+
+
+def _whole(reply: Any) -> Any:
+    """A reply with the fields that it does not speak of: no contradictions, nothing supported, a diversity of 0.5."""
+    if isinstance(reply, list):
+        return [_whole(each) for each in reply]
+    if callable(reply) and not isinstance(reply, BaseException):
+        return lambda request: _whole(reply(request))
+    if isinstance(reply, dict) and "queries" in reply:
+        return {"diversity": 0.5, **reply}
+    if isinstance(reply, dict) and "spans" in reply:
+        return {"supported": [], **reply}
+    if isinstance(reply, dict) and ("new_facts" in reply or "relevant" in reply):
+        return {"contradicted": [], **reply}
+    return reply
+
+
+def known(script: Script) -> list[str]:
+    """What the filter of the last step was told is known."""
+    texts: list[str] = json.loads(script.asked("filterer")[-1].inputs["known"])
+    return texts
+
+
+class Shelf:
+    """Finds the film for whatever speaks of Vertigo, and nothing else."""
+
+    def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
+        return [Hit(POOL[0], 1.0, 1)] if "Vertigo" in query else []
+
 
 # --- the walk-through ------------------------------------------------------------------------------------------------
 
@@ -121,27 +189,6 @@ def test_only_facts_that_are_supported_and_relevant_are_known(
     assert steps(prediction, Checked) == [Checked(tuple(entered), unsupported, (), irrelevant)]
 
 
-def test_gaps_stay_open_if_the_fact_that_closed_them_is_not_supported() -> None:
-    wrong = {"supported": [], "relevant": [1]}
-    updater = {"new_facts": [f"{DIRECTED} (1s2)"], "gaps": []}
-    script, prediction = play(updater=updater, checker=wrong, settings={"steps": 1})
-    assert json.loads(script.asked("filterer")[0].inputs["required"]) == [QUESTION]
-    assert prediction.stop_reason == "steps"
-    # A true fact that merely is of no use reopens nothing.
-    _, prediction = play(updater=updater, checker={"supported": [1], "relevant": []})
-    assert prediction.stop_reason == "complete"
-
-
-def test_what_is_known_is_not_learned_again() -> None:
-    updater = {"new_facts": [f"{DIRECTED} (1s2)", "alfred hitchcock directed vertigo"], "gaps": [GAP, GAP, ""]}
-    script, prediction = play(updater=updater, settings={"steps": 2})
-    assert known(script) == [DIRECTED]
-    assert len(script.asked("checker")) == 1
-    first, second = steps(prediction, Required)
-    assert first == Required((GAP,), (), (DIRECTED,), ("alfred hitchcock directed vertigo",))
-    assert second == Required((GAP,), (), (), (DIRECTED, "alfred hitchcock directed vertigo"))
-
-
 # --- what new passages contradict ------------------------------------------------------------------------------------
 
 WRONG = "Dan directed Vertigo."
@@ -221,13 +268,6 @@ def test_the_steps_are_limited(limit: int) -> None:
     assert prediction.trace.searches == limit
 
 
-def test_a_step_that_finds_and_teaches_nothing_new_is_the_last() -> None:
-    updater = {"new_facts": [], "gaps": [GAP]}
-    script, prediction = play(updater=updater, querier=forever("querier"), settings={"k": 3})
-    assert prediction.stop_reason == "stable"
-    assert len(script.asked("updater")) == 2  # the first replaced the question by the gap
-
-
 @pytest.mark.parametrize(
     ("score", "enough", "stop", "asked"),
     [
@@ -264,3 +304,104 @@ def test_the_cosine_of_topic_words() -> None:
 def test_the_worth_of_a_query(query: str, alpha: float, worth: float) -> None:
     state = KairState("Who?", "all", required=["Where is Cork?"], queries=["Ann Lee"])
     assert state.score(query, alpha) == pytest.approx(worth)
+
+
+# --- several agents --------------------------------------------------------------------------------------------------
+
+
+def by_focus(**replies: dict[str, Any]) -> Callable[[Request], dict[str, Any]]:
+    """A reply for each focus, by its first word."""
+    return lambda request: replies[request.inputs["focus"].split(":")[0]]
+
+
+COMPETE: dict[str, Any] = {"agents": 2, "roles": True, "k": 1}
+
+
+def compete(settings: dict[str, Any] | None = None, **replies: Any) -> tuple[Script, dspy.Prediction]:
+    common: dict[str, Any] = {
+        "querier": by_focus(entities={"queries": ["Leytonstone"]}, relations={"queries": ["Alfred Hitchcock"]}),
+        "updater": by_focus(
+            entities={"new_facts": [f"{DIRECTED} (1s2)"], "gaps": ["Who?", "Where?"]},
+            relations={"new_facts": [f"{BORN} (2s2)"], "gaps": ["Where?"]},
+        ),
+        "filterer": {"spans": [MAN_SPAN, FILM_SPAN]},
+    }
+    return play(settings=COMPETE | (settings or {}), **(common | replies))
+
+
+def test_of_competing_agents_the_one_with_the_fewest_gaps_writes_the_context() -> None:
+    script, prediction = compete({"steps": 1})
+    assert script.order[0] == "querier"  # the first asks the question; the second would only repeat it
+    assert script.asked("querier")[0].inputs["focus"] == ROLES[1]
+    assert script.asked("querier")[0].inputs["earlier"] == json.dumps([QUESTION])
+    assert {step.query for step in steps(prediction, Searched)} == {QUESTION, "Alfred Hitchcock"}
+    assert len(script.asked("updater")) == len(script.asked("checker")) == 2
+    (request,) = script.asked("filterer")
+    assert request.inputs["known"] == json.dumps([BORN])
+    assert request.inputs["required"] == json.dumps(["Where?"])
+    assert request.inputs["passages"].startswith("[2] Alfred Hitchcock")  # D_new is what the winner found
+    assert "[1] " not in request.inputs["passages"]
+    assert known(script) == [BORN]
+    assert prediction.trace.lm_calls == 7
+    assert prediction.trace.lm_calls_critical_path == 5  # querier, updater, checker, filterer, answerer
+    assert sum(isinstance(step, Parallel) for step in prediction.trace.steps) == 2
+
+
+def test_competing_agents_know_their_own_and_share_the_context() -> None:
+    script, _ = compete({"steps": 2})
+    seen = {
+        request.inputs["focus"]: request.inputs
+        for request in script.asked("querier")
+        if request.inputs["known"] != "[]"
+    }
+    assert set(seen) == set(ROLES[:2])
+    assert seen[ROLES[0]]["known"] == json.dumps([DIRECTED])
+    assert seen[ROLES[0]]["earlier"] == json.dumps([QUESTION])
+    assert seen[ROLES[0]]["required"] == json.dumps(["Who?", "Where?"])
+    assert seen[ROLES[1]]["known"] == json.dumps([BORN])
+    assert seen[ROLES[1]]["earlier"] == json.dumps([QUESTION, "Alfred Hitchcock"])
+    assert seen[ROLES[0]]["evidence"] == seen[ROLES[1]]["evidence"] != "(none)"
+
+
+def test_without_roles_all_agents_are_told_the_same_and_share_no_cached_reply() -> None:
+    script = scripted(querier=[{"queries": ["album"], "diversity": 0.5}, {"queries": ["Hitchcock"], "diversity": 0.5}])
+    program = Kair(k=1, agents=3, steps=1)
+    with dspy.context(lm=dspy.LM("scripted-without-roles", engine=script), adapter=dspy.ChatAdapter()):
+        program(question=QUESTION, pool=POOL)
+        again = program(question=QUESTION, pool=POOL)  # all from DSPy's cache
+    second, third = (request.inputs for request in script.asked("querier"))
+    assert second == third
+    assert second["focus"] == ALONE
+    assert {step.query for step in steps(again, Searched)} == {QUESTION, "album", "Hitchcock"}
+
+
+# --- replies that are none -------------------------------------------------------------------------------------------
+
+
+# --- with the embedded engine ----------------------------------------------------------------------------------------
+
+WORLD = [
+    Passage.of("Solaris (1972 film)", sentences=["Solaris is a film directed by Andrei Tarkovsky.", "It is long."]),
+    Passage.of("Andrei Tarkovsky", sentences=["Andrei Tarkovsky was a director.", "He was born in Zavrazhye."]),
+    Passage.of("Zavrazhye", sentences=["Zavrazhye is a village on the Volga."]),
+    Passage.of("Lake Solaris", sentences=["Lake Solaris is a lake where a director of parks was born in Canada."]),
+    Passage.of("Volga", sentences=["The Volga flows through Russia."]),
+]
+
+
+def lexical(program: Kair) -> dspy.Prediction:
+    with dspy.context(lm=dspy.LM("lexical", engine=LexicalEngine(), cache=False)):
+        return program(question="Where was the director of Solaris (1972 film) born?", pool=WORLD)
+
+
+@pytest.mark.parametrize("k", [1, 10])
+@pytest.mark.parametrize("agents", [1, 3])
+def test_the_lexical_engine_plays_all_agents(k: int, agents: int) -> None:
+    program = Kair(k=k, agents=agents)
+    program.moderated.value = True
+    prediction = lexical(program)
+    assert prediction.answer == "Zavrazhye"
+    assert prediction.stop_reason == "complete"
+    assert {item.text for item in prediction.evidence} >= {WORLD[0].sentences[0], WORLD[1].sentences[1]}
+    assert "Lake Solaris" not in {item.passage.title for item in prediction.evidence}
+    assert prediction.trace.searches >= (2 if k == 1 else 1)

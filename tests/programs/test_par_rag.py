@@ -162,16 +162,6 @@ def test_without_a_plan_the_question_is_the_only_step() -> None:
 # --- act -------------------------------------------------------------------------------------------------------------
 
 
-def test_k_are_found_and_the_best_are_shown() -> None:
-    program = ParRag(PassagePool(POOL), k=3, shown=2)
-    with playing(scripted(planner={"steps": PLAN[:1]}, step_answerer=reads(), answerer=answer("x"))) as script:
-        prediction = program(question=QUESTION)
-    assert len(steps(prediction, Searched)[0].found) == 3
-    assert script.asked("step_answerer")[0].inputs["sources"].count("[") == 2
-    assert len(prediction.ranking) == 3  # what was found and not shown was seen, too
-    assert (ParRag().search.k.value, ParRag().shown.value) == (10, 5)
-
-
 def test_an_unknown_answer_is_described_to_the_steps_that_need_it() -> None:
     _, prediction = play(
         step_answerer={"cited": ["1"], "answer": "I don't know"},

@@ -30,10 +30,15 @@ from polyhop.programs import (
     QuestionError,
     SetSelection,
     Trace,
+    name_of,
+    new_program,
+    retriever_of,
 )
+from polyhop.programs import PROGRAMS as REGISTERED
 from polyhop.programs.confidence import CREDIBILITY
 from polyhop.programs.prediction import conclude, read_answer, read_query
 from polyhop.programs.run import Run, running
+from polyhop.programs.search import retriever_kind
 from polyhop.programs.trace import Stopped
 
 from .scripted import Request, Script, answer, playing, scripted
@@ -287,3 +292,25 @@ def test_an_answer_that_no_passage_has_comes_from_the_model() -> None:
     assert status("Paris", evidence=[Evidence(film)]) == "not checked"
     assert status("Paris", status="verified") == "verified"
     assert status("unknown", evidence=[Evidence(film)], status="contradicted") == "no answer"
+
+
+# --- by name ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", REGISTERED)
+def test_every_program_has_its_name(name: str) -> None:
+    program = new_program(name, pool := PassagePool([]))
+    assert name_of(program) == name
+    searches = name not in ("direct", "oracle")
+    assert retriever_of(program) is (pool if searches else None)
+    assert retriever_kind(program) == ("bm25" if searches else "none")
+    prompts = [agent.signature.instructions for _, agent in program.named_predictors()]
+    assert len(set(prompts)) == len(prompts)
+
+
+def test_others_have_none() -> None:
+    class Special(Prism):
+        pass
+
+    assert name_of(Special()) is None
+    assert name_of(dspy.Predict("question -> answer")) is None

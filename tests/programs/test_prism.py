@@ -85,14 +85,6 @@ def forever(name: str) -> Reply:
     return lambda _: {name: ["1s1", "1s2", "2s1"][: 1 + next(turn) % 3]}
 
 
-@pytest.mark.parametrize("rounds", [1, 2, 5])
-def test_never_more_than_the_rounds(rounds: int) -> None:
-    script, prediction = play(rounds=rounds, selector=forever("keep"))
-    assert script.order == ["analyzer", *["selector", "adder"] * rounds, "answerer"]
-    assert prediction.stop_reason == "rounds"
-    assert [step.round for step in steps(prediction, Selected)] == list(range(1, rounds + 1))
-
-
 def test_a_round_that_changes_nothing_is_the_last() -> None:
     script, prediction = play(rounds=5, selector={"keep": ["1s2"]}, adder={"add": ["3s2"]})
     assert script.order == ["analyzer", *["selector", "adder"] * 2, "answerer"]
@@ -126,12 +118,6 @@ def test_without_the_selector_the_candidates_are_kept() -> None:
     assert facts(prediction) == [("film", None), ("album", None), ("man", None)]
 
 
-def test_without_the_adder_the_evidence_is_the_selection() -> None:
-    script, prediction = ablated(add=False)
-    assert script.order == ["analyzer", "selector", "selector", "answerer"]  # the second changes nothing
-    assert facts(prediction) == [("film", 1)]
-
-
 @pytest.mark.parametrize("bridging", [True, False])
 def test_the_selector_without_bridging_facts_has_its_own_instruction(bridging: bool) -> None:
     script, _ = ablated(bridging=bridging)
@@ -142,20 +128,6 @@ def test_the_selector_without_bridging_facts_has_its_own_instruction(bridging: b
 
 
 # --- merging ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("adapter", ADAPTERS)
-def test_garbage_ids_are_counted_and_left_out(adapter: Any) -> None:
-    script, prediction = play(
-        adapter,
-        rounds=1,
-        selector={"keep": ["0", "9s1", "1s2", "1s7", "Vertigo", "1s2"]},
-        adder={"add": ["3.0", "3s2", "-1"]},
-    )
-    assert facts(prediction) == [("film", 1), ("man", 1)]
-    assert steps(prediction, Selected)[0].invalid == ("0", "9s1", "1s7", "Vertigo", "1s2")
-    assert steps(prediction, Added)[0].invalid == ("3.0", "-1")
-    assert script.asked("adder")[0].inputs["selected"] == '["1s2"]'
 
 
 # --- sub-questions ---------------------------------------------------------------------------------------------------
