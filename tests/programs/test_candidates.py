@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.data.passages import Evidence, Passage
-from polyhop.programs.candidates import Candidates, cited_in, cut_citations, locate, read_spans, split_citations
+from polyhop.programs.candidates import Candidates, cited_in, cut_citations, split_citations
 
 A = Passage.of("A", sentences=["a one", "a two", "a three"], id="a")
 B = Passage.of("B", sentences=["b one"], id="b")
@@ -149,67 +149,3 @@ def test_citations_of_sentences_are_cut(text: str, rest: str, ids: list[str]) ->
 )
 def test_citations_at_the_end_are_split_off(text: str, rest: str, ids: list[str]) -> None:
     assert split_citations(text) == (rest, ids)
-
-
-# --- spans ----------------------------------------------------------------------------------------------------------
-
-
-LEE = Passage.of(
-    "Ann Lee", sentences=["Ann Lee is a “great” writer.", "", "Dust  was written\nin 1941.", "It is."], id="lee"
-)
-DUST = Passage.of("Dust", "Dust is a novel by Ann Lee. It is long.", id="dust")
-DOCUMENTS = Candidates([LEE, DUST])
-
-
-@pytest.mark.parametrize(
-    ("span", "sentences"),
-    [
-        ("Dust was written in 1941.", [2]),
-        ("written in 1941", [2]),
-        ("  Dust\twas  written", [2]),
-        ('Ann Lee is a "great" writer.', [0]),
-        ("Ann Lee is a “great” writer.", [0]),
-        ('"Dust was written in 1941."', [2]),
-        ("`It is.`", [3]),
-        ("writer. Dust was", [0, 2]),
-        ("Ann Lee is a “great” writer. Dust was written in 1941. It is.", [0, 2, 3]),
-        ("Dust was written in 1942.", []),
-        ("dust was written", []),  # a changed letter is a change
-        ("Dust ... 1941", []),
-        ("Ann Lee wrote Dust.", []),
-        ("", []),
-        ("…", []),
-        (".", []),
-    ],
-)
-def test_verbatim_parts_and_nothing_else(span: str, sentences: list[int]) -> None:
-    assert [item.sentence for item in locate(span, LEE)] == sentences
-
-
-@pytest.mark.parametrize(
-    ("span", "facts"),
-    [
-        ("1s3 Dust was written in 1941.", [("lee", 2)]),
-        ("[1] Dust was written in 1941.", [("lee", 2)]),
-        ("[2s1] Dust is a novel", [("dust", 0)]),
-        ("It is", [("lee", 3)]),  # without a number: the first passage that has it
-        ("2s2 It is", [("dust", 1)]),
-        ("2s2", [("dust", 1)]),
-        ("[1s3]", [("lee", 2)]),
-        ("2s1 Dust was written in 1941.", []),  # in another passage
-        ("9s1 It is long.", []),
-        ("9s1", []),
-        ("Dust", [("lee", 2)]),
-        ("Nowhere to be found.", []),
-    ],
-)
-def test_spans_and_their_passages(span: str, facts: list[tuple[str, int]]) -> None:
-    items, invalid = read_spans([span], DOCUMENTS)
-    assert [tuple(item.fact) for item in items] == facts
-    assert invalid == (() if facts else (span,))
-
-
-def test_spans_keep_their_order_and_a_sentence_counts_once() -> None:
-    items, invalid = read_spans(["2s2 It is long.", "written in", "Dust was", "x" * 200], DOCUMENTS)
-    assert [tuple(item.fact) for item in items] == [("dust", 1), ("lee", 2)]
-    assert invalid == ("x" * 80,)
