@@ -10,8 +10,7 @@ from typing import Any
 import dspy
 import pytest
 
-from polyhop.data.passages import Hit, Passage, Retriever
-from polyhop.engines.lexical import LexicalEngine
+from polyhop.data.passages import Passage
 from polyhop.programs import Kair
 from polyhop.programs.kair import ALONE, ROLES, KairState, nearest
 from polyhop.programs.trace import Checked, Judged, Parallel, Proposed, Required, Searched, Selected
@@ -38,49 +37,24 @@ def play(
     adapter: Any = None,
     *,
     pool: list[Passage] | None = None,
-    retriever: Retriever | None = None,
     settings: dict[str, Any] | None = None,
     **replies: Any,
 ) -> tuple[Script, dspy.Prediction]:
     """The walk-through below, with other replies; one passage a search, so that the chain takes two steps."""
-    program = Kair(retriever, k=1)
+    program = Kair(k=1)
     for name, value in (settings or {}).items():
         target = program.search if name == "k" else program
         getattr(target, name).value = value
-    if pool is None and retriever is None:
-        pool = POOL
-    with playing(scripted(**{agent: _whole(reply) for agent, reply in (WALK | replies).items()}), adapter) as script:
-        prediction = program(question=QUESTION, pool=pool)
+    with playing(scripted(**(WALK | replies)), adapter) as script:
+        prediction = program(question=QUESTION, pool=POOL if pool is None else pool)
     assert prediction.trace.lm_calls == len(script.requests)
     return script, prediction
-
-
-def _whole(reply: Any) -> Any:
-    """A reply with the fields that it does not speak of: no contradictions, nothing supported, a diversity of 0.5."""
-    if isinstance(reply, list):
-        return [_whole(each) for each in reply]
-    if callable(reply) and not isinstance(reply, BaseException):
-        return lambda request: _whole(reply(request))
-    if isinstance(reply, dict) and "queries" in reply:
-        return {"diversity": 0.5, **reply}
-    if isinstance(reply, dict) and "spans" in reply:
-        return {"supported": [], **reply}
-    if isinstance(reply, dict) and ("new_facts" in reply or "relevant" in reply):
-        return {"contradicted": [], **reply}
-    return reply
 
 
 def known(script: Script) -> list[str]:
     """What the filter of the last step was told is known."""
     texts: list[str] = json.loads(script.asked("filterer")[-1].inputs["known"])
     return texts
-
-
-class Shelf:
-    """Finds the film for whatever speaks of Vertigo, and nothing else."""
-
-    def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
-        return [Hit(POOL[0], 1.0, 1)] if "Vertigo" in query else []
 
 
 # --- the walk-through ------------------------------------------------------------------------------------------------
@@ -379,29 +353,3 @@ def test_without_roles_all_agents_are_told_the_same_and_share_no_cached_reply() 
 
 
 # --- with the embedded engine ----------------------------------------------------------------------------------------
-
-WORLD = [
-    Passage.of("Solaris (1972 film)", sentences=["Solaris is a film directed by Andrei Tarkovsky.", "It is long."]),
-    Passage.of("Andrei Tarkovsky", sentences=["Andrei Tarkovsky was a director.", "He was born in Zavrazhye."]),
-    Passage.of("Zavrazhye", sentences=["Zavrazhye is a village on the Volga."]),
-    Passage.of("Lake Solaris", sentences=["Lake Solaris is a lake where a director of parks was born in Canada."]),
-    Passage.of("Volga", sentences=["The Volga flows through Russia."]),
-]
-
-
-def lexical(program: Kair) -> dspy.Prediction:
-    with dspy.context(lm=dspy.LM("lexical", engine=LexicalEngine(), cache=False)):
-        return program(question="Where was the director of Solaris (1972 film) born?", pool=WORLD)
-
-
-@pytest.mark.parametrize("k", [1, 10])
-@pytest.mark.parametrize("agents", [1, 3])
-def test_the_lexical_engine_plays_all_agents(k: int, agents: int) -> None:
-    program = Kair(k=k, agents=agents)
-    program.moderated.value = True
-    prediction = lexical(program)
-    assert prediction.answer == "Zavrazhye"
-    assert prediction.stop_reason == "complete"
-    assert {item.text for item in prediction.evidence} >= {WORLD[0].sentences[0], WORLD[1].sentences[1]}
-    assert "Lake Solaris" not in {item.passage.title for item in prediction.evidence}
-    assert prediction.trace.searches >= (2 if k == 1 else 1)

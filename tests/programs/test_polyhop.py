@@ -96,29 +96,6 @@ def test_a_round_shows_good_candidates_and_no_near_duplicates() -> None:
     assert len(prediction.ranking) == 30
 
 
-def test_what_was_found_is_read_if_it_has_the_names_of_what_is_open() -> None:
-    """The best by words does not name Leytonstone."""
-    near = Passage.of("Suburb", sentences=["Which country lies around a suburb? A country lies around it."], id="near")
-    asked = {"route": "plan", "sub_questions": ["Who directed Vertigo?", "Which country lies around Leytonstone?"]}
-    for pool in ([FILM, near, TOWN], [FILM, near]):
-        script, _ = play(
-            pool=pool, planner=asked, settings={"first": 1, "rounds": 1}, gatherer={**FOUND, "answers": []}
-        )
-        shown = script.asked("gatherer")[0].inputs["passages"]
-        assert ("Leytonstone lies in London." in shown, "Suburb" in shown) == (TOWN in pool, False)
-
-
-def test_citations_outside_the_evidence_count_only_while_a_passage_is_missing() -> None:
-    _, prediction = play(answerer=cited("Leytonstone", ids=("3s2", "2s1")))
-    assert facts(prediction) == [("man", 1), ("film", 1)]
-    nothing: Any = {"answers": [], "keep": [], "required": []}
-    script, prediction = play(settings={"first": 1, "rounds": 1}, gatherer=nothing)
-    shown = script.asked("answerer")[0].inputs["passages"]
-    assert shown.startswith("[1] Vertigo (film)")
-    assert "[2]" not in shown
-    assert facts(prediction) == [("film", 1)]
-
-
 # --- the cheap paths -------------------------------------------------------------------------------------------------
 
 
