@@ -25,7 +25,7 @@ It differs:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple, Self, cast
@@ -96,9 +96,7 @@ class ParRag(Program):
         estimator: Estimator | None = None,
     ) -> None:
         super().__init__(abstain_below=0.0)
-        if review_retriever is None:
-            is_chain = isinstance(retriever, ChainRetriever)
-            review_retriever = cast(Retriever | None, retriever.source) if is_chain else retriever
+        sparse = cast(Retriever | None, retriever.source) if isinstance(retriever, ChainRetriever) else retriever
         self.search = Search(retriever, k)
         self.shown = integer(shown, 1, 50)
         self.planned = switch(True)
@@ -107,7 +105,7 @@ class ParRag(Program):
         self.exemplars = Exemplars(count=1)
         self.planner = Agent(signatures.PlanSteps)
         self.step_answerer = Agent(signatures.AnswerStep)
-        self.review = Review(review_retriever, k)
+        self.review = Review(review_retriever or sparse, k)
         self.refiner = Agent(signatures.RefineQuestion)
         self.answerer = Agent(signatures.AnswerFromTrajectory)
 
@@ -120,8 +118,8 @@ class ParRag(Program):
         record(Estimated(estimated.probabilities))
         complexity = Complexity.of(min(max(estimated.hops + self.misjudged.value, HOPS[0]), HOPS[-1]))
 
-        done: dict[int, CitedAnswer] = {}
-        for level in levels(self._plan(question, complexity)):
+        plan, done = self._plan(question, complexity), dict[int, CitedAnswer]()
+        while level := [step for step in plan if step.number not in done and done.keys() >= set(step.needs)]:
             tasks = [partial(self._act, question, step, dict(done), complexity) for step in level]
             done |= zip((step.number for step in level), together(tasks), strict=True)
         if not current().seen:
@@ -148,9 +146,9 @@ class ParRag(Program):
             for exemplar in exemplars
         ]
         reply = self.planner(question=question, demos=[*self.planner.demos, *shown])
-        steps = [(_line(step.get("question", "")), _line(step.get("thought", ""))) for step in reply.steps]
+        steps = ([" ".join(step.get(name, "").split()) for name in ("question", "thought")] for step in reply.steps)
         asked = [step for step in steps if step[0]]
-        kept = asked[:MAX_STEPS] or [(question, "")]
+        kept = asked[:MAX_STEPS] or [[question, ""]]
         surplus = tuple(text for text, _ in asked[MAX_STEPS:])
         record(Decomposed(tuple(text for text, _ in kept), surplus, tuple(thought for _, thought in kept)))
         return [PlanStep(number, text) for number, (text, _) in enumerate(kept, 1)]
@@ -191,27 +189,13 @@ class PlanStep(NamedTuple):
         return [number for number in references(self.question) if 0 < number < self.number]
 
 
-def _line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def levels(plan: Sequence[PlanStep]) -> list[list[PlanStep]]:
-    """The steps in the order in which they can be taken; those of one level are independent."""
-    depth: dict[int, int] = {}
-    found: dict[int, list[PlanStep]] = {}
-    for step in plan:
-        depth[step.number] = 1 + max((depth[number] for number in step.needs), default=0)
-        found.setdefault(depth[step.number], []).append(step)
-    return [found[n] for n in sorted(found)]
-
-
 def bind(question: str, answers: Mapping[int, CitedAnswer]) -> str:
     """A question with answers in place of its references; an unknown answer is described by its question."""
 
     def text(number: int) -> str | None:
-        if number not in answers or answers[number].answer != UNKNOWN:
-            return answers[number].answer if number in answers else None
-        return f'the answer to "{answers[number].question.rstrip("?. ")}"'
+        if (found := answers.get(number)) is None:
+            return None
+        return found.answer if found.answer != UNKNOWN else f'the answer to "{found.question.rstrip("?. ")}"'
 
     return replace_references(question, text)
 
@@ -294,7 +278,7 @@ class Review(Part):
             judged = Judged("accuracy", read_probability(reply.accuracy))
         except AdapterParseError as error:  # errors of the model itself are not a verdict
             record_incident("verdict unreadable")
-            judged = Judged("accuracy", 0.0, invalid=(_line(str(error.lm_response))[:80],))
+            judged = Judged("accuracy", 0.0, invalid=(" ".join(str(error.lm_response).split())[:80],))
         record(judged)
         return judged.score
 
