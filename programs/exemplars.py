@@ -108,7 +108,10 @@ class ExemplarMemory(Parameter):
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Raises: ValueError: an exemplar is malformed; the memory is unchanged."""
-        self.exemplars = tuple(map(_EXEMPLAR.validate_python, state["exemplars"]))
+        try:
+            self.exemplars = tuple(map(_EXEMPLAR.validate_python, state["exemplars"]))
+        except ValidationError as error:
+            raise ValueError(first_error(error)) from error
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ExemplarMemory:
         return ExemplarMemory(self.exemplars)
