@@ -77,4 +77,4 @@ def given_records(path: Path) -> Iterator[dict[str, Any]]:
             raise PolyhopError(f"{record.where}: {record.reason}")
         if not record.has("id", "question"):
             raise PolyhopError(f"{record.where} has no id")
-        yield dict(record.fields)
+        yield dict(record)

@@ -13,9 +13,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from ...data.chain.arrays import Floats, counted, occurrences
 from ...data.chain.graph import SHARED, Graph
-from ...data.chain.question import specificity
+from ...data.chain.words import Floats, counted, occurrences, specificity
 from ...data.passages import Passage
 from ...data.pool import PassagePool
 from ...data.references import references
