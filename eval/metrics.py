@@ -96,17 +96,12 @@ class Quantity:
             return ""
         if self.kind == "percent":
             return f"{100 * value:{sign}.1f}"
-        if self.kind == "dollars":
-            return ("-" if value < 0 else sign) + dollars(abs(value))
         size = abs(value)
+        if self.kind == "dollars":
+            form = ",.2f" if size >= 1 else ".2g" if size >= 0.0001 or not size else ".1e"
+            return f"{'-' if value < 0 else sign}${size:{form}}"
         form = ",.0f" if size >= 1000 else ".1f" if size >= 10 else ".2f" if size >= 0.1 or not value else ".2g"
         return format(value, sign + form)
-
-
-def dollars(value: float) -> str:
-    if value == 0:
-        return "$0"
-    return f"${value:,.2f}" if value >= 1 else f"${value:.2g}" if value >= 0.0001 else f"${value:.1e}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,11 +125,8 @@ class Metric(Quantity):
     def __call__(self, example: dspy.Example, prediction: dspy.Prediction, trace: Any = None) -> float | bool:
         if self.own is not None and trace is not None:
             return score_of(self.own(*arguments(self.own, example, prediction, trace)))
-        score = self.score(example, prediction)
+        score = self.function(attempt_of(example, prediction))
         return score if trace is None else self.reached(score)
-
-    def score(self, example: dspy.Example, prediction: dspy.Prediction) -> float:
-        return self.function(attempt_of(example, prediction))
 
     def reached(self, score: float) -> bool:
         return score >= self.threshold if self.maximize else score <= self.threshold
@@ -155,6 +147,16 @@ def attempt_of(example: dspy.Example, prediction: dspy.Prediction) -> Attempt:
     """A prediction with its gold."""
     output = ProgramOutput.of(prediction)
     return Attempt(example, gold_with_texts(example, output), output)
+
+
+def score(
+    example: dspy.Example, output: ProgramOutput | None, look_up: LookUp | None = None
+) -> tuple[Gold, dict[str, float]]:
+    """The gold of a question, and all scores of an output that the gold allows; of a failure (None) all are 0."""
+    known = output or ProgramOutput("")
+    attempt = Attempt(example, gold_with_texts(example, known, look_up), known)
+    able = {name: each for name, each in METRICS.items() if each.scores(attempt)}
+    return attempt.gold, {name: each.function(attempt) if output else 0.0 for name, each in able.items()}
 
 
 # --- registry --------------------------------------------------------------------------------------------------------
@@ -179,6 +181,11 @@ COSTS = {
 """What a question costs, by name."""
 
 
+def quantity(name: str) -> Quantity:
+    """A metric or cost by name; an unknown one (of a run with a metric of its own) is shown as a plain number."""
+    return METRICS.get(name) or COSTS.get(name) or Quantity(name, name.replace("_", " ").capitalize(), maximize=True)
+
+
 def metric(
     *, label: str, name: str = "", kind: Kind = "percent", maximize: bool = True, shown: bool = True, **options: Any
 ) -> Callable[[Callable[[Attempt], float]], Metric]:
@@ -195,18 +202,16 @@ def metric(
 def find_metric(name: str) -> Metric:
     """A metric by name; or by ``MODULE:NAME`` or ``FILE.py:NAME`` one of your own, which this registers: a `metric`, or
     any that DSPy takes."""
-    if ":" not in name:
-        if name not in METRICS:
-            raise PolyhopError(
-                f"no metric {name!r}: choose from {', '.join(METRICS)}, or name your own as FILE.py:METRIC"
-            )
-        return METRICS[name]
-    found = import_named(name, "metric")
-    if isinstance(found, type):  # such as dspy.SemanticF1
-        found = found()
-    if not callable(found) or not any(_takes(found, count) for count in (2, 3, 5)):
-        raise PolyhopError(f"{name!r} is not a metric: metrics are called with an example and a prediction")
-    return METRICS[metric_name(found)]
+    if ":" in name:
+        found = import_named(name, "metric")
+        if isinstance(found, type):  # such as dspy.SemanticF1
+            found = found()
+        if not callable(found) or not any(_takes(found, count) for count in (2, 3, 5)):
+            raise PolyhopError(f"{name!r} is not a metric: metrics are called with an example and a prediction")
+        name = metric_name(found)
+    elif name not in METRICS:
+        raise PolyhopError(f"no metric {name!r}: choose from {', '.join(METRICS)}, or name your own as FILE.py:METRIC")
+    return METRICS[name]
 
 
 def metric_name(metric: Any) -> Any:
@@ -223,9 +228,8 @@ def metric_name(metric: Any) -> Any:
 
         @wraps(own)  # with its module, by which workers get it
         def scored(attempt: Attempt) -> float:
-            prediction = attempt.output.prediction
             try:
-                return score_of(own(*arguments(own, attempt.example, prediction)))
+                return score_of(own(*arguments(own, attempt.example, attempt.output.prediction)))
             except Exception as error:
                 about = str(attempt.example.get("question"))[:80]
                 raise PolyhopError(f"the metric {name} failed on {about!r}: {explain(error)}") from error
@@ -270,21 +274,6 @@ def _takes(metric: Callable[..., Any], count: int) -> bool:
     return True
 
 
-def quantity(name: str) -> Quantity:
-    """A metric or cost by name; an unknown one (of a run with a metric of its own) is shown as a plain number."""
-    return METRICS.get(name) or COSTS.get(name) or Quantity(name, name.replace("_", " ").capitalize(), maximize=True)
-
-
-def score(
-    example: dspy.Example, output: ProgramOutput | None, look_up: LookUp | None = None
-) -> tuple[Gold, dict[str, float]]:
-    """The gold of a question, and all scores of an output that the gold allows; of a failure (None) all are 0."""
-    known = output or ProgramOutput("")
-    attempt = Attempt(example, gold_with_texts(example, known, look_up), known)
-    able = {name: each for name, each in METRICS.items() if each.scores(attempt)}
-    return attempt.gold, {name: each.function(attempt) if output else 0.0 for name, each in able.items()}
-
-
 # --- metrics ---------------------------------------------------------------------------------------------------------
 
 
@@ -300,22 +289,21 @@ def answer_f1(attempt: Attempt) -> float:
     return attempt.answer.f1
 
 
-def _part(unit: str, part: str, needs: Needs, **more: Any) -> Metric:
+def _part(unit: str, part: str, needs: Needs, counted: str = "", **more: Any) -> Metric:
     """One of precision, recall and F1 of an attempt's scores."""
     label = f"{unit.capitalize()} {part[0].upper() if part != 'f1' else 'F1'}"
-    counted = {"evidence": "passages", "fact": "sentences", "token": ""}[unit]
     register = metric(label=label, name=f"{unit}_{part}", of=("evidence",), unit=counted, needs=needs, **more)
     return register(lambda attempt: float(getattr(getattr(attempt, unit), part)))
 
 
-_part("evidence", "precision", "passages")
-_part("evidence", "recall", "passages")
-evidence_f1 = _part("evidence", "f1", "passages")
+_part("evidence", "precision", "passages", "passages")
+_part("evidence", "recall", "passages", "passages")
+evidence_f1 = _part("evidence", "f1", "passages", "passages")
 """The passages of the evidence."""
 
-_part("fact", "precision", "facts")
-_part("fact", "recall", "facts")
-fact_f1 = _part("fact", "f1", "facts", threshold=0.6)
+_part("fact", "precision", "facts", "sentences")
+_part("fact", "recall", "facts", "sentences")
+fact_f1 = _part("fact", "f1", "facts", "sentences", threshold=0.6)
 """The sentences of the evidence."""
 
 
@@ -327,21 +315,19 @@ def joint_f1(attempt: Attempt) -> float:
     return scoring.joint(attempt.answer, attempt.fact if attempt.gold.facts else attempt.evidence).f1
 
 
-def _rank_metric(name: str, label: str, shown: bool = False) -> None:
-    known: Needs = "passages"
-    metric(label=label, name=name, unit=known, shown=shown, needs=known, of=("ranking",))(lambda a: a.ranking[name])
+def _of_ranking(name: str, label: str, value: Callable[[Attempt], float] | None = None, shown: bool = False) -> None:
+    register = metric(label=label, name=name, unit="passages", shown=shown, needs="passages", of=("ranking",))
+    register(value or (lambda attempt: attempt.ranking[name]))
 
 
 for _k in CUTOFFS:
-    _rank_metric(f"passage_recall@{_k}", f"Recall@{_k}", shown=_k == 5)
+    _of_ranking(f"passage_recall@{_k}", f"Recall@{_k}", shown=_k == 5)
 for _k in CUTOFFS:
-    _rank_metric(f"all_gold@{_k}", f"All gold@{_k}", shown=_k == 5)
-metric(label="Search recall@5", name="search_recall@5", unit="passages", needs="passages", of=("ranking",))(
-    lambda attempt: attempt.found(5)
-)
-"""What the retriever finds for the program's queries, before agents choose: the best of all searches of a question."""
-_rank_metric("passage_mrr", "MRR")
-_rank_metric(f"passage_ndcg@{NDCG_CUTOFF}", f"nDCG@{NDCG_CUTOFF}")
+    _of_ranking(f"all_gold@{_k}", f"All gold@{_k}", shown=_k == 5)
+# What the retriever finds for the program's queries, before agents choose: the best of all searches of a question.
+_of_ranking("search_recall@5", "Search recall@5", lambda attempt: attempt.found(5), shown=True)
+_of_ranking("passage_mrr", "MRR")
+_of_ranking(f"passage_ndcg@{NDCG_CUTOFF}", f"nDCG@{NDCG_CUTOFF}")
 
 
 @metric(label="Answer in evidence", needs="passages", of=("answer", "evidence"))

@@ -235,7 +235,7 @@ def test_a_budget_of_workers_is_the_one_of_their_driver() -> None:
 JAVA_STAYS = """
 import ctypes, signal
 from polyhop.data.lucene.jvm import autoclass
-from polyhop.eval.cluster import Ray, _connected
+from polyhop.eval.cluster import Ray, connected
 
 def handler():
     action = ctypes.create_string_buffer(256)
@@ -244,7 +244,7 @@ def handler():
 
 autoclass("java.lang.String")
 java = handler()
-ray, _ = _connected(Ray(workers=1))
+ray, _ = connected(Ray(workers=1))
 assert handler() == java != bytes(8)
 ray.shutdown()
 assert handler() == java

@@ -8,7 +8,7 @@ import dspy
 
 from polyhop.data.passages import Evidence, Passage
 from polyhop.engines.costs import Ledger
-from polyhop.eval.executor import QuestionTask
+from polyhop.eval.run import QuestionTask
 from polyhop.programs import Program
 
 from ..conftest import Parrot

@@ -14,7 +14,7 @@ from polyhop.data.splitting import Document, split
 from polyhop.eval.feedback import explain
 from polyhop.eval.gold import ProgramOutput, gold_evidence, gold_in_passages, gold_of, gold_with_texts
 from polyhop.eval.metrics import METRICS, attempt_of, score
-from polyhop.eval.official.hotpotqa import supporting_facts
+from polyhop.eval.official import supporting_facts
 from polyhop.eval.run import evaluate
 
 WHOLE = Passage.of("Paris", sentences=["Paris is a city.", "It is in France.", "It lies on a river.", "It is old."])

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -260,22 +258,6 @@ def test_too_many_failures_stop_the_run_which_can_go_on(tmp_path: Path) -> None:
     assert (summary["counts"]["answered"], summary["counts"]["failed"]) == (4, 4)
 
 
-def test_what_is_being_answered_when_a_run_stops_is_kept(tmp_path: Path) -> None:
-    meet = threading.Barrier(2, timeout=10)
-
-    def late() -> None:
-        meet.wait()
-        time.sleep(0.2)
-
-    def early() -> None:
-        meet.wait()
-        fail()
-
-    with pytest.raises(RunError, match="Stopped after 1 failures"):
-        evaluate(Fake({"a": late, "b": early}), examples("abcd"), tmp_path / "run", threads=2, max_failures=1)
-    assert {line["id"] for line in read_lines(tmp_path / "run")} == {"id-a", "id-b"}
-
-
 def test_failed_questions_can_be_asked_again(tmp_path: Path) -> None:
     questions = examples("abcd")
     assert evaluate(Fake(dict.fromkeys("bc", fail)), questions, tmp_path / "run")["counts"]["failed"] == 2
@@ -349,4 +331,3 @@ def test_what_cannot_be_a_run_is_refused_before_any_question(tmp_path: Path) -> 
     with pytest.raises(ValueError, match="threads must be positive"):
         evaluate(program, examples("a"), tmp_path / "other", threads=0)
     assert not program.asked
-    assert not os.listdir(tmp_path / "run")

@@ -88,7 +88,7 @@ def test_what_belongs_together(tmp_path: Path) -> None:
     groups = read(*paths)
     assert [[run.name for run in group.runs] for group in groups] == [["mine", "other"], ["mine"], ["w"]]
     titles = [group.title for group in groups]
-    assert titles == ["hotpotqa · open · dev", f"{titles[0]} · 2 questions", f"{titles[0]} · 2"]
+    assert titles == ["hotpotqa · open · dev", f"{titles[0]} · 2", f"{titles[0]} · 3"]
     assert groups[0].versus is not None
     row = groups[0].versus.row("answer_em", "other")
     assert row is not None
