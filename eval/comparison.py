@@ -46,7 +46,7 @@ class Row(NamedTuple):
 
 
 class Flip(NamedTuple):
-    """A question that became right (exact match), or wrong, relative to the baseline."""
+    """A question that became right (exact match) or wrong, relative to the baseline."""
 
     run: str
     gained: bool
@@ -172,9 +172,6 @@ def _flip(run: str, first: QuestionRecord, other: QuestionRecord) -> Flip | None
     return Flip(run, after > before, first.id, first.question, next(iter(first.gold_answers), ""), *said)
 
 
-# --- files -----------------------------------------------------------------------------------------------------------
-
-
 def write_csv(path: Path, result: RunComparison) -> None:
     """One line per metric and run, with all statistics."""
     head = "metric run questions mean difference low high p_permutation wins ties losses shown p_holm".split()
@@ -187,26 +184,3 @@ def write_csv(path: Path, result: RunComparison) -> None:
             # A spreadsheet takes some texts for formulas.
             texts = (f"'{text}" if text.startswith(("=", "+", "-", "@")) else text for text in (row.metric, row.run))
             writer.writerow([*texts, row.questions, row.mean, *more])
-
-
-def write_latex(path: Path, result: RunComparison) -> None:
-    """A booktabs table with a column per run; a dagger marks p < 0.05 (permutation, Holm) against the baseline."""
-    names = [run.name for run in result.runs]
-    table = [["", *map(_escaped, names)]]
-    for metric in dict.fromkeys(row.metric for row in result.rows):
-        table.append([_escaped(metric)])
-        for row in (result.row(metric, name) for name in names):
-            mark = "$^{\\dag}$" if row and row.p_holm is not None and row.p_holm < 0.05 else ""
-            table[-1].append(_escaped(quantity(metric).text(row.mean)) + mark if row else "")
-    head, *lines = (" & ".join(cells) + " \\\\\n" for cells in table)
-    with replacing(path) as file:
-        file.write(
-            f"% {result.shared} shared questions; \\dag: p < 0.05 against {_escaped(names[0])} "
-            "(paired permutation test, corrected by Holm's method)\n"
-            f"\\begin{{tabular}}{{l{'r' * len(names)}}}\n\\toprule\n{head}\\midrule\n{''.join(lines)}"
-            "\\bottomrule\n\\end{tabular}\n"
-        )
-
-
-def _escaped(text: str) -> str:
-    return "".join(f"\\{c}" if c in "&%$#_{}" else {"\\": "/", "~": "-", "^": "-"}.get(c, c) for c in text)

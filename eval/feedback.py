@@ -49,8 +49,7 @@ def with_feedback(metric: Metric = joint_f1) -> Callable[..., Any]:
         if trace is not None and pred_name is None:
             return metric.reached(score)
         call = next(((p.signature, given, reply) for p, given, reply in pred_trace or ()), None)
-        text = metric.feedback(attempt) if metric.feedback else explain(attempt, call)
-        return dspy.Prediction(score=score, feedback=text)
+        return dspy.Prediction(score=score, feedback=explain(attempt, call))
 
     return explained
 

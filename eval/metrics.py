@@ -112,7 +112,6 @@ class Metric(Quantity):
         needs: The part of the gold that the score depends on; questions without it have no such score.
         of: What the program must return; the gold must have an answer for "answer".
         own: The DSPy metric that this one was made from, if it is one of the user's.
-        feedback: Explains the score for prompt optimizers, instead of `polyhop.eval.feedback`.
     """
 
     function: Callable[[Attempt], float]  # returns the score
@@ -120,7 +119,6 @@ class Metric(Quantity):
     of: tuple[Part, ...] = ()
     own: Callable[..., Any] | None = None
     threshold: float = 0.8  # the score from which a run may serve as an exemplar
-    feedback: Callable[[Attempt], str] | None = None
 
     def __call__(self, example: dspy.Example, prediction: dspy.Prediction, trace: Any = None) -> float | bool:
         if self.own is not None and trace is not None:
