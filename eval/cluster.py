@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import faulthandler
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import count as counting
 from logging import WARNING
@@ -31,7 +30,7 @@ from ..engines.secrets import learn_models
 from ..engines.shared import Shared, dumps, loads
 from .metrics import METRICS
 from .records import Failure, QuestionRecord
-from .run import QuestionTask, Task, in_threads
+from .run import QuestionTask, in_threads
 
 ATTEMPTS = 3
 """Workers that a question may end until it has failed."""
@@ -53,33 +52,13 @@ class Ray:
     workers: int = 2
     threads: int = 1
 
-    @contextmanager
-    def start(self, task: Task) -> Iterator[RayTask]:
-        """The workers, with a task each, until the end of the block.
+    def start(self, task: QuestionTask) -> closing[RayTask]:
+        """The workers, with a task each, until the end of a ``with`` block.
 
         Raises:
             PolyhopError: Ray is not installed or not there, the task does not pickle, or a worker cannot load it.
         """
-        ours = __name__.partition(".")[0]
-        own = {name: each for name, each in METRICS.items() if not each.function.__module__.startswith(f"{ours}.")}
-        settings = {"lm": dspy.settings.lm, "adapter": dspy.settings.adapter}
-        try:
-            content, shared = dumps((task, settings, own))
-        except Exception as error:  # pickling runs anybody's code
-            raise PolyhopError(f"with workers, program, questions and metric must pickle: {explain(error)}") from error
-        ray, started = connected(self)
-        workers = RayTask(ray, task, self, content, shared)
-        try:
-            try:
-                ray.get([seat.actor.ready.remote() for seat in workers.seats])
-            except ray.exceptions.RayError as error:
-                reason = explain(getattr(error, "cause", None) or error)
-                raise PolyhopError(f"a worker cannot start: {reason}") from error
-            yield workers
-        finally:
-            workers.close()
-            if started:
-                ray.shutdown()
+        return closing(RayTask(task, self))
 
 
 @dataclass(eq=False)
@@ -96,15 +75,28 @@ class RayTask:
 
     timeout = None  # workers see to it
 
-    def __init__(self, ray: Any, task: Task, where: Ray, content: bytes, shared: bytes) -> None:
-        self._ray, self.failed, self._where, self._content = ray, task.failed, where, content
+    def __init__(self, task: QuestionTask, where: Ray) -> None:
+        ours = __name__.partition(".")[0]
+        own = {name: each for name, each in METRICS.items() if not each.function.__module__.startswith(f"{ours}.")}
+        settings = {"lm": dspy.settings.lm, "adapter": dspy.settings.adapter}
+        try:
+            self._content, shared = dumps((task, settings, own))
+        except Exception as error:  # pickling runs anybody's code
+            raise PolyhopError(f"with workers, program, questions and metric must pickle: {explain(error)}") from error
+        self.failed, self._where = task.failed, where
+        self._ray, self._started = ray, _ = connected(where)
         here = ray.get_runtime_context().get_node_id()  # where the file of the budget is
         affinity = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(here, soft=False)
         options = {"num_cpus": 0, "max_concurrency": 1000, "scheduling_strategy": affinity}
         self._shared = ray.remote(Shared).options(**options).remote(shared)
         self._numbers, self._lock, self._alone = counting(), Lock(), Lock()
-        self.seats = [self._seat() for _ in range(where.workers)]
         self._lone: list[_Seat] = []  # the worker for questions that ended one, when it is needed
+        self._seats = [self._seat() for _ in range(where.workers)]
+        try:
+            ray.get([seat.actor.ready.remote() for seat in self._seats])
+        except ray.exceptions.RayError as error:
+            self.close()
+            raise PolyhopError(f"a worker cannot start: {explain(getattr(error, 'cause', None) or error)}") from error
 
     def _seat(self) -> _Seat:
         number, cpus = next(self._numbers), 1.0 if self._where.address else 0.0  # here, the threads decide
@@ -112,7 +104,7 @@ class RayTask:
         return _Seat(number, self._ray.remote(_Worker).options(**options).remote(self._content, self._shared, number))
 
     def ask(self, n: int, example: dspy.Example, ledger: Ledger) -> QuestionRecord:
-        record = self._asked(self.seats, n, example, ledger)
+        record = self._asked(self._seats, n, example, ledger)
         for _ in range(ATTEMPTS - 1):
             if record is None:
                 with self._alone:
@@ -144,8 +136,10 @@ class RayTask:
         return record  # type: ignore[no-any-return]
 
     def close(self) -> None:
-        for actor in (*(seat.actor for seat in (*self.seats, *self._lone)), self._shared):
+        for actor in (*(seat.actor for seat in (*self._seats, *self._lone)), self._shared):
             self._ray.kill(actor)
+        if self._started:
+            self._ray.shutdown()
 
 
 class _Worker:

@@ -21,7 +21,7 @@ from queue import Empty, SimpleQueue
 from tempfile import TemporaryDirectory
 from time import monotonic, perf_counter
 from traceback import extract_tb
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import dspy
 from dspy import AdapterParseError, LMError
@@ -41,7 +41,7 @@ from .settings import RunManifest
 from .summary import finish
 
 if TYPE_CHECKING:
-    from .cluster import Ray
+    from .cluster import Ray, RayTask
 
 _COUNTED = ("lm_calls", "lm_calls_critical_path", "searches", "rounds")
 
@@ -134,10 +134,9 @@ def evaluate(
         submission = SUBMISSIONS.get(manifest.dataset or "")
         if progress.done < progress.questions:
             (path / SUMMARY).unlink(missing_ok=True)
-            task: Task = QuestionTask(program, submission, look_up, timeout, attempts)
+            task: QuestionTask | RayTask = QuestionTask(program, submission, look_up, timeout, attempts)
             if executor is not None:
-                task = stack.enter_context(executor.start(task))
-                threads = executor.workers * executor.threads
+                task, threads = stack.enter_context(executor.start(task)), executor.workers * executor.threads
             pending = ((n, example) for n, example in enumerate(questions) if n not in done)
             for record in stack.enter_context(closing(in_threads(task, pending, threads))):
                 append(path, record)
@@ -153,23 +152,9 @@ def evaluate(
         return finish(path, manifest, questions, submission)
 
 
-# --- one question ----------------------------------------------------------------------------------------------------
-
-
-class Task(Protocol):
-    """Asks a question and makes its record; with a ``timeout``, `in_threads` gives it up after so many seconds."""
-
-    @property
-    def timeout(self) -> float | None: ...
-
-    def ask(self, n: int, example: dspy.Example, ledger: Ledger) -> QuestionRecord: ...
-
-    def failed(self, n: int, example: dspy.Example, ledger: Ledger, why: Failure, seconds: float) -> QuestionRecord: ...
-
-
 @dataclass(frozen=True)
 class QuestionTask:
-    """Asks a program."""
+    """Asks a program a question, and makes the record."""
 
     program: dspy.Module
     submission: Submission | None = None  # makes the official prediction of each question, if its benchmark has one
@@ -190,26 +175,28 @@ class QuestionTask:
             if self.timeout is not None and seconds > self.timeout:
                 return self.failed(n, example, ledger, _too_late(self.timeout), self.timeout)
             output, details = _read(prediction)
-            return self._record(n, example, output, ledger, {**trace_counts(prediction), "seconds": seconds}, details)
         except Exception as error:  # noqa: BLE001  # one failed question must not stop the others
             return self.failed(n, example, ledger, _failure(error), perf_counter() - start)
+        return self._record(n, example, ledger, output, trace_counts(prediction), seconds=seconds, **details)
 
     def failed(self, n: int, example: dspy.Example, ledger: Ledger, why: Failure, seconds: float) -> QuestionRecord:
-        return self._record(n, example, None, ledger, {"seconds": seconds}, {"error": why})
+        return self._record(n, example, ledger, None, {}, seconds=seconds, error=why)
 
     def _record(
         self,
         n: int,
         example: dspy.Example,
-        output: ProgramOutput | None,
         ledger: Ledger,
+        output: ProgramOutput | None,
         counted: Mapping[str, float],
-        details: Mapping[str, Any],
+        *,
+        seconds: float,
+        **details: Any,
     ) -> QuestionRecord:
         gold, scores = score(example, output, self.look_up)
-        costs = {**ledger.costs(), **counted}
-        if n in self.attempts:
-            details = {**details, "attempt": self.attempts[n]}
+        costs = {**ledger.costs(), **counted, "seconds": seconds}
+        if ledger.attempt > 1:
+            details["attempt"] = ledger.attempt
         return QuestionRecord(
             n=n,
             id=str(example.get("id") or n),
@@ -278,11 +265,8 @@ def _too_late(timeout: float) -> Failure:
     return Failure(cause="timeout", type="Timeout", message=f"no answer after {timeout:g} s")
 
 
-# --- many questions --------------------------------------------------------------------------------------------------
-
-
 def in_threads(
-    task: Task, questions: Iterable[tuple[int, dspy.Example]], threads: int = 1
+    task: QuestionTask | RayTask, questions: Iterable[tuple[int, dspy.Example]], threads: int = 1
 ) -> Generator[QuestionRecord, None, None]:
     """The records of (number, question), up to ``threads`` at a time in the caller's context (DSPy's settings), in the
     order of completion. When this is closed, what is still asked is given up.
