@@ -6,12 +6,15 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import dspy
 import ir_measures
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from polyhop.data.errors import DataError
+from polyhop.data.errors import DataError, PolyhopError
 from polyhop.data.passages import Evidence, Hit, Passage
 from polyhop.engines.models import assign_models
 from polyhop.eval.official import SUBMISSIONS, mean_of
@@ -19,6 +22,7 @@ from polyhop.eval.official.scores import hotpotqa
 from polyhop.eval.questions import Questions
 from polyhop.eval.records import read_lines, read_manifest
 from polyhop.eval.run import evaluate
+from polyhop.eval.summary import run_lines
 from polyhop.programs import Prism
 from polyhop.programs.prediction import conclude
 from polyhop.programs.run import Run, running
@@ -283,3 +287,28 @@ def test_real_questions(
         if theirs:
             assert summary["official"][theirs] == pytest.approx(unit * summary["metrics"][ours], abs=unit * 6e-4)
     assert all(line["gold"] for line in read_lines(tmp_path / "run"))
+
+
+IR: Any = ir_measures  # partly untyped
+texts = st.text(min_size=1, max_size=8)
+
+
+def test_lines() -> None:
+    assert list(run_lines("q 1", ["b", "a%\tx", "b"], "my run")) == [
+        "q%201 Q0 b 1 2 my%20run\n",
+        "q%201 Q0 a%25%09x 2 1 my%20run\n",
+    ]
+    assert list(run_lines("q", ["\ud800"], "t")) == ["q Q0 %ED%A0%80 1 1 t\n"]
+    with pytest.raises(PolyhopError, match="empty id"):
+        list(run_lines("q", ["a", ""], "t"))
+
+
+@given(st.dictionaries(texts, st.lists(texts, min_size=1, max_size=5, unique=True), max_size=4))
+def test_round_trip(tmp_path_factory: pytest.TempPathFactory, rankings: dict[str, list[str]]) -> None:
+    file: Path = tmp_path_factory.mktemp("trec") / "run"
+    file.write_text("".join(line for item in rankings.items() for line in run_lines(*item, "tag")))
+    read: dict[str, list[str]] = {}
+    for hit in sorted(IR.read_trec_run(str(file)), key=lambda hit: -hit.score):
+        question = unquote(hit.query_id, errors="surrogatepass")
+        read.setdefault(question, []).append(unquote(hit.doc_id, errors="surrogatepass"))
+    assert read == rankings
