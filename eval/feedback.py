@@ -64,16 +64,13 @@ def explain(attempt: Attempt, call: Call | None = None) -> str:
     return " ".join(filter(None, (_answer(attempt), _search(attempt), _evidence(attempt))))
 
 
-# --- the whole program -----------------------------------------------------------------------------------------------
-
-
 def _answer(attempt: Attempt) -> str:
     given, answers = attempt.output.answer, attempt.gold.answers
     if exact_match(given, answers):
         return f'The answer "{given}" is right.'
     verdict = f'The answer "{given}" is wrong: expected {_listed((f"{text!r}" for text in answers), " or ") or "none"}.'
     more = " It shares words with that: give exactly the name, date or phrase that is asked for."
-    return verdict + (more if attempt.answer.f1 else "")
+    return verdict + (more if attempt.values["answer_f1"] else "")
 
 
 def _search(attempt: Attempt) -> str:
@@ -114,9 +111,6 @@ def _quoted(attempt: Attempt, fact: Fact) -> str:
     sentences = sentences_of(Evidence(passage) for passage in known)
     found = next((Evidence(*each).text for each in sentences if fact_in(gold.passages, *each) == fact), "")
     return f'"{title}"' + (f" ({_quote(found)})" if found else "")
-
-
-# --- one call --------------------------------------------------------------------------------------------------------
 
 
 def faults(

@@ -94,9 +94,6 @@ def flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
             yield prefix + name, item
 
 
-# --- files -----------------------------------------------------------------------------------------------------------
-
-
 @contextmanager
 def replacing(path: Path) -> Iterator[TextIO]:
     """A text file that replaces ``path`` at the end of the block; after an exception ``path`` is unchanged."""

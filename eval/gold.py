@@ -121,9 +121,6 @@ def _answers(example: dspy.Example) -> Iterable[str]:
     return example.get("answers") or filter(None, (example.get("answer"),))
 
 
-# --- gold passages ---------------------------------------------------------------------------------------------------
-
-
 def gold_with_texts(example: dspy.Example, output: ProgramOutput, look_up: LookUp | None = None) -> Gold:
     """`gold_of` with the texts of the gold passages, from the question's pool or else from ``look_up``.
 

@@ -109,8 +109,6 @@ class GoldReply:
         value = self.inputs.get(name)
         return [str(item) for item in value] if isinstance(value, list | tuple) else []
 
-    # --- what is shown -----------------------------------------------------------------------------------------------
-
     @cached_property
     def numbered(self) -> list[NumberedPassage]:
         lists = [value for value in self.inputs.values() if isinstance(value, NumberedPassages)]
@@ -167,8 +165,6 @@ class GoldReply:
             raise KeyError(id)
         return page.sentences[int(sentence)] if sentence else " ".join(page.sentences.values())
 
-    # --- what is asked -----------------------------------------------------------------------------------------------
-
     @cached_property
     def is_main(self) -> bool:
         return title_key(self.text("question")) == title_key(self.oracle.example.question)
@@ -201,8 +197,6 @@ class GoldReply:
             return self.complete or not self.oracle.pages
         passage = None if self.at is None else self.oracle.steps[self.at].passage_id
         return passage is not None and passage in self.oracle.pages and self.has(passage)
-
-    # --- what is lacking ---------------------------------------------------------------------------------------------
 
     @property
     def lacking(self) -> list[str]:

@@ -5,12 +5,8 @@
     def answer_words(attempt: Attempt) -> float:
         return len(attempt.output.answer.split())
 
-On the command line a metric of your own is ``--metric my_module:answer_words``. A metric is also a DSPy metric:
-
-    dspy.Evaluate(devset=questions, metric=metrics.answer_f1)(program)
-    dspy.BootstrapFewShot(metric=replace(metrics.joint_f1, threshold=0.9))
-
-DSPy passes a trace while it collects exemplars; the metric then returns whether the score reaches its threshold.
+On the command line a metric of your own is ``--metric my_module:answer_words``. A metric is also a DSPy metric. DSPy
+passes a trace while it collects exemplars; the metric then returns whether the score reaches its threshold.
 `polyhop.eval.feedback.with_feedback` adds the textual feedback that GEPA needs.
 """
 
@@ -30,7 +26,7 @@ from ..data.importing import import_named
 from ..engines.replies import explain
 from . import scoring
 from .gold import Gold, LookUp, ProgramOutput, gold_of, gold_with_texts
-from .scoring import CUTOFFS, NDCG_CUTOFF, Scores
+from .scoring import CUTOFFS, NDCG_CUTOFF
 
 Kind = Literal["percent", "number", "dollars"]
 Needs = Literal["passages", "facts", "texts"]
@@ -46,33 +42,28 @@ class Attempt:
     output: ProgramOutput
 
     @cached_property
-    def answer(self) -> Scores:
-        return scoring.answer_scores(self.output.answer, self.gold.answers)
-
-    @cached_property
-    def evidence(self) -> Scores:
-        return scoring.passage_scores(self.output.evidence, self.gold.passages)
-
-    @cached_property
-    def fact(self) -> Scores:
-        return scoring.fact_scores(self.output.evidence, self.gold.facts)
-
-    @cached_property
-    def token(self) -> Scores:
-        return scoring.token_overlap((item.text for item in self.output.evidence), self.gold.texts or ())
-
-    @cached_property
-    def ranking(self) -> dict[str, float]:
-        wanted = set(self.gold.passages)
-        return scoring.ranking_scores([scoring.counted(wanted, each) for each in self.output.ranking], wanted)
-
-    def found(self, k: int) -> float:
-        """The share of the gold passages among the first k of a search; without a trace, among those of the ranking."""
-        wanted = set(self.gold.passages)
-        counts = {each.id: scoring.counted(wanted, each) for each in self.output.ranking}
-        searches = self.output.searches or (tuple(counts),)
-        ranked = (list(dict.fromkeys(counts.get(id, id) for id in found)) for found in searches)
-        return len(wanted & {id for found in ranked for id in found[:k]}) / (len(wanted) or 1)
+    def values(self) -> dict[str, float]:
+        """The scores of all metrics of the package."""
+        output, gold, wanted = self.output, self.gold, set(self.gold.passages)
+        answer = scoring.answer_scores(output.answer, gold.answers)
+        units = {
+            "evidence": scoring.passage_scores(output.evidence, gold.passages),
+            "fact": scoring.fact_scores(output.evidence, gold.facts),
+            "token": scoring.token_overlap((item.text for item in output.evidence), gold.texts or ()),
+        }
+        both = scoring.joint(answer, units["fact" if gold.facts else "evidence"])
+        ids = {each.id: scoring.counted(wanted, each) for each in output.ranking}
+        searches = [[ids.get(id, id) for id in found] for found in output.searches or (tuple(ids),)]
+        offered = wanted & {id for found in searches for id in list(dict.fromkeys(found))[:5]}
+        return {
+            "answer_em": scoring.exact_match(output.answer, gold.answers),
+            "answer_f1": answer.f1,
+            **{f"{unit}_{part}": value for unit, each in units.items() for part, value in each._asdict().items()},
+            "joint_f1": both.f1 if wanted else answer.f1,
+            **scoring.ranking_scores(list(ids.values()), wanted),
+            "search_recall@5": len(offered) / (len(wanted) or 1),
+            "answer_in_evidence": float(any(scoring.mentions(e.text, gold.answers) for e in output.evidence)),
+        }
 
 
 @dataclass(frozen=True)
@@ -275,64 +266,36 @@ def _takes(metric: Callable[..., Any], count: int) -> bool:
 # --- metrics ---------------------------------------------------------------------------------------------------------
 
 
-@metric(label="Answer EM", threshold=1.0, of=("answer",))
-def answer_em(attempt: Attempt) -> float:
-    """The answer equals a gold answer after normalization."""
-    return scoring.exact_match(attempt.output.answer, attempt.gold.answers)
+def _own(name: str, label: str, *of: Part, needs: Needs | None = None, **more: Any) -> Metric:
+    return metric(name=name, label=label, of=of, needs=needs, **more)(lambda attempt: attempt.values[name])
 
 
-@metric(label="Answer F1", of=("answer",))
-def answer_f1(attempt: Attempt) -> float:
-    """Tokens shared with the best gold answer."""
-    return attempt.answer.f1
+def _parts(name: str, needs: Needs, **more: Any) -> Metric:
+    """Precision, recall and F1."""
+    for part, letter in (("precision", "P"), ("recall", "R")):
+        _own(f"{name}_{part}", f"{name.capitalize()} {letter}", "evidence", needs=needs, **{**more, "threshold": 0.8})
+    return _own(f"{name}_f1", f"{name.capitalize()} F1", "evidence", needs=needs, **more)
 
 
-def _part(unit: str, part: str, needs: Needs, counted: str = "", **more: Any) -> Metric:
-    """One of precision, recall and F1 of an attempt's scores."""
-    label = f"{unit.capitalize()} {part[0].upper() if part != 'f1' else 'F1'}"
-    register = metric(label=label, name=f"{unit}_{part}", of=("evidence",), unit=counted, needs=needs, **more)
-    return register(lambda attempt: float(getattr(getattr(attempt, unit), part)))
-
-
-_part("evidence", "precision", "passages", "passages")
-_part("evidence", "recall", "passages", "passages")
-evidence_f1 = _part("evidence", "f1", "passages", "passages")
+answer_em = _own("answer_em", "Answer EM", "answer", threshold=1.0)
+"""The answer equals a gold answer after normalization."""
+answer_f1 = _own("answer_f1", "Answer F1", "answer")
+"""Tokens shared with the best gold answer."""
+evidence_f1 = _parts("evidence", "passages", unit="passages")
 """The passages of the evidence."""
-
-_part("fact", "precision", "facts", "sentences")
-_part("fact", "recall", "facts", "sentences")
-fact_f1 = _part("fact", "f1", "facts", "sentences", threshold=0.6)
+fact_f1 = _parts("fact", "facts", unit="sentences", threshold=0.6)
 """The sentences of the evidence."""
-
-
-@metric(label="Joint F1", threshold=0.6, needs="passages", of=("answer", "evidence"))
-def joint_f1(attempt: Attempt) -> float:
-    """Answer and evidence together (HotpotQA): sentences, or passages where no gold sentences are known."""
-    if not attempt.gold.passages:
-        return attempt.answer.f1
-    return scoring.joint(attempt.answer, attempt.fact if attempt.gold.facts else attempt.evidence).f1
-
-
-def _of_ranking(name: str, label: str, value: Callable[[Attempt], float] | None = None, shown: bool = False) -> None:
-    register = metric(label=label, name=name, unit="passages", shown=shown, needs="passages", of=("ranking",))
-    register(value or (lambda attempt: attempt.ranking[name]))
-
-
-for _k in CUTOFFS:
-    _of_ranking(f"passage_recall@{_k}", f"Recall@{_k}", shown=_k == 5)
-for _k in CUTOFFS:
-    _of_ranking(f"all_gold@{_k}", f"All gold@{_k}", shown=_k == 5)
-# What the retriever finds for the program's queries, before agents choose: the best of all searches of a question.
-_of_ranking("search_recall@5", "Search recall@5", lambda attempt: attempt.found(5), shown=True)
-_of_ranking("passage_mrr", "MRR")
-_of_ranking(f"passage_ndcg@{NDCG_CUTOFF}", f"nDCG@{NDCG_CUTOFF}")
-
-
-@metric(label="Answer in evidence", needs="passages", of=("answer", "evidence"))
-def answer_in_evidence(attempt: Attempt) -> float:
-    """A piece of evidence contains a gold answer as whole words; little is said by "yes" and "no"."""
-    return float(any(scoring.mentions(item.text, attempt.gold.answers) for item in attempt.output.evidence))
-
-
-for _name in ("precision", "recall", "f1"):
-    _part("token", _name, "texts", shown=False)
+joint_f1 = _own("joint_f1", "Joint F1", "answer", "evidence", needs="passages", threshold=0.6)
+"""Answer and evidence together (HotpotQA): sentences, or passages where no gold sentences are known."""
+for _name, _label, _shown in (
+    *((f"passage_recall@{k}", f"Recall@{k}", k == 5) for k in CUTOFFS),
+    *((f"all_gold@{k}", f"All gold@{k}", k == 5) for k in CUTOFFS),
+    # What the retriever finds for the program's queries, before agents choose: the best of all searches of a question.
+    ("search_recall@5", "Search recall@5", True),
+    ("passage_mrr", "MRR", False),
+    (f"passage_ndcg@{NDCG_CUTOFF}", f"nDCG@{NDCG_CUTOFF}", False),
+):
+    _own(_name, _label, "ranking", needs="passages", unit="passages", shown=_shown)
+# A piece of evidence contains a gold answer as whole words; little is said by "yes" and "no".
+_own("answer_in_evidence", "Answer in evidence", "answer", "evidence", needs="passages")
+_parts("token", "texts", shown=False)

@@ -18,7 +18,6 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationErr
 
 from ..data.errors import first_error
 from ..data.files import LARGEST_JSON, bounded_lines
-from ..data.passages import Evidence
 from .folder import ACCOUNT, PREDICTIONS, SUMMARY, RunError, claimed, cut_half_line, read_json
 from .metrics import METRICS
 from .settings import RunManifest
@@ -37,10 +36,6 @@ class EvidenceRecord(BaseModel):
     title: str
     sentence: int | None
     text: str
-
-    @classmethod
-    def of(cls, item: Evidence) -> EvidenceRecord:
-        return cls(passage_id=item.passage.id, title=item.passage.title, sentence=item.sentence, text=item.text)
 
 
 class Failure(BaseModel):

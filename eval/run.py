@@ -208,7 +208,10 @@ class QuestionTask:
             asked=asked_hash(example),
             gold_not_found=gold.texts is None and self.look_up is not None,
             answer=output.answer if output else None,
-            evidence=[EvidenceRecord.of(item) for item in output.evidence] if output else [],
+            evidence=[
+                EvidenceRecord(passage_id=e.passage.id, title=e.passage.title, sentence=e.sentence, text=e.text)
+                for e in (output.evidence if output else ())
+            ],
             ranking=[passage.id for passage in output.ranking] if output else [],
             documents={each.id: each.document for each in output.passages if each.place} if output else {},
             scores=scores,

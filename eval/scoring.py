@@ -53,9 +53,6 @@ def joint(*parts: Scores) -> Scores:
     return Scores(precision, recall, 2 * precision * recall / total if total > 0 else 0.0)
 
 
-# --- answers ---------------------------------------------------------------------------------------------------------
-
-
 def normalize_answer(text: str) -> str:
     """Lower-case, without ASCII punctuation and English articles, white space folded; accents stay."""
     text = _ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION))
@@ -86,9 +83,6 @@ def mentions(text: str, answers: Collection[str]) -> float:
     words = f" {normalize_answer(text)} "
     wanted = (normalize_answer(answer) for answer in answers)
     return float(any(answer and f" {answer} " in words for answer in wanted))
-
-
-# --- evidence --------------------------------------------------------------------------------------------------------
 
 
 def counted(gold: Collection[str], passage: Passage) -> str:
@@ -132,9 +126,6 @@ def token_overlap(retrieved: Iterable[str], gold: Iterable[str]) -> Scores:
     Multisets of words over all texts of a side, normalized as answers are, which the paper leaves open.
     """
     return token_scores(*(" ".join(map(normalize_answer, texts)) for texts in (retrieved, gold)))
-
-
-# --- rankings --------------------------------------------------------------------------------------------------------
 
 
 def ranking_scores(ranking: Sequence[str], gold: Collection[str], cutoffs: Sequence[int] = CUTOFFS) -> dict[str, float]:

@@ -40,11 +40,7 @@ class Comparison(NamedTuple):
 
 
 def interval(values: Sequence[float], *, level: float = 0.95, resamples: int = RESAMPLES, seed: int = 0) -> Interval:
-    """The mean of the values with its percentile bootstrap interval.
-
-    Raises:
-        ValueError: there are no values.
-    """
+    """The mean of the values with its percentile bootstrap interval; ValueError without values."""
     return intervals({"": values}, level=level, resamples=resamples, seed=seed)[""]
 
 
@@ -55,14 +51,8 @@ def intervals(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> dict[str, Interval]:
-    """`interval` for several metrics of the same questions; metrics with values for the same questions share resamples.
-
-    Args:
-        columns: Metric name -> one value per question; all of the same length.
-
-    Raises:
-        ValueError: there are no values.
-    """
+    """`interval` for several metrics, by name, with one value per question; metrics with values for the same questions
+    share resamples."""
     arrays = {name: np.asarray(values, dtype=np.float64) for name, values in columns.items()}
     alike: dict[bytes, list[str]] = defaultdict(list)
     for name, array in arrays.items():
@@ -80,13 +70,10 @@ def intervals(
 def compare(
     ours: Sequence[float], theirs: Sequence[float], *, level: float = 0.95, resamples: int = RESAMPLES, seed: int = 0
 ) -> Comparison:
-    """Compare two runs question by question.
-
-    Args:
-        ours, theirs: One value per question, in the same order. NaN on either side drops the question.
+    """Compare two runs with one value per question, in the same order. NaN on either side drops the question.
 
     Raises:
-        ValueError: the runs differ in length, or share no question with a value in both.
+        ValueError: the runs share no question with a value in both.
     """
     from scipy.stats import permutation_test
 

@@ -133,9 +133,6 @@ def summarize(records: Iterable[QuestionRecord], skipped: int = 0) -> dict[str, 
     }
 
 
-# --- TREC files ------------------------------------------------------------------------------------------------------
-
-
 def run_lines(question: str, ranking: Sequence[str], tag: str) -> Iterator[str]:
     """``question Q0 passage rank score tag`` lines.
 

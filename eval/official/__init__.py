@@ -75,9 +75,6 @@ def mean_of(
     return lambda pairs: means((score(prediction, *gold) for prediction, gold in pairs), unit, digits)
 
 
-# --- HotpotQA, 2WikiMultihopQA and HoVer -----------------------------------------------------------------------------
-
-
 def _hotpotqa(example: dspy.Example, output: ProgramOutput | None) -> dict[str, Any]:
     told = (output.answer, supporting_facts(output.evidence)) if output else (None, None)
     return {"id": example.official_id, "answer": told[0], "sp": told[1], "evidence": None}
@@ -106,9 +103,6 @@ def sections(pairs: Pairs, names: Iterable[str] = ("answer", "sp")) -> dict[str,
     """``{"answer": {id: answer}, "sp": {id: [[title, number], ...]}}``; missing parts are left out. 2WikiMultihopQA's
     script needs a third section, ``"evidence"``, even if it is empty."""
     return {name: {each["id"]: each[name] for each, _ in pairs if each.get(name) is not None} for name in names}
-
-
-# --- MuSiQue ---------------------------------------------------------------------------------------------------------
 
 
 def _musique(example: dspy.Example, output: ProgramOutput | None) -> dict[str, Any]:
@@ -161,9 +155,6 @@ def musique_numbers(pairs: Pairs) -> dict[str, Any]:
     return {name: round(value, 3) for name, value in result.items()}
 
 
-# --- MultiHop-RAG ----------------------------------------------------------------------------------------------------
-
-
 def _multihop_rag(example: dspy.Example, output: ProgramOutput | None) -> dict[str, Any]:
     answer, texts = None, list[str]()
     if output is not None:
@@ -197,9 +188,6 @@ def _answers_file(pairs: Pairs) -> list[dict[str, Any]]:
         }
         for prediction, (answer, _) in pairs
     ]
-
-
-# --- all -------------------------------------------------------------------------------------------------------------
 
 
 def _answer(
