@@ -21,7 +21,7 @@ from polyhop.engines.replies import respond
 from polyhop.eval.folder import RunError
 from polyhop.eval.metrics import COSTS, METRICS
 from polyhop.eval.records import read_lines
-from polyhop.eval.run import QuestionTask, RunProgress, evaluate
+from polyhop.eval.run import QuestionTask, evaluate
 from polyhop.eval.settings import ProgramSettings, RunManifest
 from polyhop.programs import Agent, Naive, Program
 
@@ -88,28 +88,6 @@ def test_what_is_no_prediction_is_a_failure(made: Callable[[], Any], message: st
     assert message in line["error"]["message"]
 
 
-def test_a_reply_that_cannot_be_read_and_a_model_that_cannot_be_reached(
-    tmp_path: Path, parrot: Callable[[str], Any]
-) -> None:
-    class Broken:
-        def complete(self, request: Any) -> Any:
-            raise ConnectionError("nobody there")
-
-    pool = (PASSAGE,)
-    questions = [
-        dspy.Example(question="Where?", answers=("France",), pool=pool).with_inputs("question", "pool"),
-    ]
-    for name, lm in {
-        "reply": parrot("Cats!"),
-        "model": dspy.LM("broken", engine=Broken(), cache=False, num_retries=0),
-    }.items():
-        with dspy.context(lm=lm):
-            evaluate(Naive(), questions, tmp_path / name)
-        (line,) = read_lines(tmp_path / name)
-        assert line["error"]["cause"] == name
-    assert line["gold"] == []
-
-
 def test_tokens_and_cost_are_counted_also_of_failures(tmp_path: Path, parrot: Callable[[str], Any]) -> None:
     class Twice(dspy.Module):
         def __init__(self) -> None:
@@ -131,33 +109,10 @@ def test_tokens_and_cost_are_counted_also_of_failures(tmp_path: Path, parrot: Ca
     assert "cost_usd" not in summary["metrics"]  # nobody knows what a parrot costs
 
 
-def test_threads_work_at_the_same_time_and_inherit_the_settings_of_dspy() -> None:
-    meet, seen = threading.Barrier(3, timeout=10), []
-
-    def look() -> None:
-        meet.wait()
-        seen.append(dspy.settings.lm)
-
-    with dspy.context(lm="the model"):
-        summary = evaluate(Fake(dict.fromkeys("abc", look)), examples("abc"), threads=3)
-    assert summary["counts"]["failed"] == 0
-    assert seen == ["the model"] * 3
-
-
 def test_threads_change_nothing_but_the_time() -> None:
     program, questions = Fake(mixed(40), seconds=0.001), numbered(40)
     one, many = (evaluate(program, questions, threads=threads) for threads in (1, 8))
     assert steady(one) == steady(many)
-
-
-def test_progress_tells_how_it_goes(tmp_path: Path) -> None:
-    seen: list[tuple[int, int, float | None]] = []
-
-    def note(progress: RunProgress) -> None:
-        seen.append((progress.done, progress.failed, progress.mean("answer_em")))
-
-    evaluate(Fake({"b": fail}), examples("abc"), tmp_path / "run", on_progress=note)
-    assert seen == [(0, 0, None), (1, 0, 1.0), (2, 1, 0.5), (3, 1, pytest.approx(2 / 3))]
 
 
 # --- stopping --------------------------------------------------------------------------------------------------------

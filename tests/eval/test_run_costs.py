@@ -10,7 +10,6 @@ import dspy
 import pytest
 from dspy import lm15
 
-from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 from polyhop.engines.costs import price, sum_costs
 from polyhop.engines.limits import LimitedLM, Limits, RateLimit
@@ -94,16 +93,6 @@ def test_what_happened_on_the_way(tmp_path: Path) -> None:
     assert summary["metrics"]["answer_em"] == 1
     assert summary["totals"]["lm_calls"] == 3
     assert engine.calls == 7
-
-
-def test_other_incidents(tmp_path: Path) -> None:
-    passages = [Passage.of(f"Paris {n}", sentences=["It is in France."], id=f"p{n}") for n in range(4)]
-    too_long = lm15.ContextLengthError("too long")
-    prose = respond(lm15.Request(model="a", messages=(lm15.Message.user("?"),)), "I think it is France.")
-    program = asking(Naive(PassagePool(passages)), Troubled(a=[too_long, too_long, too_long], b=[prose]))
-    summary = evaluate(program, examples("ab"), tmp_path / "run")
-    assert summary["incidents"] == {"prompt shortened": 2, "tokens estimated": 1}
-    assert [line.get("error", {}).get("cause") for line in read_lines(tmp_path / "run")] == ["model", "reply"]
 
 
 def test_why_questions_fail(tmp_path: Path) -> None:

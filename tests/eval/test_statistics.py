@@ -12,11 +12,6 @@ NAN = math.nan
 stats = pytest.importorskip("scipy.stats")
 
 
-def test_a_constant_has_no_spread() -> None:
-    assert interval([0.5] * 7) == (0.5, 0.5, 0.5)
-    assert interval([1.0]) == (1.0, 1.0, 1.0)
-
-
 def test_the_interval_of_a_mean_is_what_theory_says() -> None:
     # 300 of 1000 right: a standard error of sqrt(.3 * .7 / 1000) = 0.01449, so 0.3 -+ 1.96 * 0.01449 = [.2716, .3284].
     found = interval([1.0] * 300 + [0.0] * 700)

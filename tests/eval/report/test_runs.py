@@ -11,12 +11,10 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from polyhop.eval.folder import RunError
 from polyhop.eval.report import between, name, number, p_value
-from polyhop.eval.report.charts import Plot, Point, bounds, element, front, mark, ticks, whisker
+from polyhop.eval.report.charts import Plot, Point, element, front, mark, whisker
 from polyhop.eval.report.runs import CHUNK, Details, Group, Outcome, outcome, read_groups
 
 from .lines import evidence, failed, line, parallel, record, searched, wrong
@@ -103,13 +101,6 @@ def test_what_belongs_together(tmp_path: Path) -> None:
     assert [run.series for group in groups for run in group.runs] == [0, 1, 0, 2]
 
 
-def test_names_tell_runs_apart(tmp_path: Path) -> None:
-    folders = [write(tmp_path / "x" / "one", [line()]), write(tmp_path / "x" / "two", [line()])]
-    assert [run.name for run in read(*folders)[0].runs] == ["one", "two"]
-    folders.append(write(tmp_path / "y" / "two", [line()]))
-    assert [run.name for run in read(*folders)[0].runs] == [str(folder) for folder in folders]
-
-
 def test_a_run_that_found_a_passage_names_it_for_those_that_missed_it(tmp_path: Path) -> None:
     found = write(tmp_path / "found", [line()])
     missed = wrong(trace=[searched("a")], ranking=["a"], evidence=evidence("a"))
@@ -144,15 +135,6 @@ def test_chunks_hold_what_was_added() -> None:
     assert len(details.chunks) == 3
     assert not any("<" in chunk for chunk in details.chunks)
     assert [each for chunk in details.chunks for each in json.loads(gzip.decompress(b64decode(chunk)))] == added
-
-
-@given(st.lists(st.floats(-1e6, 1e6).map(lambda value: round(value, 3)), min_size=1))
-def test_bounds_hold_the_values_and_have_a_few_ticks(values: list[float]) -> None:
-    low, high = bounds(values)
-    assert low < high
-    slack = 1e-6 * (high - low)
-    assert all(low - slack <= value <= high + slack for value in values)
-    assert 2 <= len(ticks(low, high)) <= 7
 
 
 def test_the_numbers_and_marks_of_a_plot() -> None:
