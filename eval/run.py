@@ -29,7 +29,7 @@ from dspy import AdapterParseError, LMError
 from ..engines.costs import Ledger
 from ..engines.replies import CutReplyError, EmptyReplyError, OverlongReplyError, RefusedError, explain
 from ..engines.secrets import learn_models
-from ..programs.asking import ask
+from ..programs.program import ask
 from ..programs.trace import Trace
 from .folder import SUMMARY, RunError
 from .gold import LookUp, PredictionError, ProgramOutput, asked_hash, gold_evidence
