@@ -17,7 +17,8 @@ from polyhop.programs.candidates import Candidates
 from polyhop.programs.trace import Trace
 from polyhop.signatures import AnswerFromPassages, SelectEvidence
 
-from .solaris import DIRECTOR, EXAMPLE, FILM, NOISE
+from .small import DIRECTOR, FILM, NOISE
+from .small import SOLARIS as EXAMPLE
 
 
 def prediction(
