@@ -134,11 +134,12 @@ def evaluate(
         submission = SUBMISSIONS.get(manifest.dataset or "")
         if progress.done < progress.questions:
             (path / SUMMARY).unlink(missing_ok=True)
-            task: QuestionTask | RayTask = QuestionTask(program, submission, look_up, timeout, attempts)
+            task = QuestionTask(program, submission, look_up, timeout, attempts)
+            asked: QuestionTask | RayTask = task
             if executor is not None:
-                task, threads = stack.enter_context(executor.start(task)), executor.workers * executor.threads
+                asked, threads = stack.enter_context(executor.start(task)), executor.workers * executor.threads
             pending = ((n, example) for n, example in enumerate(questions) if n not in done)
-            for record in stack.enter_context(closing(in_threads(task, pending, threads))):
+            for record in stack.enter_context(closing(in_threads(asked, pending, threads))):
                 append(path, record)
                 progress.add(record)
                 on_progress(progress)

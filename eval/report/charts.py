@@ -113,7 +113,7 @@ class Plot:
         self.title, self.size = title, {"viewBox": f"0 0 {width:g} {height:g}", "width": width, "height": height}
         self._x, self._y, self._left, self._right, self._bottom = x_range, y_range, 60, width - 12, height - 42
         thousands, bottom = max(map(abs, x_range)) >= 10_000, self._bottom
-        self._parts = []
+        self._parts: list[Markup] = []
         for value in ticks(*y_range):
             y, name = self.y(value), f"{100 * value:.6g}" if percent else f"{value:.6g}"
             self._add("line", x1=self._left, x2=self._right, y1=y, y2=y, class_="grid")

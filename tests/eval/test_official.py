@@ -200,7 +200,7 @@ def test_musique_rounds_to_three_decimals() -> None:
 
 
 def test_musique_full_scores_pairs() -> None:
-    gold, none = (["x"], [1], True), (["x"], [], False)
+    gold, none = (["x"], [1], True), (["x"], list[int](), False)
     pairs = [
         # Told apart, answer right: 1.
         (musique_of("1", "x", (1,)), gold),

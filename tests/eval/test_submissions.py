@@ -289,7 +289,6 @@ def test_real_questions(
     assert all(line["gold"] for line in read_lines(tmp_path / "run"))
 
 
-IR: Any = ir_measures  # partly untyped
 texts = st.text(min_size=1, max_size=8)
 
 
