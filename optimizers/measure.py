@@ -50,13 +50,24 @@ def answered(
         PolyhopError: the metric raises or does not return a finite number: an error in the metric must not pass for a
             bad program.
     """
+
+    def answer(number: int, ledger: Ledger) -> Answered:
+        start, counts, score, failure = perf_counter(), dict[str, float](), 0.0, None
+        try:
+            with dspy.context(usage_tracker=ledger, disable_history=True, trace=None):
+                prediction = ask(program, questions[number])
+            counts = trace_counts(prediction)
+        except Exception as error:  # noqa: BLE001  # one question must not fail the others
+            failure = explain(error)
+        costs = {**ledger.costs(), **counts, "seconds": perf_counter() - start}
+        if failure is None:
+            score = scored(metric, questions[number], prediction)
+        return Answered(number, score, costs, failure)
+
     learn_models(program)
     ledgers = [Ledger() for _ in order]
-    tasks = [
-        partial(_answer, n, program, questions[n], metric, ledger) for n, ledger in zip(order, ledgers, strict=True)
-    ]
     try:
-        yield from in_threads(tasks, threads)
+        yield from in_threads([partial(answer, *each) for each in zip(order, ledgers, strict=True)], threads)
     finally:
         for ledger in ledgers:  # cancels what still runs
             ledger.abandoned.set()
@@ -77,28 +88,13 @@ def in_threads(tasks: Sequence[Callable[[], T]], threads: int) -> Iterator[T]:
                 future.cancel()
 
 
-def _answer(number: int, program: dspy.Module, example: dspy.Example, metric: Metric, ledger: Ledger) -> Answered:
-    start = perf_counter()
-    try:
-        with dspy.context(usage_tracker=ledger, disable_history=True, trace=None):
-            prediction = ask(program, example)
-    except Exception as error:  # noqa: BLE001  # one question must not fail the others
-        return Answered(number, 0.0, {**ledger.costs(), "seconds": perf_counter() - start}, explain(error))
-    costs = {**ledger.costs(), **trace_counts(prediction), "seconds": perf_counter() - start}
-    return Answered(number, scored(metric, example, prediction), costs, None)
-
-
 def named(metric: Metric) -> str:
     """The name of a metric."""
     return str(getattr(metric, "name", None) or getattr(metric, "__name__", type(metric).__name__))
 
 
 def scored(metric: Metric, example: dspy.Example, prediction: Any) -> float:
-    """The score of a prediction.
-
-    Raises:
-        PolyhopError: the metric raises or does not return a finite number.
-    """
+    """The score of a prediction; a PolyhopError if the metric raises or does not return a finite number."""
     try:
         return score_of(metric(*arguments(metric, example, prediction)))
     except PolyhopError:

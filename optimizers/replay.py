@@ -99,24 +99,29 @@ class ReplayedRun:
         agent: StandIn,
         signature: type[dspy.Signature],
         inputs: Mapping[str, Any],
-        ask: Callable[..., dspy.Prediction],
+        predict: Callable[..., dspy.Prediction],
         demos: Sequence[dspy.Example],
     ) -> dspy.Prediction:
         """The reply to a call of this run."""
-        digest = _digest(inputs)
+
+        def ask(**options: Any) -> dspy.Prediction:
+            with self._lock:
+                self.asked += 1
+            return predict(**options)
+
+        texts = sorted(
+            f"{name}={value.model_dump_json() if isinstance(value, NumberedPassages) else repr(value)}"
+            for name, value in inputs.items()
+        )
+        digest = blake2b("\0".join(texts).encode("utf-8", "replace"), digest_size=16).hexdigest()
         with self._lock:
             key = Key(agent.name, digest, self._seen[agent.name, digest])
             self._seen[agent.name, digest] += 1
-        call = Call(key, agent.role, signature, inputs, partial(self._ask, ask), demos)
-        reply = self.instead(call) or self.known.get(key) or call.ask()
+        call = Call(key, agent.role, signature, inputs, ask, demos)
+        reply = self.instead(call) or self.known.get(key) or ask()
         with self._lock:
             self.calls.append(replace(call, reply=reply))
         return reply
-
-    def _ask(self, ask: Callable[..., dspy.Prediction], **options: Any) -> dspy.Prediction:
-        with self._lock:
-            self.asked += 1
-        return ask(**options)
 
 
 _RUN: ContextVar[ReplayedRun | None] = ContextVar("replayed run", default=None)
@@ -132,11 +137,9 @@ class Replay:
 
     def __init__(self, program: dspy.Module, perfect_search: bool = False) -> None:
         self._search = next((part for _, part in program.named_sub_modules(Search)), None)
-        self._perfect = perfect_search
         self._student = with_stand_ins(program)
-        if perfect_search:
-            for _, part in self._student.named_sub_modules(Search):
-                part.retriever = None  # `_GoldFirst` calls the original search
+        for _, part in self._student.named_sub_modules(Search) if perfect_search else ():
+            part.retriever = None  # `_GoldFirst` calls the original search
 
     def run(
         self,
@@ -153,9 +156,9 @@ class Replay:
             oracle: For ``perfect_search``.
         """
         replayed, inputs = ReplayedRun(known or {}, instead), dict[str, Any]()
-        if self._perfect and oracle is not None and self._search is not None:
+        if oracle is not None and self._search is not None:
             gold = [page for page in oracle.pages.values() if page is not None]
-            inputs["pool"] = _GoldFirst(gold, partial(self._others, example.get("pool")))
+            inputs["pool"] = _GoldFirst(gold, self._search, example.get("pool"))
         token = _RUN.set(replayed)
         try:
             with dspy.context(disable_history=True):
@@ -166,11 +169,22 @@ class Replay:
             _RUN.reset(token)
         return replayed
 
-    def _others(self, pool: Any, query: str, k: int) -> list[Hit]:
-        assert self._search is not None
-        with running(Run(pool=pool)):
-            hits: list[Hit] = self._search(query, k=k)
-        return hits
+
+class _GoldFirst(PassagePool):
+    """The gold passages, then what a program's search finds, in a question's own pool if it has one."""
+
+    def __init__(self, gold: Sequence[Passage], search: Search, pool: Any) -> None:
+        super().__init__(gold)
+        self._search, self._pool = search, pool
+
+    def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
+        with running(Run(pool=self._pool)):
+            found = self._search(query, k=k + offset)
+        gold = {passage.id for passage in self.passages}
+        others = [hit for hit in found if hit.passage.id not in gold]
+        best = max((hit.score for hit in others), default=1.0)
+        ranked = [*(Hit(passage, best, 0) for passage in self.passages), *others][offset : offset + k]
+        return [Hit(hit.passage, hit.score, rank, hit.reason) for rank, hit in enumerate(ranked, offset + 1)]
 
 
 class StandIn(dspy.Predict):
@@ -221,30 +235,6 @@ def with_stand_ins(program: dspy.Module, brief: bool = False) -> dspy.Module:
         return predictor if isinstance(predictor, StandIn) else StandIn(name, role, predictor, predictor.lm, brief)
 
     return stand_in(twin) if isinstance(twin, dspy.Predict) else twin.map_named_predictors(stand_in)
-
-
-class _GoldFirst(PassagePool):
-    """The gold passages, then what the program's own search finds."""
-
-    def __init__(self, gold: Sequence[Passage], others: Callable[[str, int], list[Hit]]) -> None:
-        super().__init__(gold)
-        self._others = others
-
-    def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
-        gold = {passage.id for passage in self.passages}
-        others = [hit for hit in self._others(query, k + offset) if hit.passage.id not in gold]
-        best = max((hit.score for hit in others), default=1.0)
-        found = [*(Hit(passage, best, 0) for passage in self.passages), *others][offset : offset + k]
-        return [Hit(hit.passage, hit.score, rank, hit.reason) for rank, hit in enumerate(found, offset + 1)]
-
-
-def _digest(inputs: Mapping[str, Any]) -> str:
-    """A hash of an agent's inputs."""
-    texts = [
-        f"{name}={value.model_dump_json() if isinstance(value, NumberedPassages) else repr(value)}"
-        for name, value in inputs.items()
-    ]
-    return blake2b("\0".join(sorted(texts)).encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 # --- what a reply should be ------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ValidationError
 
-from ..data.errors import PolyhopError
+from ..data.errors import PolyhopError, first_error
 from ..data.files import read_bytes
 from ..eval.options import Limits, ProgramOptions, Resources, option
 
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     import dspy
 
 StageName = Literal["exemplars", "confidence", "prompts", "tunables"]
+
+
+BEST = "best"  # the folder of the best program
 
 
 def _split(value: Any) -> Any:
@@ -43,18 +46,17 @@ def _each_once(stages: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _ranges(value: Any) -> Any:
-    return dict(map(_range, value)) if isinstance(value, list) else value
-
-
-def _range(text: str) -> tuple[str, tuple[Any, ...]]:
-    """``rounds=1..3``, ``stop=stable,complete`` or ``search.chain*=all``."""
-    name, equals, values = text.partition("=")
-    if equals and values == "all":
-        return name, ()
-    parts = values.split("..") if ".." in values else values.split(",")
-    if not equals or not all(parts):
-        raise ValueError("neither NAME=LOW..HIGH nor NAME=A,B nor NAME=all")
-    return name, tuple(map(_value, parts))
+    """Of ``rounds=1..3``, ``stop=stable,complete`` or ``search.chain*=all``."""
+    if not isinstance(value, list):
+        return value
+    found = {}
+    for text in value:
+        name, equals, values = text.partition("=")
+        parts = [] if values == "all" else values.split(".." if ".." in values else ",")
+        if not equals or not all(parts):
+            raise ValueError("neither NAME=LOW..HIGH nor NAME=A,B nor NAME=all")
+        found[name] = tuple(map(_value, parts))
+    return found
 
 
 def _value(text: str) -> Any:
@@ -136,10 +138,7 @@ class OptimizationSettings(ProgramOptions, Limits, Resources):
         try:
             return cls.model_validate(values)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_context=False)[0]
-            name = ".".join(map(str, first["loc"]))
-            reason = first["msg"].removeprefix("Value error, ")
-            raise PolyhopError(f"{where}: {name}: {reason}, got {first['input']!r}") from error
+            raise PolyhopError(f"{where}: {first_error(error)}") from error
 
     @property
     def scored(self) -> str:

@@ -21,8 +21,8 @@ from polyhop.eval.metrics import METRICS, answer_f1
 from polyhop.eval.records import read_records
 from polyhop.eval.run import evaluate
 from polyhop.optimizers.artifact import load, read
-from polyhop.optimizers.optimize import Progress, judge, optimize
-from polyhop.optimizers.records import START, VAL, OptimizationSummary, read_run
+from polyhop.optimizers.optimize import START, VAL, OptimizationSummary, Progress, judge, optimize
+from polyhop.optimizers.report import read_run
 from polyhop.optimizers.settings import OptimizationSettings, Splits
 
 from .tiny import Engine, Tiny, examples, make
@@ -316,7 +316,7 @@ def test_a_run_resumes_after_ctrl_c_and_a_finished_one_asks_nothing(tmp_path: Pa
     summary = run(tmp_path / "run", engine=engine)
     assert engine.calls < whole.spent.calls
     assert summary.stages == whole.stages
-    assert (tmp_path / "run/best/state.json").read_bytes() == (tmp_path / "whole/best/state.json").read_bytes()
+    assert read(tmp_path / "run/best").state == read(tmp_path / "whole/best").state
     engine = Engine()
     again = run(tmp_path / "run", changed(stages=("tunables",), threads=2), engine)  # resources may change
     assert engine.calls == 0

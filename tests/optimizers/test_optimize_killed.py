@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from polyhop.optimizers.records import read_run
+from polyhop.optimizers.artifact import read
+from polyhop.optimizers.report import read_run
 
 from . import tiny
 
@@ -79,7 +80,7 @@ class Folder:
         return {
             "stages": [stage.model_dump(include=keys) for stage in found.summary.stages],
             "trials": [trial.model_dump(exclude={"costs"}) for study in studies for trial in study.trials],
-            "best": (best / "state.json").read_text(),
+            "best": read(best).state,
             "test": found.summary.test.best,
         }
 

@@ -179,8 +179,8 @@ def test_agents_take_turns_where_no_fault_is_known() -> None:
     ("name", "message"),
     [
         ("magic", "unknown prompt optimizer 'magic': choose from labeled, .*or dspy:NAME"),
-        ("dspy:Magic", "DSPy has no optimizer 'Magic'"),
-        ("dspy:Signature", "DSPy has no optimizer 'Signature'"),
+        ("dspy:Magic", "unknown prompt optimizer 'dspy:Magic'"),
+        ("dspy:Signature", "unknown prompt optimizer 'dspy:Signature'"),
         ("gepa", "lexical cannot write instructions: choose a prompt model"),
         ("mipro", "lexical cannot write instructions: choose a prompt model"),
     ],

@@ -28,12 +28,12 @@ def example(text: str) -> dspy.Example:
         ),
         ({"stages": ()}, "stages: name at least one stage"),
         ({"stages": "prompts, prompts"}, "stages: name at least one stage, and each stage once"),
-        ({"rounds": 0}, "rounds: Input should be greater than or equal to 1, got 0"),
+        ({"rounds": 0}, "rounds: Input should be greater than or equal to 1"),
         ({"trials": "many"}, "trials: Input should be a valid integer"),
         ({"level": 0.0}, "level: Input should be greater than 0"),
-        ({"sampler": "cmaes"}, "sampler: Input should be 'tpe' or 'random', got 'cmaes'"),
+        ({"sampler": "cmaes"}, "sampler: Input should be 'tpe' or 'random'"),
         ({"auto": "huge"}, "auto: Input should be 'light', 'medium' or 'heavy'"),
-        ({"trails": 7}, "trails: Extra inputs are not permitted, got 7"),
+        ({"trails": 7}, "trails: Extra inputs are not permitted"),
     ],
 )
 def test_invalid_settings(values: dict[str, Any], message: str) -> None:
