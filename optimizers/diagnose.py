@@ -138,7 +138,10 @@ def diagnose(
     if not isinstance(against, dspy.LM) and against not in REFERENCES:
         raise ValueError(f"against is {' or '.join(map(repr, REFERENCES))} or a language model, not {against!r}")
     known = roles_of(program, against)
-    alone, among = against != "gold" if alone is None else alone, [role for role in known if not among or role in among]
+    alone, among = (
+        against != "gold" if alone is None else alone,
+        [role for role in known if among is None or role in among],
+    )
     replay, perfect = Replay(program), Replay(program, perfect_search=True) if RETRIEVAL in known else None
 
     def costs(example: dspy.Example) -> QuestionCosts:

@@ -41,9 +41,7 @@ def feedback_metric(metric: Metric) -> Metric:
 class MostFaults:
     """GEPA's component selector: reflects on the agent with the most faulty replies in the minibatch, weighted by the
     points that the questions lost, and divided by how often it was chosen for the same candidate: where its instruction
-    was not what is wrong, the next one's turn comes. GEPA's default is turns: an agent without a fault costs a
-    reflection. If no fault is known, the agents take turns.
-    """
+    was not what is wrong, the next one's turn comes. If no fault is known, the agents take turns."""
 
     def __init__(self, program: dspy.Module) -> None:
         self._agents = {frozenset(each.signature.fields): name for name, each in program.named_predictors()}
@@ -96,10 +94,8 @@ class BriefProposer(InstructionProposer):
 
 @dataclass(frozen=True)
 class PairedAcceptance:
-    """GEPA's acceptance criterion: a candidate is kept if a paired test on the minibatch says that it is better. GEPA's
-    default keeps whatever sum is higher, by chance or not.
-
-    The test is one-sided, over the signs of the differences: k questions that all improve have p = 2 ** -k.
+    """GEPA's acceptance criterion: a candidate is kept if a paired test on the minibatch says that it is better. The
+    test is one-sided, over the signs of the differences: k questions that all improve have p = 2 ** -k.
 
     Attributes:
         level: The p up to which a candidate is kept. Minibatches of 3 questions give 0.125 at best: use larger ones.

@@ -3,14 +3,10 @@
     summary = optimize(program, Splits(train, val, test), "runs/mine", OptimizationSettings(budget_calls=20_000))
     best = polyhop.load("runs/mine/best", retriever)
 
-In each round, each stage tunes the incumbent on the training questions. Its candidate replaces the incumbent if a
-paired test on the validation questions says that it is better, or as good and cheaper. All stages use the same
-validation questions, so each test has a share of the level (Bonferroni). A spent budget ends the run with the
-incumbent; what the final measurement needs is reserved from the start.
-
-A run that was interrupted or killed resumes with the same call: evaluations and searches go on where they were, and a
-prompt optimizer starts again with the replies in DSPy's cache. It ends with the same program, unless a budget ends it:
-a kill pays twice for the calls in flight, so that a budget allows less than it would have.
+Each stage tunes the incumbent on the training questions. Its candidate replaces the incumbent if a paired test on the
+validation questions says that it is better, or as good and cheaper; each test has a share of the level (Bonferroni). A
+spent budget ends the run; the final measurement is reserved from the start. A run that was killed resumes to the same
+result, but for a budget: a kill pays twice for the calls in flight.
 
 RUN/manifest.json       the settings, the program and the questions
 RUN/spent.json          what was spent, by all processes
@@ -424,6 +420,7 @@ class _Run:
     def _prompts(self, program: dspy.Module) -> Proposed:
         """Run a prompt optimizer, on one half of the questions with the other half for validation."""
         settings = self.settings
+        self.report(0, None, settings.optimizer)
         first, second = divide(self.splits.train, (0.5, 0.5), self.seed)
         program = optimize_prompts(
             settings.optimizer,
@@ -436,7 +433,6 @@ class _Run:
             threads=settings.threads,
             prompt_model=self.budget.meter(self.prompt_model) if self.prompt_model else None,
             log=self.folder / "log.txt",
-            on_call=lambda calls: self.report(calls, None, f"LM calls of {settings.optimizer}"),
         )
         return program, {"note": f"{settings.optimizer}, {settings.auto}"}
 

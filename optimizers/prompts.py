@@ -27,7 +27,6 @@ from typing import Any, NamedTuple
 import dspy
 import optuna
 from dspy.teleprompt import Teleprompter
-from dspy.utils.callback import BaseCallback
 
 from ..data.errors import PolyhopError
 from ..engines.models import roles
@@ -81,7 +80,6 @@ def optimize_prompts(
     threads: int = 1,
     prompt_model: dspy.LM | None = None,
     log: Path | None = None,
-    on_call: Callable[[int], None] = lambda calls: None,
 ) -> dspy.Module:
     """A copy of a DSPy program with better prompts: only instructions and demos differ.
 
@@ -95,7 +93,6 @@ def optimize_prompts(
         seed: Decides what is sampled and in which order; also the seed of optimizers that take one.
         prompt_model: Writes instructions; by default the program's own model, if all agents share one.
         log: Where everything that DSPy prints and logs is written, instead of the terminal.
-        on_call: Called with the number of LM calls so far, after each, from any thread.
 
     Raises:
         PolyhopError: an unknown optimizer, no prompt model, or half of the questions fail.
@@ -113,7 +110,6 @@ def optimize_prompts(
     run = OPTIMIZERS.get(name) or partial(_of_dspy, _teleprompter(name))
     context = {
         "lm": model,  # for optimizers that ask the default model
-        "callbacks": [*(dspy.settings.get("callbacks") or []), _Calls(on_call)],
         "disable_history": True,
         "max_errors": max(2, (len(train) + len(val)) // 2),
     }
@@ -320,14 +316,3 @@ def _transplanted(program: dspy.Module, compiled: dspy.Module, optimizer: str) -
         if instructions != own.signature.instructions:
             predictor.signature = own.signature.with_instructions(instructions)
     return result
-
-
-class _Calls(BaseCallback):
-    """Counts calls of models."""
-
-    def __init__(self, on_call: Callable[[int], None]) -> None:
-        self._on_call, self._count = on_call, 0
-
-    def on_lm_end(self, call_id: str, outputs: Any, exception: Exception | None = None) -> None:
-        self._count += 1
-        self._on_call(self._count)

@@ -4,8 +4,7 @@
     start = replay.run(example)
     other = replay.run(example, start.replies, instead=lambda call: better.get(call.key))
 
-The calls before a change get their recorded replies, and so does every later call with an input that was seen: only
-what the change reaches is asked for. Works for any DSPy program.
+A call with an input that was seen gets its recorded reply: only what a change reaches is asked for.
 """
 
 from __future__ import annotations
@@ -190,10 +189,8 @@ class _GoldFirst(PassagePool):
 class StandIn(dspy.Predict):
     """Runs a predictor with its own prompt and model, in its place in a copy of the program; a `Replay` replies first.
 
-    DSPy's optimizers reset the models of predictors and make demos of everything that an agent was shown: this one
-    keeps its model, and shares it with its copies, since it may count what is spent. With ``brief``, demos have only
-    the passages that the reply or the other inputs cite, and a few others.
-    """
+    DSPy's optimizers reset models and make demos of everything that an agent was shown: this one keeps its model, and
+    shares it with its copies, since it may count what is spent; with ``brief``, demos have only `shortened` inputs."""
 
     def __init__(self, name: str, role: str, predictor: dspy.Predict, model: Any, brief: bool) -> None:
         super().__init__(predictor.signature)
@@ -285,11 +282,8 @@ def argued(example: dspy.Example, signature: type[dspy.Signature], reply: Mappin
 
 
 def shortened(inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> dict[str, Any]:
-    """An agent's inputs with only the passages that the reply or the other inputs cite, and the first few others.
-
-    Passages keep their numbers and become text: DSPy draws among an agent's demos by their pickle, which for passages
-    differs between processes.
-    """
+    """An agent's inputs with only the passages that the reply or the other inputs cite, and the first few others, as
+    text: DSPy draws among demos by their pickle, which for passages differs between processes."""
     texts = [value for value in inputs.values() if not isinstance(value, NumberedPassages)]
     cited = {int(number) for number in _ID.findall(" ".join(map(str, [*texts, *outputs.values()])))}
 

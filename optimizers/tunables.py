@@ -5,8 +5,7 @@
     search.result.best.values, search.result.front, search.result.importances
 
 The study is an ordinary one in a journal file, which Optuna's own tools read. The sampler is seeded anew for each
-trial, so what is drawn depends on the seed and the finished trials alone: a search that was killed ends as an
-uninterrupted one, and the trial that was cut off is drawn and measured again.
+trial, so what is drawn depends on the seed and the finished trials alone: a killed search ends as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -30,17 +29,10 @@ import numpy as np
 import optuna
 from dspy.teleprompt import Teleprompter
 from filelock import FileLock
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-    distribution_to_json,
-)
-from optuna.samplers import PartialFixedSampler, RandomSampler, TPESampler
+from optuna import samplers
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
-from optuna.study import StudyDirection
 from optuna.trial import TrialState
 from pydantic import BaseModel, Field
 
@@ -56,7 +48,7 @@ Ranges = Mapping[str, Sequence[Any]]
 """By name or glob: the lowest and the highest value of a number, or some values of a choice; ``()`` is all that a
 tunable allows, also where it is not searched by default."""
 
-Sampler = Literal["tpe", "random"]
+Space = Mapping[str, BaseDistribution]
 
 _PRUNE_FIRST, _PRUNE_EVERY = 20, 10  # questions before the first test, and between two
 _PRUNE_LEVEL = 0.05  # low, since a trial is tested many times
@@ -109,7 +101,7 @@ class TunableSearch(Teleprompter):
 
     metric: Metric
     trials: int = 60
-    sampler: Sampler = "tpe"
+    sampler: Literal["tpe", "random"] = "tpe"
     cost: str | None = None
     freeze: Sequence[str] = ()
     ranges: Ranges | None = None
@@ -127,12 +119,8 @@ class TunableSearch(Teleprompter):
         teacher: Any = None,
         valset: Sequence[dspy.Example] | None = None,
     ) -> dspy.Module:
-        """Run or resume the search, and return a copy of the student with the best values.
-
-        Args:
-            trainset: The questions, if there is no valset.
-            teacher: Unused.
-            valset: The questions that trials are measured on.
+        """Run or resume the search on the valset (or the trainset), and return a copy of the student with the best
+        values; ``teacher`` is unused.
 
         Raises:
             PolyhopError: there is nothing to tune or no question, the storage is no journal, the metric fails, or every
@@ -141,14 +129,24 @@ class TunableSearch(Teleprompter):
         questions = list(valset if valset is not None else trainset or ())
         if not questions:
             raise PolyhopError("there are no questions to tune on: give compile a valset or a trainset")
-        space = search_space(student, self.freeze, self.ranges)
+        space, done = search_space(student, self.freeze, self.ranges), list[TrialRecord]()
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         with warnings.catch_warnings(action="ignore", category=optuna.exceptions.ExperimentalWarning):
-            study = self._study(student, space, questions)
+            # All that decides what is found is in the name, so that another search does not resume this one.
+            texts = [dict(each.items()) for each in questions]
+            decides = [_values(student), str(space), texts, named(self.metric), self.sampler, self.cost, self.seed]
+            text = json.dumps([*decides, optuna.__version__], default=lambda value: type(value).__name__)
+            study = optuna.create_study(
+                storage=self.storage and _journal(Path(self.storage)),
+                study_name=f"tunables-{blake2b(text.encode(), digest_size=8).hexdigest()}",
+                directions=["maximize", "minimize"][: 2 if self.cost else 1],
+                pruner=optuna.pruners.WilcoxonPruner(p_threshold=_PRUNE_LEVEL, n_startup_steps=_PRUNE_FIRST),
+                load_if_exists=True,
+            )
             for trial in study.get_trials(deepcopy=False, states=[TrialState.RUNNING]):  # cut off by a kill
                 study.tell(trial.number, state=TrialState.FAIL)
-            ended = study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])[: self.trials]
-            done = [TrialRecord(**each.user_attrs["trial"]) for each in ended]
+            for trial in study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])[: self.trials]:
+                done.append(TrialRecord(**trial.user_attrs["trial"]))
             try:
                 while len(done) < self.trials:
                     done.append(self._trial(study, student, questions, space, len(done)))
@@ -158,56 +156,17 @@ class TunableSearch(Teleprompter):
                     self.result = self._result(study, done)
         return with_values(student, choose(done, self.cost)[0].values)
 
-    def _study(
-        self, student: dspy.Module, space: Mapping[str, BaseDistribution], questions: Sequence[dspy.Example]
-    ) -> optuna.Study:
-        """The study of this search in the journal. Its name depends on all that decides what is found, so that another
-        search never resumes it."""
-        settings = {
-            "values": _values(student),
-            "ranges": {name: distribution_to_json(each) for name, each in space.items()},
-            "questions": [dict(each.items()) for each in questions],
-            "metric": named(self.metric),
-            "sampler": self.sampler,
-            "cost": self.cost,
-            "seed": self.seed,
-            "optuna": optuna.__version__,
-        }
-        text = json.dumps(settings, sort_keys=True, default=lambda value: type(value).__name__)
-        storage = None
-        if self.storage is not None:
-            path = Path(self.storage)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("a+b") as file:
-                cut_half_line(file)  # of a process that was killed, as may be
-            lock: Any = FileLock(path.with_name(f".{path.name}.lock"))  # Optuna's would outlive a kill
-            try:
-                storage = JournalStorage(JournalFileBackend(str(path), lock))
-            except (ValueError, KeyError, AssertionError) as error:
-                raise PolyhopError(f"{path} is not the journal of a search ({error}): name another file") from error
-        return optuna.create_study(
-            storage=storage,
-            study_name=f"tunables-{blake2b(text.encode(), digest_size=8).hexdigest()}",
-            directions=[StudyDirection.MAXIMIZE, *[StudyDirection.MINIMIZE] * bool(self.cost)],
-            pruner=optuna.pruners.WilcoxonPruner(p_threshold=_PRUNE_LEVEL, n_startup_steps=_PRUNE_FIRST),
-            load_if_exists=True,
-        )
-
     def _trial(
-        self,
-        study: optuna.Study,
-        student: dspy.Module,
-        questions: Sequence[dspy.Example],
-        space: Mapping[str, BaseDistribution],
-        number: int,
+        self, study: optuna.Study, student: dspy.Module, questions: list[dspy.Example], space: Space, number: int
     ) -> TrialRecord:
         """Draw the values of the next trial, ask the questions in an order of its own, and store it."""
         seed = _seed(self.seed, number)
-        study.sampler = TPESampler(seed=seed) if self.sampler == "tpe" else RandomSampler(seed=seed)
+        study.sampler = (samplers.TPESampler if self.sampler == "tpe" else samplers.RandomSampler)(seed=seed)
         if number == 0:  # the program as it is; a value outside of its range is not drawn
             own = {name: value for name, value in _values(student).items() if name in space}
             own = {name: value for name, value in own.items() if _inside(space[name], value)}
-            study.sampler, space = PartialFixedSampler(own, study.sampler), {name: space[name] for name in own}
+            space = {name: space[name] for name in own}
+            study.sampler = samplers.PartialFixedSampler(own, study.sampler)
         trial = study.ask()
         values = _draw(trial, student, space)
         order = list(range(len(questions)))
@@ -223,39 +182,44 @@ class TunableSearch(Teleprompter):
                     break
         failures = [one.failure for one in asked if one.failure]
         if len(failures) == len(asked):
-            raise PolyhopError(
-                f"every question of trial {number} ({values}) failed: {failures[0]}; resume when that is mended"
-            )
+            raise PolyhopError(f"every question of trial {number} ({values}) failed: {failures[0]}; mend it and resume")
         known = sorted({name for one in asked for name in one.costs})
-        record = TrialRecord(
-            number=number,
-            values=values,
-            score=fmean(one.score for one in asked),
-            costs={name: fmean(one.costs[name] for one in asked if name in one.costs) for name in known},
-            scores={one.number: one.score for one in asked},
-            failures=len(failures),
-            pruned=pruned,
-        )
-        if self.cost and self.cost not in record.costs:
+        costs = {name: fmean(one.costs[name] for one in asked if name in one.costs) for name in known}
+        if self.cost and self.cost not in costs:
             raise PolyhopError(f"the program has no cost {self.cost!r}; it has {', '.join(known)}")
-        trial.set_user_attr("trial", {**record.model_dump(), "scores": record.scores})
+        scores = {one.number: one.score for one in asked}
+        score = fmean(scores.values())
+        record = TrialRecord(
+            number=number, values=values, score=score, costs=costs, scores=scores, failures=len(failures), pruned=pruned
+        )
+        trial.set_user_attr("trial", {**record.model_dump(), "scores": scores})
         # Of a pruned trial the mean so far informs the sampler; it is lower than that of the best trial.
-        study.tell(trial, [record.score, record.costs[self.cost]] if self.cost else record.score)
+        study.tell(trial, [score, costs[self.cost]] if self.cost else score)
         return record
 
-    def _result(self, study: optuna.Study, trials: Sequence[TrialRecord]) -> StudyResult:
+    def _result(self, study: optuna.Study, trials: list[TrialRecord]) -> StudyResult:
         best, front = choose(trials, self.cost)
         importances: dict[str, float] = {}
         with suppress(RuntimeError):  # fANOVA: all trees are without variance
             if len({trial.score for trial in trials}) > 1:
-                # Not PED-ANOVA, Optuna's default: it compares the best trials with the sampler's others, and so finds
-                # no importance in a switch that the sampler settled early.
+                # Not PED-ANOVA, Optuna's default: it finds no importance in a switch that the sampler settled early.
                 importances = optuna.importance.get_param_importances(
                     study,
                     evaluator=optuna.importance.FanovaImportanceEvaluator(seed=0),
                     target=(lambda trial: float(trial.values[0])) if self.cost else None,
                 )
-        return StudyResult(trials=list(trials), best=best, front=front, importances=importances, cost=self.cost)
+        return StudyResult(trials=[*trials], best=best, front=front, importances=importances, cost=self.cost)
+
+
+def _journal(path: Path) -> JournalStorage:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+b") as file:
+        cut_half_line(file)  # of a process that was killed, as may be
+    lock: Any = FileLock(path.with_name(f".{path.name}.lock"))  # Optuna's would outlive a kill
+    try:
+        return JournalStorage(JournalFileBackend(str(path), lock))
+    except (ValueError, KeyError, AssertionError) as error:
+        raise PolyhopError(f"{path} is not the journal of a search ({error}): name another file") from error
 
 
 # --- what is searched ------------------------------------------------------------------------------------------------

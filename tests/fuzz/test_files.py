@@ -22,6 +22,7 @@ from polyhop.data.lucene.layout import IndexManifest
 from polyhop.engines.budget import Spent, read_spent
 from polyhop.engines.models import read_profile
 from polyhop.eval.comparison import compare_runs
+from polyhop.eval.folder import MANIFEST
 from polyhop.eval.records import read_manifest, read_records, read_summary
 from polyhop.eval.run import evaluate
 from polyhop.optimizers.artifact import ARTIFACT, hash_of, read

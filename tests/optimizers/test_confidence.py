@@ -93,17 +93,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_judgements_of_a_run(run: Path) -> None:
-    records = {record.id: record for record in read_records(run)}
-    found = list(judgements(records.values()))
-    weighed = [each for each in records.values() if any(step["step"] == "weighed" for step in each.trace)]
-    assert 20 <= len(found) <= len(weighed)
-    last = next(each for each in weighed if each.trace[-2]["step"] == "weighed")
-    step = last.trace[-2]
-    assert (step["answer"], step["hops"]) == (last.answer, pytest.approx(expected(last.trace)))
-    assert fit_runs([run] * 4).before.answers == 4 * len(found)
-
-
 def test_the_last_judgement_of_the_given_answer_counts(tmp_path: Path) -> None:
     steps = [
         Weighed(0.5, 0.2, False, 2.0, 0.2, 0.2, "Rome"),  # of a step of the plan
@@ -116,12 +105,6 @@ def test_the_last_judgement_of_the_given_answer_counts(tmp_path: Path) -> None:
     asked = [dspy.Example(question=each, answers=["Rome"]).with_inputs("question") for each in answers]
     evaluate(program, asked, tmp_path / "run")
     assert list(judgements(read_records(tmp_path / "run"))) == [Judgement(2.0, 0.8, 0.8, True)]
-
-
-def expected(trace: list[dict[str, object]]) -> float:
-    probabilities = trace[0]["probabilities"]
-    assert isinstance(probabilities, list)
-    return float(sum(n * p for n, p in enumerate(probabilities, 1)))
 
 
 class Weighing(Program):

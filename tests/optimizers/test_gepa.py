@@ -9,10 +9,10 @@ import dspy
 import pytest
 
 from polyhop.eval.metrics import joint_f1
-from polyhop.optimizers.gepa import BriefProposer, MostFaults, PairedAcceptance, feedback_metric
+from polyhop.optimizers.gepa import MostFaults, PairedAcceptance, feedback_metric
 from polyhop.programs import PolyHop
 
-from ..programs.scripted import Request, Script, answer, lm, scripted
+from ..programs.scripted import answer, lm, scripted
 from . import towns
 
 STATE: Any = SimpleNamespace(program_candidates=[{"respond": "Answer."}])
@@ -49,56 +49,12 @@ def test_what_is_refused_without_a_test() -> None:
     assert PairedAcceptance(longest=400).should_accept(better, inherited)
 
 
-def test_gepa_runs_with_them_and_changes_the_agent_that_errs() -> None:
-    class Pair(dspy.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.scout = dspy.Predict("question -> query")
-            self.respond = dspy.Predict("question, notes -> answer")
+def test_any_metric_becomes_one_that_gepa_calls() -> None:
+    def own(gold: Any, pred: Any, trace: Any, pred_name: Any, pred_trace: Any) -> float:
+        return 1.0
 
-        def forward(self, question: str) -> dspy.Prediction:
-            query = self.scout(question=question).query
-            return self.respond(question=question, notes=f"{query} was founded by Otto Lind.")
-
-    def respond(request: Request) -> dict[str, Any]:
-        return {"answer": "Otto Lind" if "Copy the founder" in request.system else "unknown"}
-
-    def write(request: Request) -> dict[str, Any]:
-        return {"new_instruction": "Copy the founder."} if "new_instruction" in request.system else {"query": "Kestrel"}
-
-    model = lm(Script({"answerer": [respond], "other": [write]}))
-    chosen = list[str]()
-
-    class Noted(MostFaults):
-        def __call__(self, *arguments: Any, **options: Any) -> list[str]:
-            found = super().__call__(*arguments, **options)
-            chosen.extend(found)
-            return found
-
-    def right(example: dspy.Example, prediction: dspy.Prediction, trace: Any = None) -> float:
-        return float(prediction.answer == example.answer)
-
-    program = Pair()
-    program.set_lm(model)
-    questions = [
-        dspy.Example(question=f"Who founded Kestrel ({n})?", answer="Otto Lind").with_inputs("question")
-        for n in range(8)
-    ]
-    gepa = dspy.GEPA(
-        metric=feedback_metric(right),
-        component_selector=Noted(program),
-        instruction_proposer=BriefProposer(),
-        gepa_kwargs={"acceptance_criterion": PairedAcceptance(level=0.1, longest=400)},
-        reflection_minibatch_size=4,
-        reflection_lm=model,
-        max_metric_calls=40,
-        num_threads=1,
-    )
-    with dspy.context(adapter=dspy.ChatAdapter()):
-        tuned = gepa.compile(program, trainset=questions, valset=questions)
-    assert set(chosen[:1]) == {"respond"}
-    assert tuned.respond.signature.instructions != program.respond.signature.instructions
-    assert tuned.scout.signature.instructions == program.scout.signature.instructions
+    assert feedback_metric(own) is own
+    assert feedback_metric(lambda example, prediction: 0.5)(None, None, None, "respond", None) == 0.5
 
 
 def test_where_a_new_instruction_does_not_help_the_next_agent_has_its_turn() -> None:

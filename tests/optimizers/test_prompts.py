@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import dspy
@@ -20,7 +17,6 @@ from polyhop.engines.models import language_model
 from polyhop.eval import metrics
 from polyhop.optimizers import prompts
 from polyhop.optimizers.artifact import dump
-from polyhop.optimizers.gepa import MostFaults
 from polyhop.optimizers.measure import answered
 from polyhop.optimizers.prompts import OPTIMIZERS, Size, optimize_prompts
 from polyhop.programs import Naive, Prism
@@ -67,11 +63,11 @@ class Compiled:
     """A compilation and everything around it."""
 
     def __init__(self, name: str, **more: Any) -> None:
-        self.script, self.pen, self.calls = players(), writer(), list[int]()
+        self.script, self.pen = players(), writer()
         self.student = program(self.script)
         self.before = dump(self.student)
         prompt_model = {"prompt_model": lm(self.pen)} if name in WRITING else {}
-        arguments: dict[str, Any] = {"threads": 2, "on_call": self.calls.append, **prompt_model, **more}
+        arguments: dict[str, Any] = {"threads": 2, **prompt_model, **more}
         self.result = optimize_prompts(
             name, self.student, questions(8, 4), questions(4, 4), metrics.answer_em, **arguments
         )
@@ -92,7 +88,6 @@ def test_an_optimizer_improves_the_program_and_changes_only_prompts(
     assert score(done.student, hard) == 0.0
     assert score(done.result, hard) == 1.0
     assert dump(done.student) == done.before
-    assert done.calls == list(range(1, len(done.calls) + 1))
     assert type(done.result) is Prism
     for own, predictor in zip(done.student.predictors(), done.result.predictors(), strict=True):
         assert type(predictor) is Agent
@@ -163,13 +158,6 @@ def test_every_reflection_goes_to_the_agent_with_the_faults_and_shows_the_passag
     assert changed == ["answerer"]
     assert 'The answer \\"somewhere\\" is wrong: expected' in pen.requests[0].prompt
     assert pen.requests[0].prompt.count("is hard.") < 3 * 6  # of the 16 in each of the three questions
-
-
-def test_agents_take_turns_where_no_fault_is_known() -> None:
-    names = [name for name, _ in Prism().named_predictors()]
-    choose = MostFaults(Prism())
-    chosen = [choose(SimpleNamespace(), [], [], 0, dict.fromkeys(names, "")) for _ in range(len(names) + 1)]
-    assert chosen == [[name] for name in [*names, names[0]]]
 
 
 # --- refusals, failures, budgets -------------------------------------------------------------------------------------
@@ -245,13 +233,6 @@ def test_a_program_that_fails_is_an_error() -> None:
     script.replies["answerer"] = [RuntimeError("no model here")]
     with pytest.raises(PolyhopError, match="no model here|cancelled"):
         optimize_prompts("random_search", program(script), questions(8, 4), questions(4, 4), metrics.answer_em)
-
-
-def test_with_a_log_all_output_goes_to_a_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    Compiled("mipro", log=tmp_path / "log.txt")
-    said = capfd.readouterr()
-    assert "Average Metric" not in said.out
-    assert os.stat(tmp_path / "log.txt").st_size
 
 
 def test_a_plain_program_of_dspy() -> None:

@@ -13,12 +13,9 @@ import pytest
 from polyhop.data.errors import PolyhopError
 from polyhop.eval.folder import RunError
 from polyhop.eval.report.page import Section
-from polyhop.optimizers.optimize import optimize
 from polyhop.optimizers.report import sections
-from polyhop.optimizers.settings import OptimizationSettings, Splits
 
 from .run_folder import TEXTS, write_run
-from .tiny import Engine, examples, make
 
 EVIL = "\"'><script>alert(1)</script></svg></section><img src=x onerror=alert(2)>"
 
@@ -106,12 +103,3 @@ def test_a_damaged_run_is_one_line(name: str, tmp_path: Path) -> None:
     shutil.rmtree(path / "best")
     with pytest.raises(RunError, match="is not a run folder"):
         sections(tmp_path)
-
-
-def test_a_real_run(tmp_path: Path) -> None:
-    splits = Splits(examples(0, 24), examples(100, 24), examples(200, 16))
-    settings = OptimizationSettings(metric="answer_em", stages=("tunables",), trials=4, cost="lm_calls", seed=3)
-    optimize(make(Engine()), splits, tmp_path / "run", settings)
-    shown = page(tmp_path / "run")
-    assert "Search of 1-tunables 4 trials" in shown.text
-    assert [row[0] for row in shown.rows[1:3]] == ["0-start", "1-tunables"]

@@ -50,18 +50,18 @@ def test_files_hold_settings(tmp_path: Path) -> None:
     manifest = tmp_path / "manifest.json"
     manifest.write_text(json.dumps({"settings": settings.model_dump(mode="json"), "program": {}}))
     assert OptimizationSettings.of(read_settings(manifest)) == settings
-    for content, message in (("trials =", "not a valid TOML file"), ("settings = 3", "does not contain settings")):
+    for content in ("trials =", "settings = 3"):
         toml.write_text(content)
-        with pytest.raises(PolyhopError, match=message):
+        with pytest.raises(PolyhopError, match="mine.toml is not a TOML or JSON file with settings"):
             read_settings(toml)
-    with pytest.raises(PolyhopError, match="cannot read .*missing.toml"):
+    with pytest.raises(PolyhopError, match="missing.toml is not"):
         read_settings(tmp_path / "missing.toml")
 
 
 def test_splits_share_no_question() -> None:
     one, two, three = map(example, ("One?", "Two?", "Three?"))
     Splits([one, one], [two], [three])
-    with pytest.raises(PolyhopError, match="in both the train and the test split: 'One\\?'"):
+    with pytest.raises(PolyhopError, match="in both train and test: 'One\\?'"):
         Splits([one], [two], [three, example("One?")])
     with pytest.raises(PolyhopError, match="no val questions"):
         Splits([one], [], [three])
