@@ -83,13 +83,13 @@ def fit_runs(runs: Sequence[Path]) -> ConfidenceFit:
     Raises:
         PolyhopError: the program judges no answers, the runs differ, or they have too few judged answers.
     """
-    known = [read_manifest(run).program.tunables for run in runs]
-    prefixes = [name.removesuffix("least_credibility") for name in known[0] if name.endswith("least_credibility")]
-    if not prefixes:
+    known, part = [read_manifest(run).program.tunables for run in runs], Confidence()
+    prefix = next(
+        (name.removesuffix("least_credibility") for name in known[0] if name.endswith("least_credibility")), None
+    )
+    if prefix is None:
         raise PolyhopError(f"{runs[0]} is a run of a program that weighs no judgements: use polyhop or par_rag")
-    prefix, part = prefixes[0], Confidence()
-    names = list(tunables(part))
-    found = [{name: each.get(prefix + name) for name in names} for each in known]
+    found = [{name: each.get(prefix + name) for name in tunables(part)} for each in known]
     if any(each != found[0] for each in found):
         raise PolyhopError(f"the runs have other values of {prefix}*: fit to runs of one program")
     judged = [each for run in runs for each in judgements(read_records(run))]

@@ -30,8 +30,7 @@ from ..eval.statistics import Interval
 from ..programs.search import Search
 from ..signatures.fields import fenced
 from .exemplars import in_words
-from .measure import Metric, in_threads, named
-from .replay import REFERENCES, Call, Key, Replay, ReplayedRun, absent, argued
+from .replay import REFERENCES, Call, Key, Metric, Replay, ReplayedRun, absent, argued, in_threads, named
 
 RETRIEVAL = "retrieval"
 """What `diagnose` calls the searches of a program, beside the names of its agents."""
@@ -276,17 +275,16 @@ def write_pairs(folder: Path, pairs: Iterable[TrainingPair]) -> int:
     """
     folder.mkdir(parents=True, exist_ok=True)
     known = list(pairs)
-    forms: dict[str, list[dict[str, Any]]] = {
-        "supervised.jsonl": [{"messages": [*each.prompt, each.better]} for each in known],
-        "preferences.trl.jsonl": [
-            {"prompt": each.prompt, "chosen": [each.better], "rejected": [each.own]} for each in known
-        ],
-        "preferences.openai.jsonl": [
-            {"input": {"messages": each.prompt}, "preferred_output": [each.better], "non_preferred_output": [each.own]}
-            for each in known
-        ],
+    forms: dict[str, Callable[[TrainingPair], dict[str, Any]]] = {
+        "supervised.jsonl": lambda it: {"messages": [*it.prompt, it.better]},
+        "preferences.trl.jsonl": lambda it: {"prompt": it.prompt, "chosen": [it.better], "rejected": [it.own]},
+        "preferences.openai.jsonl": lambda it: {
+            "input": {"messages": it.prompt},
+            "preferred_output": [it.better],
+            "non_preferred_output": [it.own],
+        },
     }
-    for name, lines in forms.items():
+    for name, form in forms.items():
         with replacing(folder / name) as file:
-            file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+            file.writelines(json.dumps(form(each), ensure_ascii=False) + "\n" for each in known)
     return len(known)

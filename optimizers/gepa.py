@@ -25,8 +25,7 @@ from ..eval.feedback import CALIBRATION, faults, with_feedback
 from ..eval.metrics import Metric as PolyhopMetric
 from ..eval.metrics import takes_feedback
 from ..eval.statistics import compare
-from .measure import Metric
-from .replay import shortened
+from .replay import Metric, shortened
 
 
 def feedback_metric(metric: Metric) -> Metric:

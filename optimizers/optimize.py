@@ -108,7 +108,7 @@ class TestRecord(_Record):
 
 
 class OptimizationSummary(_Record):
-    """The result of a run and why it ended; ``test`` is None if the budget did not allow it."""
+    """The result of a run and why it ended; no ``test`` if the budget did not allow it."""
 
     ended: str
     best: str
@@ -155,7 +155,6 @@ def optimize(
 
     Args:
         program: The program at the start, with its models; it is not changed.
-        splits: The questions.
         out: The folder of the run. The best program is in ``out/best``.
         prompt_model: Writes instructions, for optimizers that need one.
         sources: The files of the splits by name, for the record.
@@ -195,9 +194,7 @@ def optimize(
     def known() -> dict[str, Any]:
         """The manifest of the folder, but for what may change."""
         found = read_json(path / MANIFEST, f"{path} has no {MANIFEST}.")
-        if "stages" not in found.get("settings", {}):
-            raise RunError(f"{path} is the folder of another kind of run: choose another --out.")
-        return {**found, "settings": found["settings"] | settings.changeable()}
+        return {**found, "settings": {**(found.get("settings") or {}), **settings.changeable()}}
 
     with ExitStack() as stack:
         stack.enter_context(claimed(path, manifest, known, beside=(ACCOUNT,)))
@@ -218,8 +215,7 @@ def check_settings(settings: OptimizationSettings, program: dspy.Module, prompt_
     models = [predictor.lm or dspy.settings.lm for predictor in program.predictors()]
     if settings.cost not in (None, *_COUNTED) and any(lm is not None and lm.cache for lm in models):
         raise PolyhopError(
-            f"{settings.cost} is unknown for replies from DSPy's cache: use {', '.join(_COUNTED)} as the cost, or "
-            "models with cache=False"
+            f"{settings.cost} is unknown for replies from DSPy's cache: use {', '.join(_COUNTED)}, or --no-cache"
         )
     if "tunables" in settings.stages:
         search_space(program, settings.freeze, settings.ranges)

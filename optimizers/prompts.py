@@ -36,8 +36,7 @@ from ..programs.asking import as_asked
 from .diagnose import diagnose
 from .exemplars import in_words
 from .gepa import BriefProposer, MostFaults, PairedAcceptance, feedback_metric
-from .measure import Metric, named
-from .replay import Call, Replay, argued, shortened, with_stand_ins
+from .replay import Call, Metric, Replay, argued, named, shortened, with_stand_ins
 
 
 class Size(NamedTuple):

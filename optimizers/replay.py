@@ -1,41 +1,129 @@
-"""Runs of a program with recorded or other replies to its agents, and what those replies should be.
+"""Runs of any DSPy program, question by question: their scores and costs; and with recorded or other replies.
 
     replay = Replay(program)
     start = replay.run(example)
     other = replay.run(example, start.replies, instead=lambda call: better.get(call.key))
 
-A call with an input that was seen gets its recorded reply: only what a change reaches is asked for.
+A call with an input that was seen gets its recorded reply: only what a change reaches is asked for. A question on which
+the program fails scores 0; a `BaseException` that is no `Exception`, such as a spent budget, ends the run at once.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextvars import ContextVar
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar, copy_context
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
 from math import nan
 from threading import Lock
-from typing import Any, NamedTuple, get_origin
+from time import perf_counter
+from typing import Any, NamedTuple, TypeVar, get_origin
 
 import dspy
 
+from ..data.errors import PolyhopError
 from ..data.passages import Hit, Passage
 from ..data.pool import PassagePool
+from ..engines.costs import Ledger
 from ..engines.models import roles
+from ..engines.replies import explain
+from ..engines.secrets import learn_models
+from ..eval.executor import trace_counts
 from ..eval.gold_replies import GoldReplies
 from ..eval.metrics import Metric as PolyhopMetric
-from ..eval.metrics import attempt_of
+from ..eval.metrics import arguments, attempt_of, score_of
 from ..programs.asking import ask
 from ..programs.prediction import UNKNOWN
 from ..programs.run import Run, running
 from ..programs.search import Search
 from ..signatures.fields import NumberedPassages
 from .exemplars import in_words
-from .measure import Metric, scored
+
+T = TypeVar("T")
+
+Metric = Callable[..., Any]
+"""A DSPy metric: called with an example and a prediction, returns a number (or a `dspy.Prediction` with ``score``)."""
+
+
+class Answered(NamedTuple):
+    """A question that was answered, or failed. Costs are ``seconds``, ``lm_calls``, ``tokens_in``, ``tokens_out``,
+    ``cost_usd`` where prices are known, and what a polyhop trace counts: there ``lm_calls`` includes cached replies.
+    """
+
+    number: int
+    score: float
+    costs: dict[str, float]
+    failure: str | None
+
+
+def answered(
+    program: dspy.Module, questions: Sequence[dspy.Example], metric: Metric, order: Sequence[int], threads: int = 1
+) -> Iterator[Answered]:
+    """Run a program on questions and score its predictions, in the ``order`` of their numbers whatever the threads.
+
+    Raises:
+        PolyhopError: the metric raises or does not return a finite number: an error in the metric must not pass for a
+            bad program.
+    """
+
+    def answer(number: int, ledger: Ledger) -> Answered:
+        start, counts, score, failure = perf_counter(), dict[str, float](), 0.0, None
+        try:
+            with dspy.context(usage_tracker=ledger, disable_history=True, trace=None):
+                prediction = ask(program, questions[number])
+            counts = trace_counts(prediction)
+        except Exception as error:  # noqa: BLE001  # one question must not fail the others
+            failure = explain(error)
+        costs = {**ledger.costs(), **counts, "seconds": perf_counter() - start}
+        if failure is None:
+            score = scored(metric, questions[number], prediction)
+        return Answered(number, score, costs, failure)
+
+    learn_models(program)
+    ledgers = [Ledger() for _ in order]
+    try:
+        yield from in_threads([partial(answer, *each) for each in zip(order, ledgers, strict=True)], threads)
+    finally:
+        for ledger in ledgers:  # cancels what still runs
+            ledger.abandoned.set()
+
+
+def in_threads(tasks: Sequence[Callable[[], T]], threads: int) -> Iterator[T]:
+    """The results of tasks in their order, in the context of the caller. Those that have not begun when this is closed,
+    or when one fails, never begin."""
+    ahead = 2 * threads - 1  # tasks that have begun or wait, so that a slow one does not leave threads idle
+    with ThreadPoolExecutor(threads) as pool:
+        futures = deque(pool.submit(copy_context().run, task) for task in tasks[:ahead])
+        try:
+            for n in range(len(tasks)):
+                yield futures.popleft().result()
+                futures.extend(pool.submit(copy_context().run, task) for task in tasks[n + ahead : n + ahead + 1])
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+def named(metric: Metric) -> str:
+    """The name of a metric."""
+    return str(getattr(metric, "name", None) or getattr(metric, "__name__", type(metric).__name__))
+
+
+def scored(metric: Metric, example: dspy.Example, prediction: Any) -> float:
+    """The score of a prediction; a PolyhopError if the metric raises or does not return a finite number."""
+    try:
+        return score_of(metric(*arguments(metric, example, prediction)))
+    except PolyhopError:
+        raise
+    except Exception as error:
+        raise PolyhopError(f"the metric failed on {str(example.get('question'))[:80]!r}: {explain(error)}") from error
+
+
+# --- recorded and other replies --------------------------------------------------------------------------------------
 
 
 class Key(NamedTuple):

@@ -39,7 +39,7 @@ from pydantic import BaseModel, Field
 from ..data.errors import PolyhopError
 from ..eval.folder import cut_half_line
 from ..programs.tunable import Tunable, conditions_of, tunables
-from .measure import Answered, Metric, answered, named
+from .replay import Answered, Metric, answered, named
 
 Values = dict[str, Any]
 """Values of tunables by their dotted names."""
@@ -90,7 +90,7 @@ class TunableSearch(Teleprompter):
         metric: A DSPy metric to maximize.
         trials: How many, including the first one, which is the program as it is. A search can be resumed with more.
         sampler: ``tpe`` (Optuna's tree-structured Parzen estimator) or ``random``.
-        cost: A cost to minimize as well, one of `polyhop.optimizers.measure.Answered.costs`.
+        cost: A cost to minimize as well, one of `polyhop.optimizers.replay.Answered.costs`.
         freeze: Names or globs (``"search.*"``) of tunables that keep their values.
         ranges: Narrower ranges by name or glob: ``{"rounds": (1, 3), "stop": ("stable",)}``.
         threads: Questions answered at the same time.

@@ -328,7 +328,7 @@ def test_a_folder_with_other_files_is_refused_and_unchanged(tmp_path: Path) -> N
     assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
     (tmp_path / "thesis.txt").unlink()
     (tmp_path / "manifest.json").write_text('{"schema": 1, "program": {}}')
-    with pytest.raises(RunError, match="another kind of run"):
+    with pytest.raises(RunError, match="started with other settings"):
         run(tmp_path)
 
 

@@ -17,8 +17,8 @@ from polyhop.engines.models import language_model
 from polyhop.eval import metrics
 from polyhop.optimizers import prompts
 from polyhop.optimizers.artifact import dump
-from polyhop.optimizers.measure import answered
 from polyhop.optimizers.prompts import OPTIMIZERS, Size, optimize_prompts
+from polyhop.optimizers.replay import answered
 from polyhop.programs import Naive, Prism
 from polyhop.programs.agent import Agent
 
