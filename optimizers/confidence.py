@@ -123,11 +123,11 @@ def fit(part: Any, judged: Sequence[Judgement], prefix: str = "") -> ConfidenceF
     values = {name: each.value for name, each in tunables(_fitted(part, judged)).items()}
     unused = {"fixed_alpha"} if values["adaptive"] else {"midpoint", "slope"}
     shown = {prefix + name: value for name, value in values.items() if name not in unused}
-    figures = (
+    before, after = (
         Figures(len(right), float((passed != right).mean()), _auroc(confidence, right), float(1 - passed.mean()))
         for confidence, passed in (old, new)
     )
-    return ConfidenceFit(shown, *figures, compare(*wrong).p_permutation)
+    return ConfidenceFit(shown, before, after, compare(*wrong).p_permutation)
 
 
 def _fitted(part: Confidence, judged: Sequence[Judgement]) -> Any:

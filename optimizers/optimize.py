@@ -293,10 +293,8 @@ class _Run:
 
     def _tested(self, best: str) -> TestRecord:
         """Start and best program on the test questions."""
-        self.stage, runs = (
-            self.stage.model_copy(update={"stage": TEST}),
-            [self.path / TEST / it for it in (START, best)],
-        )
+        self.stage = self.stage.model_copy(update={"stage": TEST})
+        runs = [self.path / TEST / folder for folder in (START, best)]
         for out in dict.fromkeys(runs):
             self.measure(self.load(out.name), TEST, out)
         start, tuned = (_column(out, self.settings.scored) for out in runs)

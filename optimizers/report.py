@@ -3,9 +3,8 @@ shown as far as it is."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..data.errors import PolyhopError
 from ..eval.folder import MANIFEST, SUMMARY, RunError, read_json
@@ -16,35 +15,9 @@ from .optimize import PROGRAM, STAGE, START, OptimizationSummary, StageRecord, r
 from .settings import BEST, OptimizationSettings
 
 
-class OptimizationRun(NamedTuple):
-    """What a run has so far: its stages by folder as they proposed something, and the summary if it has ended."""
-
-    path: Path
-    settings: OptimizationSettings
-    program: Mapping[str, Any]
-    proposals: Mapping[str, StageRecord]
-    summary: OptimizationSummary | None
-
-
 def is_optimization(path: Path) -> bool:
     """Whether a folder is that of a run of `polyhop optimize`."""
     return (path / START).is_dir()
-
-
-def read_run(path: Path) -> OptimizationRun:
-    """Read a run, also while it goes on."""
-    manifest = read_json(path / MANIFEST, f"{path} is not a run folder: it has no {MANIFEST}.")
-    settings = manifest.get("settings") or {}
-    if isinstance(settings, dict):  # also of another version, which had other settings
-        settings = {name: value for name, value in settings.items() if name in OptimizationSettings.model_fields}
-    files = sorted(path.glob(f"*-*/{STAGE}"), key=lambda file: file.parent.name.partition("-")[0].zfill(9))
-    return OptimizationRun(
-        path,
-        OptimizationSettings.of(settings, str(path / MANIFEST)),
-        manifest.get("program") or {},
-        {file.parent.name: read_file(StageRecord, file) for file in files},
-        read_file(OptimizationSummary, path / SUMMARY) if (path / SUMMARY).exists() else None,
-    )
 
 
 def sections(path: Path) -> list[Section]:
@@ -53,7 +26,14 @@ def sections(path: Path) -> list[Section]:
     Raises:
         RunError: it is not such a run, or damaged.
     """
-    _, settings, program, proposals, summary = read_run(path)
+    manifest = read_json(path / MANIFEST, f"{path} is not a run folder: it has no {MANIFEST}.")
+    known = manifest.get("settings") or {}
+    if isinstance(known, dict):  # also of another version, which had other settings
+        known = {name: value for name, value in known.items() if name in OptimizationSettings.model_fields}
+    settings = OptimizationSettings.of(known, str(path / MANIFEST))
+    files = sorted(path.glob(f"*-*/{STAGE}"), key=lambda file: file.parent.name.partition("-")[0].zfill(9))
+    proposals = {file.parent.name: read_file(StageRecord, file) for file in files}
+    summary = read_file(OptimizationSummary, path / SUMMARY) if (path / SUMMARY).exists() else None
     metric, cost, test = settings.scored, settings.cost, summary.test if summary else None
 
     def score(score: Score, sign: str = "") -> str:
@@ -89,7 +69,7 @@ def sections(path: Path) -> list[Section]:
     body = render(
         "optimization.html.j2",
         Path(__file__).parent / "templates",
-        program=program.get("name") or "A program",
+        program=(manifest.get("program") or {}).get("name") or "A program",
         settings=settings,
         summary=summary,
         start=START,

@@ -33,12 +33,13 @@ from optuna import samplers
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
+from optuna.study import StudyDirection
 from optuna.trial import TrialState
 from pydantic import BaseModel, Field
 
 from ..data.errors import PolyhopError
 from ..eval.folder import cut_half_line
-from ..programs.tunable import Tunable, conditions_of, tunables
+from ..programs.tunable import conditions_of, tunables
 from .replay import Answered, Metric, answered, named
 
 Values = dict[str, Any]
@@ -137,9 +138,9 @@ class TunableSearch(Teleprompter):
             decides = [_values(student), str(space), texts, named(self.metric), self.sampler, self.cost, self.seed]
             text = json.dumps([*decides, optuna.__version__], default=lambda value: type(value).__name__)
             study = optuna.create_study(
-                storage=self.storage and _journal(Path(self.storage)),
+                storage=None if self.storage is None else _journal(Path(self.storage)),
                 study_name=f"tunables-{blake2b(text.encode(), digest_size=8).hexdigest()}",
-                directions=["maximize", "minimize"][: 2 if self.cost else 1],
+                directions=[StudyDirection.MAXIMIZE, StudyDirection.MINIMIZE][: 2 if self.cost else 1],
                 pruner=optuna.pruners.WilcoxonPruner(p_threshold=_PRUNE_LEVEL, n_startup_steps=_PRUNE_FIRST),
                 load_if_exists=True,
             )
@@ -246,7 +247,7 @@ def search_space(
     return space
 
 
-def _range(name: str, tunable: Tunable[Any], given: Sequence[Any] | None) -> BaseDistribution:
+def _range(name: str, tunable: Any, given: Sequence[Any] | None) -> BaseDistribution:
     usual = tunable.usual if given is None else None
     try:
         for value in given or ():
