@@ -15,7 +15,6 @@ from typing import Any
 
 import dspy
 import pytest
-from dspy.predict.parameter import Parameter
 
 import polyhop
 from polyhop.data.chain import ChainRetriever
@@ -101,36 +100,19 @@ def test_a_saved_program_loads_with_the_same_parameters_and_prompts(name: str, t
     assert all(predictor.lm is model for predictor in program.predictors())  # loading keeps models
 
 
-class Weights(Parameter):
-    """A parameter of somebody else."""
-
-    def __init__(self) -> None:
-        self.values = [0.5]
-
-    def reset(self) -> None: ...
-
-    def dump_state(self, json_mode: bool = True) -> dict[str, Any]:
-        return {"weights": self.values}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        self.values = [float(each) for each in state["weights"]]
-
-
 class Own(dspy.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.weights = Weights()
         self.answerer = dspy.ChainOfThought("question -> answer")
 
 
 def test_a_program_of_your_own(tmp_path: Path) -> None:
     program = Own()
-    program.weights.values = [1.0, 2.0]
     program.answerer.predict.demos = [{"question": "a", "reasoning": "b", "answer": "c"}]
     polyhop.save(program, tmp_path / "best")
     assert dump(polyhop.load(tmp_path / "best", program=Own())) == dump(program)
     refused(tmp_path / "best", "a program of your own class 'Own': load your own with polyhop.load")
-    program.weights.values = [object()]  # type: ignore[list-item]
+    program.answerer.predict.demos = [{"question": object()}]
     with pytest.raises(ArtifactError, match="the program cannot be saved"):
         polyhop.save(program, tmp_path / "other")
 

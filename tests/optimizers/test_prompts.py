@@ -26,30 +26,14 @@ from ..programs.scripted import Script, lm
 from .towns import MAGIC, instructions, players, program, questions, writer
 
 SMALL = Size(train=8, val=6, demos=2, candidates=3, runs=60)
-WRITING = ("mipro", "gepa", "dspy:Rewriter")
+WRITING = ("mipro", "gepa")
 DEMOS = ("labeled", "random_search", "credit", "dspy:BootstrapFewShot")
-
-
-class Rewriter(dspy.teleprompt.Teleprompter):
-    """Stands for any optimizer of DSPy with a prompt model."""
-
-    def __init__(self, metric: Callable[..., Any], prompt_model: dspy.LM) -> None:
-        self.metric, self.prompt_model = metric, prompt_model
-
-    def compile(self, student: dspy.Module, *, trainset: list[dspy.Example]) -> dspy.Module:
-        with dspy.context(lm=self.prompt_model):
-            written = dspy.Predict("task -> instruction")(task="Write it.").instruction
-        student(**trainset[0].inputs())
-        for predictor in student.predictors():
-            predictor.signature = predictor.signature.with_instructions(written)
-        return student
 
 
 @pytest.fixture(autouse=True, scope="module")
 def small() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(prompts.SIZES, "light", SMALL)
-        patch.setattr(dspy.teleprompt, "Rewriter", Rewriter, raising=False)
         yield
 
 
@@ -79,7 +63,7 @@ def compiled() -> Callable[[str], Compiled]:
     return cache(Compiled)
 
 
-@pytest.mark.parametrize("name", [*OPTIMIZERS, "dspy:BootstrapFewShot", "dspy:Rewriter"])
+@pytest.mark.parametrize("name", [*OPTIMIZERS, "dspy:BootstrapFewShot"])
 def test_an_optimizer_improves_the_program_and_changes_only_prompts(
     name: str, compiled: Callable[[str], Compiled]
 ) -> None:

@@ -41,12 +41,6 @@ def test_only_what_a_change_reaches_is_asked_again() -> None:
     assert run.prediction.answer == "unknown"
 
 
-def test_the_program_itself_is_untouched() -> None:
-    program, _ = prism()
-    Replay(program).run(example())
-    assert program(question=example().question, pool=example().pool).answer == "Aldea"
-
-
 def test_equal_calls_of_one_run_are_told_apart() -> None:
     class Twice(dspy.Module):
         def __init__(self) -> None:

@@ -75,6 +75,7 @@ def test_a_finished_run(tmp_path: Path) -> None:
     assert ["1-tunables", "20.0", "−5.0", "0.750", "", "not kept: not better"] in shown.rows
     assert ["2-prompts", "75.0", "+50.0", "0.031", "", "kept: better (random_search, light)"] in shown.rows
     assert ["effort", "3", "4", "75.0%"] in shown.rows
+    assert ["1", "0.9", "3"] in page(write_run(tmp_path / "cost", cost="lm_calls")).rows
 
 
 def test_a_run_that_goes_on(tmp_path: Path) -> None:

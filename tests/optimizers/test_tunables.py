@@ -14,11 +14,10 @@ import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-from polyhop.data.chain import ChainRetriever
 from polyhop.data.errors import PolyhopError
 from polyhop.engines.budget import BudgetSpent
 from polyhop.optimizers.tunables import StudyResult, TrialRecord, TunableSearch, choose, search_space
-from polyhop.programs import Naive, Prism, tunables
+from polyhop.programs import Prism, tunables
 from polyhop.programs.tunable import choice, integer, real
 
 SAMPLERS = ("tpe", "random")
@@ -101,12 +100,6 @@ def test_better_values_are_found_and_the_student_is_unchanged(sampler: Any) -> N
     assert found.importances["width"] > 10 * found.importances["style"]
 
 
-def test_the_program_stays_as_it_is_if_no_trial_is_better() -> None:
-    search = TunableSearch(lambda example, prediction: 1.0, trials=5)
-    assert values(search.compile(Hill(), valset=numbered(10))) == values(Hill())
-    assert result(search).importances == {}
-
-
 def test_luck_makes_no_tunable_important() -> None:
     """The same values in every trial, and scores that differ."""
     scores = iter((0.0, 1.0, 0.0))
@@ -166,13 +159,6 @@ def test_frozen_tunables_and_ranges() -> None:
     assert search_space(program, ranges={"search.k1": ()})["search.k1"] == FloatDistribution(0.0, 40.0)
     assert list(search_space(Hill(), ranges={"rounds": (2, 2), "style": ("fancy",)})) == ["width"]
     assert list(search_space(Hill(), ["width"], {"w*": (0.1, 0.2)})) == ["rounds", "style"]  # frozen counts
-
-
-def test_the_weights_of_the_retriever_keep_their_values_unless_they_are_named() -> None:
-    program = Naive(ChainRetriever())
-    assert not [name for name in search_space(program) if name.startswith("search.chain[")]
-    named = search_space(program, ranges={"search.chain*": ()})
-    assert {"search.chain['inner']", "search.chain['adaptive']"} <= named.keys()
 
 
 @pytest.mark.parametrize(
