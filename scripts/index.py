@@ -89,7 +89,7 @@ def index(
         raise typer.BadParameter("choose one of --add, --delete, --update, --adopt, --check and --dense")
     names = names or []
     if adopt or check or (dense and not (names and out)):
-        from ..data.lucene.prebuilt import locate
+        from ..data.lucene.pyserini import locate
 
         named: list[Path | str] = [*names, *([out] if out else [])] or [HOME]
         if len(named) > 1:
@@ -114,7 +114,7 @@ def index(
 
 
 def _adopt(folder: Path) -> None:
-    from ..data.lucene.adoption import adopt_index
+    from ..data.lucene.index import adopt_index
     from .bar import progress_bar
 
     started = monotonic()
