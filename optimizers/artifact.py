@@ -226,7 +226,8 @@ def load(dir: str | Path, retriever: Retriever | None = None, *, program: dspy.M
 
     Args:
         dir: The folder.
-        retriever: Where the program searches, of the kind it was tuned with; None if questions bring their passages.
+        retriever: Where the program searches, if it does, of the kind it was tuned with; None if questions bring their
+            passages.
         program: A program of your own class to load into, with its own retriever; it is also returned.
 
     Warns:
@@ -257,8 +258,6 @@ def build(artifact: Artifact, retriever: Retriever | None, sparse: Retriever | N
             f"FILE.py:NAME={path}; update polyhop for others"
         )
     if not kind.searches:
-        if retriever is not None:
-            raise ArtifactError(f"{path} has the program {name}, which does not search: give it no retriever")
         return kind.over()
     if retriever is None and follows_chain(of.retriever):
         retriever = ChainRetriever()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import dspy
@@ -136,49 +136,41 @@ def markdown(program: dspy.Module, name: str, adapter: AdapterName = "chat", age
     """The prompts (of one ``agent`` or all), exemplars and tunables of the program ``name`` as a document."""
     known = record(program, name, adapter, agent)
     about = (inspect.getdoc(type(program)) or "").partition("\n\n")[0] if type(program).__doc__ else ""
-    parts = [f"# {name}", about, *_prompts(known), *(() if agent else _parameters(known))]
-    return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _prompts(known: Mapping[str, Any]) -> Iterator[str]:
-    yield "## How to use the prompts"
-    yield (
+    used = {each["format"] for one in known["agents"] for each in one["inputs"]}
+    parts = [
+        f"# {name}",
+        about,
+        "## How to use the prompts",
         "Below are the messages of each agent, word for word. In the last one, `{{name}}` is the placeholder of an "
-        "input; replace all of them in one pass. Inputs are written like this:"
-    )
-    used = {each["format"] for agent in known["agents"] for each in agent["inputs"]}
-    yield "\n".join(f"- **{kind}**: {rule}" for kind, rule in known["formats"].items() if kind in used)
-    yield known["replies"]
-    for agent in known["agents"]:
-        yield f"## {agent['agent']}"
-        yield "\n".join(f"> {line}".rstrip() for line in agent["instructions"].splitlines())
+        "input; replace all of them in one pass. Inputs are written like this:",
+        "\n".join(f"- **{kind}**: {rule}" for kind, rule in FORMATS.items() if kind in used),
+        REPLIES[adapter],
+    ]
+    for one in known["agents"]:
+        parts += [f"## {one['agent']}", "\n".join(f"> {line}".rstrip() for line in one["instructions"].splitlines())]
         for fields, kind in (("input", "format"), ("output", "type")):
-            rows = [(each["name"], each[kind], each["description"]) for each in agent[f"{fields}s"]]
-            yield _table((fields, kind, ""), rows)
-        if agent["shown_exemplars"]:
-            yield (
+            rows = [(each["name"], each[kind], each["description"]) for each in one[f"{fields}s"]]
+            parts.append(_table((fields, kind, ""), rows))
+        if one["shown_exemplars"]:
+            parts.append(
                 "At each call the program adds exemplars for the question, as pairs of a user and an assistant "
                 "message, before the last message. They are not shown here."
             )
-        for message in agent["messages"]:
-            yield f"**{message['role']}**"
+        for message in one["messages"]:
             fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", message["content"])), default=0))
-            yield f"{fence}text\n{message['content']}\n{fence}"
-
-
-def _parameters(known: Mapping[str, Any]) -> Iterator[str]:
-    for part in known["exemplars"]:
-        yield "## Exemplars"
-        yield (
-            f"{len(part['memory'])} solved questions, of which up to {part['count']} are shown for a question "
-            f"(mode: {part['mode']}), the most similar last."
-        )
+            parts += [f"**{message['role']}**", f"{fence}text\n{message['content']}\n{fence}"]
+    for part in () if agent else known["exemplars"]:
         rows = [(each["question"], str(each["hops"]), " / ".join(each["sub_questions"])) for each in part["memory"]]
-        yield _table(("question", "hops", "sub-questions"), rows)
-    if known["tunables"]:
-        yield "## Thresholds and switches"
+        parts += [
+            "## Exemplars",
+            f"{len(part['memory'])} solved questions, of which up to {part['count']} are shown for a question "
+            f"(mode: {part['mode']}), the most similar last.",
+            _table(("question", "hops", "sub-questions"), rows),
+        ]
+    if known["tunables"] and not agent:
         rows = [(name, json.dumps(each["value"]), range_of(each)) for name, each in known["tunables"].items()]
-        yield _table(("name", "value", "range"), rows)
+        parts += ["## Thresholds and switches", _table(("name", "value", "range"), rows)]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

@@ -255,7 +255,7 @@ def gepa(job: Job) -> dspy.Module:
         "component_selector": MostFaults(job.student),
         "instruction_proposer": BriefProposer(),
     }
-    train, val = ([in_words(each) if each.get("sub_questions") else each for each in part] for part in job[1:3])
+    train, val = ([in_words(each) if each.get("sub_questions") else each for each in it] for it in (job.train, job.val))
     return _of_dspy(dspy.GEPA, job._replace(train=train, val=val), how)
 
 
