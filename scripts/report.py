@@ -30,8 +30,7 @@ def report(
     from ..eval.records import read_manifest
     from ..eval.report.page import GENERATOR, evaluation_sections, heading, write_page
     from ..eval.report.runs import Details, read_groups
-    from ..optimizers.records import is_optimization
-    from ..optimizers.report import sections
+    from ..optimizers.report import is_optimization, sections
     from .bar import progress_bar
 
     if out.is_dir():
