@@ -138,7 +138,7 @@ class ComplexityEstimator(Parameter):
     def load_state(self, state: dict[str, Any]) -> None:
         """Raises: ValueError: the state is not that of an estimator; this one is unchanged."""
         try:
-            vars(self).update(vars(ComplexityEstimator(ComplexityHead.model_validate(state))))
+            self.__dict__.update(vars(ComplexityEstimator(ComplexityHead.model_validate(state))))
         except ValidationError as error:
             raise ValueError(first_error(error)) from error
 
