@@ -114,8 +114,8 @@ def _print(run: dspy.Module, question: str, searched: str | None, *, trace: bool
 
     from ..engines.costs import FREE, Ledger
     from ..engines.replies import model_errors
-    from ..programs.asking import ask as answer
-    from ..programs.asking import completed
+    from ..programs.program import ask as answer
+    from ..programs.program import completed
     from . import view
     from .progress import showing_progress
 

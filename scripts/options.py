@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 SAMPLE = "sample"
 _SAVED = ".json"  # states that DSPy saves
-_PLAIN = {"react": "polyhop.programs.react:ReAct"}  # programs of ours that are plain DSPy
+_PLAIN = {"react": "polyhop.programs.baselines:ReAct"}  # programs of ours that are plain DSPy
 
 
 IndexOption = Annotated[

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from ..data.text import plain
-from ..programs.progress import Event, following
+from ..programs.trace import Event, following
 from .text import short
 
 _STEPS = 8  # lines

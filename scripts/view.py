@@ -21,8 +21,7 @@ from ..engines.costs import Ledger
 from ..programs import trace as steps
 from ..programs.prediction import UNKNOWN
 from ..programs.prediction import to_record as prediction_record
-from ..programs.progress import describe
-from ..programs.trace import Trace, TraceStep
+from ..programs.trace import Trace, TraceStep, describe
 from .evaluation_view import costs_table
 from .text import address, compact, dollars, short
 
@@ -182,11 +181,12 @@ def _grow(tree: Tree, trace: Trace, passages: Mapping[str, Passage]) -> None:
 
 
 def _add_step(tree: Tree, step: TraceStep, passages: Mapping[str, Passage]) -> None:
-    said = describe(step)
-    branch = tree.add(Text.assemble((f"{said.verb} ", "cyan"), plain(said.text)))
-    for text in said.details:
+    line, details, facts = describe(step)
+    verb, blank, text = plain(line).partition(" ")
+    branch = tree.add(Text.assemble((verb + blank, "cyan"), text))
+    for text in details:
         branch.add(Text(plain(text)))
-    for fact in said.facts:
+    for fact in facts:
         item = Evidence(passages[fact.passage_id], fact.sentence)
         title = (quoted(item.passage.title), "bold")
         branch.add(Text.assemble(title, f"  {short(item.text)}  ", (address(fact), "dim")))

@@ -25,10 +25,10 @@ from polyhop.programs import (
     ParRag,
     PolyHop,
     Prism,
+    ReAct,
     SetSelection,
     tunables,
 )
-from polyhop.programs.react import ReAct
 from polyhop.scripts.options import build_program, label, searches
 
 POOL = PassagePool([])
