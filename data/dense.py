@@ -40,7 +40,6 @@ Floats: TypeAlias = NDArray[np.float32]
 
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 _PREFIX = "vectors-"
-_INSTALL = installs("dense")
 _ROW = "<f2"  # float16, little-endian: changes no rank and halves the file
 _BLOCK = 4096  # rows per search step
 _DIGITS = 6  # of a score; a product of matrices gives equal rows scores that differ in the seventh
@@ -51,14 +50,13 @@ _QUERIES_CACHED = 256  # query vectors; programs search, page and score candidat
 
 
 class Encoder(Protocol):
-    """Turns texts into vectors, in any thread. Vectors are stored under its name, so each model needs its own."""
+    """Turns texts into a finite array of shape (texts, dimension), in any thread. Vectors are stored under its name, so
+    each model needs its own."""
 
     @property
     def name(self) -> str: ...
 
-    def __call__(self, texts: Sequence[str], /) -> Any:
-        """A finite array of shape (texts, dimension); `encode` normalizes it."""
-        ...
+    def __call__(self, texts: Sequence[str], /) -> Any: ...
 
 
 def encode(encoder: Encoder, texts: Sequence[str]) -> Floats:
@@ -85,7 +83,9 @@ class SentenceEncoder:
 
     def __init__(self, name: str = DEFAULT_MODEL) -> None:
         if not find_spec("sentence_transformers"):
-            raise PolyhopError(f"dense retrieval needs sentence-transformers, which is not installed: {_INSTALL}")
+            raise PolyhopError(
+                f"dense retrieval needs sentence-transformers, which is not installed: {installs('dense')}"
+            )
         self.name = str(Path(name).resolve()) if Path(name).is_dir() else name
         self._model: Any = None
         self._lock = Lock()  # the tokenizer is not thread-safe
@@ -93,15 +93,12 @@ class SentenceEncoder:
     def __call__(self, texts: Sequence[str], /) -> Any:
         with self._lock:
             if self._model is None:
-                self._model = self._loaded()
+                try:
+                    self._model = import_module("sentence_transformers").SentenceTransformer(self.name)
+                except Exception as error:
+                    why = str(error).partition("\n")[0]
+                    raise PolyhopError(f"the model {self.name} cannot be loaded: {why}") from error
             return self._model.encode(list(texts), show_progress_bar=False)
-
-    def _loaded(self) -> Any:
-        try:
-            return import_module("sentence_transformers").SentenceTransformer(self.name)
-        except Exception as error:
-            why = str(error).partition("\n")[0]
-            raise PolyhopError(f"the model {self.name} cannot be loaded: {why}") from error
 
     def __reduce__(self) -> tuple[type[SentenceEncoder], tuple[str]]:
         return SentenceEncoder, (self.name,)
@@ -142,21 +139,14 @@ class DenseIndex(OpenIndex):
         self._query = lru_cache(_QUERIES_CACHED)(self._vector)
 
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
-        """The hits of rank ``offset + 1`` to ``offset + k``; none for a blank query.
-
-        Raises:
-            ValueError: ``k`` is not positive or ``offset`` is negative.
-            IndexFault: the index is damaged or closed.
-        """
+        """The hits of rank ``offset + 1`` to ``offset + k``; none for a blank query."""
         check_page(k, offset)
         if not query.strip():
             return []
-        documents, scores = (found[offset:] for found in self._nearest(self._query(query), min(offset + k, len(self))))
-        passages = self._lucene.stored(documents.tolist())
-        return [
-            Hit(passage, score, rank)
-            for rank, (passage, score) in enumerate(zip(passages, scores.tolist(), strict=True), offset + 1)
-        ]
+        order, scores = self._nearest(self._query(query))
+        found = order[offset : offset + k].tolist()
+        ranked = enumerate(zip(self._lucene.stored(found), scores[found].tolist(), strict=True), offset + 1)
+        return [Hit(passage, score, rank) for rank, (passage, score) in ranked]
 
     def similarities(self, query: str, documents: Sequence[int]) -> Floats:
         """The cosines of a query with the vectors of Lucene's document numbers, shape (documents,)."""
@@ -164,11 +154,7 @@ class DenseIndex(OpenIndex):
         return similar
 
     def rows(self, documents: Sequence[int]) -> Floats:
-        """The unit vectors of Lucene's document numbers, shape (documents, dimension).
-
-        Raises:
-            IndexError: a document does not exist.
-        """
+        """The unit vectors of Lucene's document numbers, shape (documents, dimension)."""
         return self._rows[np.asarray(documents, np.intp)].astype(np.float32)
 
     def _vector(self, query: str) -> Floats:
@@ -180,16 +166,12 @@ class DenseIndex(OpenIndex):
             )
         return vector
 
-    def _nearest(self, query: Floats, count: int) -> tuple[NDArray[np.intp], Floats]:
-        """The numbers and the cosines of the nearest documents, nearest first."""
-        numbers, scores = np.empty(0, np.intp), np.empty(0, np.float32)
-        for start in range(0, len(self), _BLOCK):
-            block = self._rows[start : start + _BLOCK].astype(np.float32)
-            numbers = np.concatenate([numbers, np.arange(start, start + len(block))])
-            scores = np.concatenate([scores, (block @ query).round(_DIGITS)])
-            best = np.argsort(-scores, kind="stable")[:count]
-            numbers, scores = numbers[best], scores[best]
-        return numbers, scores
+    def _nearest(self, vector: Floats) -> tuple[NDArray[np.intp], Floats]:
+        """The numbers of all documents, nearest first, and their cosines."""
+        starts = range(0, len(self), _BLOCK)
+        found = [self._rows[start : start + _BLOCK].astype(np.float32) @ vector for start in starts]
+        scores: Floats = np.concatenate(found).round(_DIGITS)
+        return np.argsort(-scores, kind="stable"), scores
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -1,7 +1,6 @@
 """Build a BM25 index from a corpus of any size, adopt one of Anserini or Pyserini, and check one.
 
-Passages stream from the corpus into Lucene's index writer, and the ids seen so far are kept on disk, so memory does not
-grow with the corpus.
+Passages stream into Lucene's index writer, and the ids seen so far are kept on disk: memory does not grow with them.
 """
 
 from __future__ import annotations
@@ -168,9 +167,8 @@ def build_index(
         max_words: Split everything that has more words; 0 to split nothing. By default documents are split into
             passages of at most `MAX_WORDS` words, and passages stay as they are (see `Corpus`).
         strict: Stop at the first malformed or duplicate record instead of skipping it.
-        on_progress: Called after each file and every 500 passages, and several times a second while a document is
-            converted.
-        on_problem: Called with each skipped record or file; ``out`` has all of them in `PROBLEMS`.
+        on_progress: Called after each file and every 500 passages, and while a document is converted.
+        on_problem: Called with each skipped record or file; the index lists them in `PROBLEMS`.
     """
     if max_words is not None and max_words < 0:
         raise ValueError(f"max_words must be 0 or more, got {max_words}")

@@ -164,17 +164,11 @@ class _Update(Indexing):
         gone = set(self.gone)
 
         def indexed(text: str) -> list[str]:
-            found = self._lucene.look_up(TEXT, text)
-            return [document for document in dict.fromkeys(each.document for each in found) if document not in gone]
+            found = dict.fromkeys(each.document for each in self._lucene.look_up(TEXT, text))
+            return [document for document in found if document not in gone]
 
-        corpus = self.corpus(
-            paths,
-            max_words=max_words,
-            known=known,
-            left_out={problem.version: problem for problem in left_out},
-            indexed=indexed,
-            roots=roots,
-        )
+        left = {problem.version: problem for problem in left_out}
+        corpus = self.corpus(paths, max_words=max_words, known=known, left_out=left, indexed=indexed, roots=roots)
         self._read.append(corpus)
         self._corpus += [
             name
@@ -223,11 +217,9 @@ class _Update(Indexing):
             return [name]
         for at in range(len(parts)):
             found = self._lucene.look_up(DOCUMENT, "/".join(parts[at:]))
-            documents = list(dict.fromkeys(passage.document for passage in found))
-            if len(documents) > 1:
-                listed = ", ".join(documents[:5])
-                raise IndexFault(f"{name!r} names {len(documents)} documents: {listed}. Give the id of one.")
-            if documents:
+            if documents := list(dict.fromkeys(passage.document for passage in found)):
+                if len(documents) > 1:
+                    raise IndexFault(f"{name!r} names several documents, such as {' and '.join(documents[:2])}.")
                 return documents
         raise IndexFault(f"The index {self._index} has no document {name!r}.")
 
