@@ -1,13 +1,7 @@
 """Dense retrieval over an index: cosine similarity of sentence embeddings, by exact search.
 
-    embed_index("indexes/hotpotqa")  # once; `polyhop index --dense indexes/hotpotqa` does the same
-    index = DenseIndex("indexes/hotpotqa")
-    for hit in index.search("Which studio made the film Solaris?", k=5):
-        print(hit.rank, hit.score, hit.passage.title)
-
 The vectors are float16 rows of a ``.npy`` file beside the index; row n belongs to Lucene's document n. The file is
-memory-mapped and searched in blocks, so memory does not grow with the corpus. Its name is that of the encoder, and has
-``.part`` behind it until it is complete.
+memory-mapped and searched in blocks. Its name is that of the encoder, with ``.part`` behind it until it is complete.
 """
 
 from __future__ import annotations
@@ -110,16 +104,11 @@ class SentenceEncoder:
 class DenseIndex(OpenIndex):
     """A thread-safe `Retriever` over an index with vectors; it ranks every passage.
 
-    Scores are cosines, rounded to six digits; ties are broken by Lucene's document number. Copying returns the index
-    itself; pickling keeps the path and the encoder.
-
-    Args:
-        path: The folder of the index.
-        encoder: The encoder of its vectors; by default the `SentenceEncoder` of the vectors that it has.
+    Scores are cosines, rounded to six digits; ties are broken by Lucene's document number. Pickling keeps the path and
+    the encoder, by default the `SentenceEncoder` of the vectors that the index has.
 
     Raises:
         IndexFault: the index is missing, unfinished or damaged, or has no vectors of this encoder.
-        JavaError: Java cannot be started.
         PolyhopError: sentence-transformers is not installed; or the index has vectors of several encoders.
     """
 
@@ -208,7 +197,6 @@ def embed_index(
     """Add vectors to an index. An interrupted run resumes after its last complete batch.
 
     Args:
-        index_path: The folder of the index.
         encoder: By default the `SentenceEncoder` of `DEFAULT_MODEL`.
         batch: Passages encoded and written at a time.
         on_progress: Called with the number of embedded passages, earlier runs included, and the total.

@@ -1,12 +1,8 @@
-"""BM25 over an index on disk.
+"""BM25 over an index on disk, which Lucene maps into memory.
 
-    index = BM25Index("indexes/hotpotqa")
-    for hit in index.search("Which studio made the film Solaris?", k=5):
-        print(hit.rank, hit.score, hit.passage.title)
-
-Lucene searches with Anserini's query and tie-breaking (by id): the ranking equals Anserini's, and so do the scores,
-except that Anserini rounds them to four decimals. The index stays on disk and is memory-mapped. Indexes that Anserini
-or Pyserini made open as they are; to look up titles in them, as the chain retriever does, adopt them once.
+The ranking is Anserini's, ties by id included, and so are the scores, except that Anserini rounds them to four
+decimals. Indexes that Anserini or Pyserini made open as they are; to look up titles in them, as the chain retriever
+does, adopt them once.
 """
 
 from __future__ import annotations
@@ -71,18 +67,16 @@ class OpenIndex(SearchTool, Shared):
 class BM25Index(OpenIndex):
     """A thread-safe `Retriever` over an index made by polyhop, Anserini or Pyserini.
 
-    A search sees what `update_index` or a rebuild has changed before it. Copying returns the index itself; pickling
-    keeps the path and the parameters.
+    A search sees what `update_index` or a rebuild has changed before it. Pickling keeps the path and the parameters.
 
     Args:
-        path: The folder of the index, or ``pyserini:NAME`` for one of Pyserini's (see `polyhop.data.lucene.pyserini`).
+        path: The folder of the index, or ``pyserini:NAME`` for one of Pyserini's.
         k1: Term-frequency saturation, 0 or more.
         b: Length normalization, 0 to 1.
 
     Raises:
         IndexFault: the index is missing, unfinished or damaged.
         JavaError: Java cannot be started.
-        ValueError: ``k1`` or ``b`` is out of range.
     """
 
     def __init__(self, path: Path | str, k1: float = 0.9, b: float = 0.4) -> None:
@@ -135,9 +129,8 @@ class BM25Index(OpenIndex):
         return sorted(found[:MOST_NAMED], key=lambda passage: passage.id.encode())
 
     def named(self, name: str) -> list[Passage]:
-        """The passages of the document, or the one passage, with an id; else those with a title; else those of the
-        documents whose path ends so ("a/b.md" of "notes/a/b.md"), or the passages whose id does.
-        """
+        """The passages of the document, or the one passage, with an id; else those with a title; else those of
+        documents, or with ids, that end so ("a/b.md" of "notes/a/b.md")."""
         lucene, name = self._lucene, name.strip().removeprefix("./")
         document = _PASSAGE_NUMBER.sub("", name)
         paths = lucene.look_up(DOCUMENT, "/".join(document.split("/")[-3:]))

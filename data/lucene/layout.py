@@ -3,7 +3,7 @@
     DIR/segments_3, DIR/_2.fdt, ...    a Lucene index with Anserini's fields, which Anserini and Pyserini open as theirs
     DIR/polyhop/<generation>/          what polyhop adds to one commit of that index:
         manifest.json                  what was indexed, and how
-        problems.jsonl                 all that was skipped, with file, line and reason
+        problems.jsonl                 all that was skipped, with file, line and reason: what is damaged first
         chain/                         the words of its new passages, for the chain retriever (`data.chain.store`)
         vectors-<encoder>.npy          dense vectors of its passages, if any (`data.dense`)
 
