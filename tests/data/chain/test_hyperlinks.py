@@ -241,6 +241,15 @@ def test_the_first_hits_are_of_several_documents() -> None:
     assert documents(without.search(question, 3)) == ["Arn.html"] * 3
 
 
+def test_documents_come_before_their_other_passages() -> None:
+    good = [manual(f"Arn{name}", f"{WELL} daily.", f"The village well: clear water {name}.") for name in "ABCDEFGHIJ"]
+    weak = [manual(f"Bel{name}", f"A village {name}.", f"A well {name}.") for name in "ABCD"]
+    pages = [page for pages in (*good, *weak) for page in pages]
+    hits = documents(over(*pages).search(QUESTION, len(pages)))
+    assert len(set(hits[:14])) == 14
+    assert sorted(hits[14:]) == sorted(hits[:14])
+
+
 @pytest.mark.parametrize("listed", [0, 1])
 def test_a_list_of_links_comes_later(listed: int) -> None:
     """Two documents with the same words; in one of them these are links."""
