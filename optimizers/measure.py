@@ -20,8 +20,8 @@ from ..data.errors import PolyhopError
 from ..engines.costs import Ledger
 from ..engines.replies import explain
 from ..engines.secrets import learn_models
-from ..eval.executor import trace_counts
 from ..eval.metrics import arguments, score_of
+from ..eval.run import trace_counts
 from ..programs.program import ask
 
 T = TypeVar("T")

@@ -127,7 +127,7 @@ def test_the_weights_of_the_retriever_keep_their_values_unless_they_are_named() 
     program = Naive(ChainRetriever())
     assert not [name for name in search_space(program) if name.startswith("search.chain[")]
     named = search_space(program, ranges={"search.chain*": ()})
-    assert {"search.chain['inner']", "search.chain['adaptive']"} <= named.keys()
+    assert {"search.chain['taken']", "search.chain['adaptive']"} <= named.keys()
 
 
 @pytest.mark.parametrize(

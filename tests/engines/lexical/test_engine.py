@@ -17,7 +17,9 @@ from polyhop.signatures import AddEvidence, AnalyzeQuestion, SelectEvidence
 
 from .play import play
 
-SIGNATURES = [each for each in vars(signatures).values() if isinstance(each, type) and issubclass(each, dspy.Signature)]
+SIGNATURES: list[Any] = [
+    each for each in vars(signatures).values() if isinstance(each, type) and issubclass(each, dspy.Signature)
+]
 
 WORLD = [
     Passage.of(
