@@ -59,8 +59,9 @@ def rank(name: str, rows: Matrix) -> Vector:
     hidden, bias, out, linear = fitted(name)
     with _blas().limit(limits=1):  # starting threads takes longer than these small products
         scores = np.maximum(rows @ hidden + bias, 0) @ out + rows @ linear
-    odds: Vector = np.exp(scores - scores.max())
-    return odds / odds.sum()
+    odds = np.exp(scores - scores.max())
+    share: Vector = odds / odds.sum()
+    return share
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,8 @@ def _chances(question: str, hops: Sequence[Hop], table: SpanTable) -> Vector:
         chances = np.sqrt(chances * rank("whole", np.hstack([rows, _chain_columns(hops, table)])))
     elif len(question.split()) <= SHORT:
         chances = np.sqrt(chances * hops[0].chances)
-    chances = chances * [_fits(asks.kind, asks.head, table, n) for n in range(len(table.spans))]
+    fits = [_fits(asks.kind, asks.head, table, n) for n in range(len(table.spans))]
+    chances = chances * np.array(fits, np.float32)
     if asks.kind == "either" and (sides := options(question)):  # only these two are allowed
         keys = [title_key(side) for side in sides]
         offered = np.array([any(within(key, side) or within(side, key) for side in keys) for key in table.keys])
