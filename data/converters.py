@@ -61,13 +61,7 @@ _MOST_ACCENTS = 0.3  # share of the letters of a text in an alphabet with accent
 _LONGEST_OUTPUT = 2_000  # characters of what a cell of a notebook has printed
 _LEADERS = re.compile(r"(?:\. ?){6}")  # of a line in a table of contents
 _GAP, _WIDE_GAP = 180, 500  # thousandths of the size of a font: a space is wider; what pypdf takes for a space in any
-_LIBRARIES = {
-    ".md": "markdown_it",
-    ".ipynb": "markdown_it",
-    ".rst": "docutils.core",
-    ".docx": "mammoth",
-    ".pdf": "pypdf",
-}
+_LARGE = {".pdf": "pypdf", ".docx": "mammoth", ".epub": "zipfile"}  # what may grow, and the library that reads it
 
 Job = TypeVar("Job")
 _Wait = Callable[[], Text | Unreadable | None]
@@ -122,7 +116,7 @@ def convert(path: Path) -> Text:
 def conversions(
     jobs: Iterable[tuple[Job, Path | None]],
 ) -> Iterator[tuple[Job, Callable[[], Text | Unreadable | None]]]:
-    """Convert documents, each in a process of its own with limits of time and memory.
+    """Convert documents in processes with limits of time and memory, so that one that exceeds them costs no other.
 
     Args:
         jobs: With the path of a document, or None for no document. A few are converted ahead.
@@ -158,7 +152,7 @@ def conversions(
             mine.process = None
             late = {getattr(signal, "SIGALRM", -1): "its conversion took too long"}
             late |= {getattr(signal, "SIGPROF", -1): "its conversion took too long to compute, for its size"}
-            return Unreadable(late.get(process.wait(), "its conversion failed: the process ended"))
+            return Unreadable(late.get(abs(process.wait()), "its conversion failed: the process ended"))
         given = json.loads(reply)
         if "error" in given:
             return Unreadable(given["error"])
@@ -186,25 +180,33 @@ def conversions(
 
 
 def _serve() -> None:
-    """Convert the documents that are named on the standard input, each in a fork, which ends at its limits."""
+    """Convert the documents that are named on the standard input. The process ends with one that exceeds its limits;
+    those that may grow large are converted in forks."""
     from resource import RLIMIT_AS, setrlimit
 
+    setrlimit(RLIMIT_AS, (_MEMORY, _MEMORY))
     for line in sys.stdin:
         name, seconds, computing, a_megabyte = json.loads(line)
-        with suppress(ImportError, KeyError):  # once for all forks
-            import_module(_LIBRARIES[suffix_of(Path(name))])
-        if not (child := os.fork()):
-            setrlimit(RLIMIT_AS, (_MEMORY, _MEMORY))
-            signal.setitimer(signal.ITIMER_REAL, seconds)
-            try:
-                signal.setitimer(signal.ITIMER_PROF, computing + a_megabyte * Path(name).stat().st_size / 1e6)
-                reply = json.dumps(convert(Path(name))._asdict())
-            except (Unreadable, OSError) as error:
-                reply = json.dumps({"error": getattr(error, "strerror", None) or str(error)})
-            print(reply if len(reply) <= _LONGEST_REPLY else json.dumps({"error": _TOO_LARGE}), flush=True)
+        path = Path(name)
+        size = path.stat().st_size if path.exists() else 0
+        library = _LARGE.get(path.suffix.lower())
+        with suppress(ImportError, ValueError):  # once for all forks
+            import_module(library or "")
+        if (is_apart := library is not None or size > 1 << 20) and (child := os.fork()):
+            if status := os.waitpid(child, 0)[1]:
+                os._exit(abs(os.waitstatus_to_exitcode(status)))
+            continue
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        signal.setitimer(signal.ITIMER_PROF, computing + a_megabyte * size / 1e6)
+        try:
+            reply = json.dumps(convert(path)._asdict())
+        except Unreadable as error:
+            reply = json.dumps({"error": str(error)})
+        print(reply if len(reply) <= _LONGEST_REPLY else json.dumps({"error": _TOO_LARGE}), flush=True)
+        if is_apart:
             os._exit(0)
-        if status := os.waitpid(child, 0)[1]:
-            os._exit(abs(os.waitstatus_to_exitcode(status)))
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 # --- texts -----------------------------------------------------------------------------------------------------------
