@@ -70,8 +70,7 @@ class _Record(BaseModel):
 class StageRecord(_Record):
     """A stage: how its candidate was found, or why there is none, and the budget that ended its search early
     (``spent``); then means over the validation questions, the paired test against the incumbent, and whether the
-    candidate replaced it. ``stage`` is "start" for the program at the start.
-    """
+    candidate replaced it. ``stage`` is "start" for the program at the start."""
 
     n: int
     round: int
@@ -366,11 +365,8 @@ class _Run:
     # --- the stages: each proposes a copy of the incumbent, tuned on the training questions, or says why not ---------
 
     def _exemplars(self, program: dspy.Module) -> Proposed:
-        """Add plans of the training questions to the exemplar memory, and tune how many it shows, and which.
-
-        Plans are gold decompositions, and those of questions that the program answers correctly. Shown all of them, the
-        program answers the training questions once more: the plans are kept that were shown where scores rose.
-        """
+        """Add plans to the exemplar memory, gold ones and those of correct answers, that were shown where scores rose;
+        then tune how many it shows, and which."""
         names = [name.removeprefix("self.") for name, _ in program.named_sub_modules(Exemplars)]
         if not names:
             return None, {"note": "the program has no exemplar memory"}
@@ -474,12 +470,9 @@ class _Run:
 
 
 def judge(candidate: Path, incumbent: Path, settings: OptimizationSettings) -> dict[str, Any]:
-    """The verdict on a candidate from two evaluation runs over the same questions, as fields of a `StageRecord`.
-
-    It is kept if its score is better, or if its cost is lower and its score not lower (two-sided paired permutation
-    tests). Each test has its share of ``level``, so that a run keeps what does not help with a chance of ``level`` at
-    most. A question that fails scores 0.
-    """
+    """The verdict on a candidate from two evaluation runs over the same questions, as fields of a `StageRecord`: it is
+    kept if its score is better, or if its cost is lower and its score not lower (two-sided paired permutation tests).
+    Each test has its share of ``level``, so that a run keeps what does not help with a chance of ``level`` at most."""
     level = settings.level / settings.comparisons
     scored = compare(*(_column(run, settings.scored) for run in (candidate, incumbent)), seed=settings.seed)
     gain, p = scored.difference.mean, scored.p_permutation

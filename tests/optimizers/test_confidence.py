@@ -21,6 +21,7 @@ from polyhop.optimizers.settings import OptimizationSettings, Splits
 from polyhop.programs.confidence import Confidence
 from polyhop.programs.prediction import conclude
 from polyhop.programs.program import Program
+from polyhop.programs.run import record
 from polyhop.programs.trace import Trace, Weighed
 from polyhop.scripts.training.calibration import app
 
@@ -64,7 +65,9 @@ def test_a_law_is_found_that_holds_for_other_questions() -> None:
         getattr(start, name).value = value
     assert start.alpha(1) > 0.75 > 0.25 > start.alpha(4)
     fresh = world(400, seed=1)
-    wrong = sum(start(each.hops, each.accuracy, each.credibility).passed != each.right for each in fresh) / len(fresh)
+    wrong = sum(start.weigh(each.hops, each.accuracy, each.credibility).passed != each.right for each in fresh) / len(
+        fresh
+    )
     assert wrong < 0.1
     assert found.after.error == pytest.approx(wrong, abs=0.05)  # cross-validation promises no more than that
     assert found.after.error < found.before.error - 0.1
@@ -117,8 +120,9 @@ class Weighing(Program):
     def forward(self, question: str) -> dspy.Prediction:
         n = int(question.split()[-1].strip("?"))
         draft, right = (str(n + 1), True) if n % 2 == 0 else ("0", False)
-        if not self.confidence(2, 1.0, 0.8 if right else 0.2, draft).passed:
-            self.confidence(2, 1.0, 0.9, draft := str(n + 1))
+        record(weighed := self.confidence.weigh(2, 1.0, 0.8 if right else 0.2, draft))
+        if not weighed.passed:
+            record(self.confidence.weigh(2, 1.0, 0.9, draft := str(n + 1)))
         return conclude(draft, 0.9, stop="answered")
 
 
