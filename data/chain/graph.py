@@ -243,9 +243,10 @@ class Graph:
         near = np.zeros((len(spans), len(weights)), bool)
         name, at = close.nonzero()
         near[name, which[at]] = True
-        in_sentence = self.has[self._sentence[spans[:, 0]]] @ weights
+        beside: Floats = near @ weights
+        in_sentence: Floats = self.has[self._sentence[spans[:, 0]]] @ weights
         rarity = self._store.rarity(spanned(self.words, spans))
-        order = np.lexsort((-rarity, -in_sentence.round(DIGITS), -(near @ weights).round(DIGITS)))
+        order = np.lexsort((-rarity, -in_sentence.round(DIGITS), -beside.round(DIGITS)))
         return [self.text(start, end - start) for start, end in spans[order[:_NAMES]].tolist()]
 
     def _names(self, chosen: int) -> Ints:
