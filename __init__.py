@@ -22,8 +22,8 @@ if TYPE_CHECKING:  # for type checkers and editors; `_EXPORTS` is for run time
     from .data.dense import DenseIndex
     from .data.errors import PolyhopError
     from .data.fusion import FusedRetriever
-    from .data.lucene.index import adopt_index
     from .data.lucene.bm25 import BM25Index
+    from .data.lucene.index import adopt_index
     from .data.lucene.jvm import start_java
     from .data.passages import Evidence, Fact, Hit, Passage, Reason, Retriever
     from .data.pool import PassagePool

@@ -1,13 +1,7 @@
 """Dense retrieval over an index: cosine similarity of sentence embeddings, by exact search.
 
-    embed_index("indexes/hotpotqa")  # once; `polyhop index --dense indexes/hotpotqa` does the same
-    index = DenseIndex("indexes/hotpotqa")
-    for hit in index.search("Which studio made the film Solaris?", k=5):
-        print(hit.rank, hit.score, hit.passage.title)
-
 The vectors are float16 rows of a ``.npy`` file beside the index; row n belongs to Lucene's document n. The file is
-memory-mapped and searched in blocks, so memory does not grow with the corpus. Its name is that of the encoder, and has
-``.part`` behind it until it is complete.
+memory-mapped and searched in blocks. Its name is that of the encoder, with ``.part`` behind it until it is complete.
 """
 
 from __future__ import annotations
@@ -40,7 +34,6 @@ Floats: TypeAlias = NDArray[np.float32]
 
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 _PREFIX = "vectors-"
-_INSTALL = installs("dense")
 _ROW = "<f2"  # float16, little-endian: changes no rank and halves the file
 _BLOCK = 4096  # rows per search step
 _DIGITS = 6  # of a score; a product of matrices gives equal rows scores that differ in the seventh
@@ -51,14 +44,13 @@ _QUERIES_CACHED = 256  # query vectors; programs search, page and score candidat
 
 
 class Encoder(Protocol):
-    """Turns texts into vectors, in any thread. Vectors are stored under its name, so each model needs its own."""
+    """Turns texts into a finite array of shape (texts, dimension), in any thread. Vectors are stored under its name, so
+    each model needs its own."""
 
     @property
     def name(self) -> str: ...
 
-    def __call__(self, texts: Sequence[str], /) -> Any:
-        """A finite array of shape (texts, dimension); `encode` normalizes it."""
-        ...
+    def __call__(self, texts: Sequence[str], /) -> Any: ...
 
 
 def encode(encoder: Encoder, texts: Sequence[str]) -> Floats:
@@ -85,7 +77,9 @@ class SentenceEncoder:
 
     def __init__(self, name: str = DEFAULT_MODEL) -> None:
         if not find_spec("sentence_transformers"):
-            raise PolyhopError(f"dense retrieval needs sentence-transformers, which is not installed: {_INSTALL}")
+            raise PolyhopError(
+                f"dense retrieval needs sentence-transformers, which is not installed: {installs('dense')}"
+            )
         self.name = str(Path(name).resolve()) if Path(name).is_dir() else name
         self._model: Any = None
         self._lock = Lock()  # the tokenizer is not thread-safe
@@ -93,15 +87,12 @@ class SentenceEncoder:
     def __call__(self, texts: Sequence[str], /) -> Any:
         with self._lock:
             if self._model is None:
-                self._model = self._loaded()
+                try:
+                    self._model = import_module("sentence_transformers").SentenceTransformer(self.name)
+                except Exception as error:
+                    why = str(error).partition("\n")[0]
+                    raise PolyhopError(f"the model {self.name} cannot be loaded: {why}") from error
             return self._model.encode(list(texts), show_progress_bar=False)
-
-    def _loaded(self) -> Any:
-        try:
-            return import_module("sentence_transformers").SentenceTransformer(self.name)
-        except Exception as error:
-            why = str(error).partition("\n")[0]
-            raise PolyhopError(f"the model {self.name} cannot be loaded: {why}") from error
 
     def __reduce__(self) -> tuple[type[SentenceEncoder], tuple[str]]:
         return SentenceEncoder, (self.name,)
@@ -113,16 +104,11 @@ class SentenceEncoder:
 class DenseIndex(OpenIndex):
     """A thread-safe `Retriever` over an index with vectors; it ranks every passage.
 
-    Scores are cosines, rounded to six digits; ties are broken by Lucene's document number. Copying returns the index
-    itself; pickling keeps the path and the encoder.
-
-    Args:
-        path: The folder of the index.
-        encoder: The encoder of its vectors; by default the `SentenceEncoder` of the vectors that it has.
+    Scores are cosines, rounded to six digits; ties are broken by Lucene's document number. Pickling keeps the path and
+    the encoder, by default the `SentenceEncoder` of the vectors that the index has.
 
     Raises:
         IndexFault: the index is missing, unfinished or damaged, or has no vectors of this encoder.
-        JavaError: Java cannot be started.
         PolyhopError: sentence-transformers is not installed; or the index has vectors of several encoders.
     """
 
@@ -142,21 +128,14 @@ class DenseIndex(OpenIndex):
         self._query = lru_cache(_QUERIES_CACHED)(self._vector)
 
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
-        """The hits of rank ``offset + 1`` to ``offset + k``; none for a blank query.
-
-        Raises:
-            ValueError: ``k`` is not positive or ``offset`` is negative.
-            IndexFault: the index is damaged or closed.
-        """
+        """The hits of rank ``offset + 1`` to ``offset + k``; none for a blank query."""
         check_page(k, offset)
         if not query.strip():
             return []
-        documents, scores = (found[offset:] for found in self._nearest(self._query(query), min(offset + k, len(self))))
-        passages = self._lucene.stored(documents.tolist())
-        return [
-            Hit(passage, score, rank)
-            for rank, (passage, score) in enumerate(zip(passages, scores.tolist(), strict=True), offset + 1)
-        ]
+        order, scores = self._nearest(self._query(query))
+        found = order[offset : offset + k].tolist()
+        ranked = enumerate(zip(self._lucene.stored(found), scores[found].tolist(), strict=True), offset + 1)
+        return [Hit(passage, score, rank) for rank, (passage, score) in ranked]
 
     def similarities(self, query: str, documents: Sequence[int]) -> Floats:
         """The cosines of a query with the vectors of Lucene's document numbers, shape (documents,)."""
@@ -164,11 +143,7 @@ class DenseIndex(OpenIndex):
         return similar
 
     def rows(self, documents: Sequence[int]) -> Floats:
-        """The unit vectors of Lucene's document numbers, shape (documents, dimension).
-
-        Raises:
-            IndexError: a document does not exist.
-        """
+        """The unit vectors of Lucene's document numbers, shape (documents, dimension)."""
         return self._rows[np.asarray(documents, np.intp)].astype(np.float32)
 
     def _vector(self, query: str) -> Floats:
@@ -180,16 +155,12 @@ class DenseIndex(OpenIndex):
             )
         return vector
 
-    def _nearest(self, query: Floats, count: int) -> tuple[NDArray[np.intp], Floats]:
-        """The numbers and the cosines of the nearest documents, nearest first."""
-        numbers, scores = np.empty(0, np.intp), np.empty(0, np.float32)
-        for start in range(0, len(self), _BLOCK):
-            block = self._rows[start : start + _BLOCK].astype(np.float32)
-            numbers = np.concatenate([numbers, np.arange(start, start + len(block))])
-            scores = np.concatenate([scores, (block @ query).round(_DIGITS)])
-            best = np.argsort(-scores, kind="stable")[:count]
-            numbers, scores = numbers[best], scores[best]
-        return numbers, scores
+    def _nearest(self, vector: Floats) -> tuple[NDArray[np.intp], Floats]:
+        """The numbers of all documents, nearest first, and their cosines."""
+        starts = range(0, len(self), _BLOCK)
+        found = [self._rows[start : start + _BLOCK].astype(np.float32) @ vector for start in starts]
+        scores: Floats = np.concatenate(found).round(_DIGITS)
+        return np.argsort(-scores, kind="stable"), scores
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -226,7 +197,6 @@ def embed_index(
     """Add vectors to an index. An interrupted run resumes after its last complete batch.
 
     Args:
-        index_path: The folder of the index.
         encoder: By default the `SentenceEncoder` of `DEFAULT_MODEL`.
         batch: Passages encoded and written at a time.
         on_progress: Called with the number of embedded passages, earlier runs included, and the total.

@@ -1,7 +1,4 @@
-"""Budgets that language models cannot exceed: calls, dollars, minutes.
-
-    budget = Budget(calls=2_000, usd=5.0, file=Path("runs/x/spent.json"))
-    lm = budget.meter(dspy.LM("openai/gpt-4o-mini"))
+"""Budgets that language models cannot exceed: ``Budget(calls=2_000, usd=5.0).meter(dspy.LM("openai/gpt-4o-mini"))``.
 
 A metered model pays before each request; cached replies are free, repeated requests are not. The most that a request
 can cost is reserved before it and corrected after it. A file shares the budget between processes and keeps it when a

@@ -1,6 +1,4 @@
-"""Rate limits for language models. DSPy sends the requests and repeats what fails.
-
-    lm = LimitedLM(dspy.LM("openai/gpt-4o-mini"), RateLimit(Limits(concurrency=8, requests_per_minute=500)))
+"""Rate limits for language models: ``LimitedLM(dspy.LM("openai/gpt-4o-mini"), RateLimit(Limits(concurrency=8)))``.
 
 A limited model is a `dspy.LM` with an engine, DSPy's extension point for models. The outer model has the cache, the
 retries, the history and the callbacks. For each attempt, the engine waits for its turn, pays, asks the inner model

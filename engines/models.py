@@ -101,7 +101,6 @@ def assign_models(program: dspy.Module, specs: Sequence[str] = (), arguments: Ma
     """Set the model of every predictor of a program, in place.
 
     Args:
-        program: Any DSPy program.
         specs: ``SPEC`` for all predictors, ``ROLE=SPEC`` for one or for a group, ``FILE.toml`` for a profile, in any
             order; a role's own spec goes before that of its group. The default is ``$POLYHOP_LM``, else ``lexical``. A
             profile may name roles of other programs.

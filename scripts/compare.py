@@ -36,7 +36,6 @@ def compare(
         bool, typer.Option("--flips", help="Show all questions that became right or wrong, not just a few.")
     ] = False,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write all statistics as CSV.")] = None,
-    latex: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a LaTeX table (booktabs).")] = None,
 ) -> None:
     """Compare runs with the first of them, on the questions that they share.
 
@@ -46,7 +45,7 @@ def compare(
     """
     from rich.console import Console
 
-    from ..eval.comparison import compare_runs, write_csv, write_latex
+    from ..eval.comparison import compare_runs, write_csv
 
     result = compare_runs(runs, metric, few=True)
     console = Console(highlight=False, markup=False, emoji=False)
@@ -60,12 +59,11 @@ def compare(
     for run in result.runs[1:]:
         console.print(_differences(result, run))
     _print_flips(console, result, everything=flips)
-    for path, write in ((csv, write_csv), (latex, write_latex)):
-        if path is not None:
-            try:
-                write(path, result)
-            except OSError as error:
-                raise PolyhopError(f"{path} cannot be written: {error.strerror}") from error
+    if csv is not None:
+        try:
+            write_csv(csv, result)
+        except OSError as error:
+            raise PolyhopError(f"{csv} cannot be written: {error.strerror}") from error
 
 
 def _means(result: RunComparison) -> Table:

@@ -81,9 +81,8 @@ def diagnose(
 
     from ..engines.budget import Budget, BudgetSpent
     from ..engines.models import language_model
-    from ..eval.folder import DIAGNOSIS, MANIFEST
+    from ..eval.folder import DIAGNOSIS, MANIFEST, write_json
     from ..eval.metrics import find_metric
-    from ..eval.official import write_object
     from ..eval.settings import RunManifest
     from ..optimizers.diagnose import Diagnosis, roles_of, training_pairs, write_pairs
     from ..optimizers.diagnose import diagnose as repeat
@@ -125,7 +124,7 @@ def diagnose(
         typer.echo(json.dumps(record, indent=2))
     else:
         _print(metrics, result)
-    write_object(run / DIAGNOSIS, record)
+    write_json(run / DIAGNOSIS, record)
 
 
 def _repeated(
@@ -143,7 +142,7 @@ def _repeated(
     from ..programs.tunable import tunables
 
     asked, was, files = manifest.questions, manifest.program, manifest.files
-    if manifest.simulation or manifest.dataset is None:
+    if manifest.dataset is None:
         raise PolyhopError(f"{run} was not made by `polyhop evaluate`: use polyhop.optimizers.diagnose")
     for path in files.values():
         if not Path(path).is_absolute():  # such as a prebuilt index, which would be downloaded

@@ -28,8 +28,8 @@ def diff(
 
     Lines that only A has begin with -, those that only B has with +. --json has them in full.
     """
-    from ..optimizers.diff import about
-    from ..optimizers.diff import diff as compare
+    from ..optimizers.artifact import about
+    from ..optimizers.artifact import diff as compare
 
     artifacts = {name: artifact for name in (before, after) if (artifact := artifact_of(name))}
     changes = compare(_state(before, artifacts), _state(after, artifacts))

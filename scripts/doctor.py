@@ -177,12 +177,9 @@ def _trial(index: BM25Index, file: Path) -> Iterator[Finding]:
     if trial.without:
         found = f"{trial.without} of {trial.questions + trial.without} have no gold document in the index"
         yield Finding("warning", "questions", found, "correct the names in gold, or leave these questions out")
-    if trial.pairs:
-        found = f"{trial.tied:.0%} of {trial.pairs} are tied, {trial.linked:.0%} by a hyperlink"
-        yield Finding("ok", "gold pairs", found)
     means = (f"{name} {100 * trial.recall[name]:.1f} ({100 * trial.all_gold[name]:.1f})" for name in trial.recall)
     yield Finding("ok", "Recall@5", f"{'; '.join(means)} by document (all gold@5)")
-    versus, least = trial.versus, 100 * trial.smallest
+    versus, least = trial.versus, 100 * trial.versus.shown
     mean, low, high = (f"{100 * value:+.1f}" for value in versus.difference)
     found = f"{mean} points for chain against {trial.better} ({low} to {high}, p = {versus.p_permutation:.2g})"
     shows = f"{trial.questions} questions mostly show one of {least:.1f} points or more"

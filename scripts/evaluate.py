@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Annotated
@@ -19,9 +17,9 @@ from .source import Setting, Source, dataset_of, setting_of
 if TYPE_CHECKING:
     import dspy
 
-    from ..eval.run import CostEstimate
 
 _DEFAULT_PROGRAMS = ("polyhop", "prism", "naive")
+_SAMPLE = 5  # questions from which the costs of all are estimated
 
 
 def evaluate(
@@ -104,7 +102,6 @@ def evaluate(
     """
     from ..eval.metrics import find_metric
     from ..eval.questions import Questions
-    from ..eval.run import estimate
 
     if out is not None and program and len(program) > 1:
         raise typer.BadParameter("a run has one program: use one --out for each")
@@ -139,11 +136,7 @@ def evaluate(
         for built in programs.values():
             pay(built)
         if dry_run:
-            _estimate(
-                {label(name): built for name, built in programs.items()},
-                source,
-                partial(estimate, threads=threads, executor=executor, timeout=timeout),
-            )
+            _estimate({label(name): built for name, built in programs.items()}, source, resources, timeout)
             return
         for name, built in programs.items():
             summaries[name] = source.evaluate(
@@ -163,14 +156,16 @@ def evaluate(
         raise PolyhopError("every question failed")
 
 
-def _estimate(programs: dict[str, dspy.Module], source: Source, estimate: Callable[..., CostEstimate]) -> None:
+def _estimate(programs: dict[str, dspy.Module], source: Source, resources: Resources, timeout: float | None) -> None:
     """Run each program over a few random questions, and print the expected costs of all."""
-    from ..eval.run import ESTIMATE_SAMPLE
+    from ..eval.run import evaluate as run
     from ..eval.settings import content
 
     count, _ = content(source.questions)
-    chosen = set(Random(0).sample(range(count), min(ESTIMATE_SAMPLE, count)))
+    chosen = set(Random(0).sample(range(count), min(_SAMPLE, count)))
     few = [example for n, example in enumerate(source.questions) if n in chosen]
+    threads, executor = resources.threads, resources.executor
+    parallel = threads * (resources.workers or 1)
     for name, program in programs.items():
-        expected = estimate(program, few, count, look_up=source.look_up)
-        show_estimate(name, expected)
+        made = run(program, few, threads=threads, executor=executor, timeout=timeout, look_up=source.look_up)
+        show_estimate(name, made, count, parallel)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ..data.errors import PolyhopError
 from ..data.text import plain
 from .options import artifact_of, label
 from .text import compact, dollars, new_table, warn
@@ -19,19 +20,32 @@ if TYPE_CHECKING:
 
     from ..eval.metrics import Quantity
     from ..eval.questions import Questions
-    from ..eval.run import CostEstimate, RunProgress
+    from ..eval.run import RunProgress
 
 
-def show_estimate(name: str, expected: CostEstimate) -> None:
+def show_estimate(name: str, sample: Mapping[str, Any], questions: int, parallel: int) -> None:
+    """The costs of a sample, extrapolated.
+
+    Args:
+        sample: Its summary.
+        parallel: How many questions are executed at the same time.
+    """
     from rich.console import Console
 
-    title = f"{name}: expected costs of {expected.questions:,} questions, from a sample of {expected.sampled}"
+    counts, agents = sample["counts"], sample["by_agent"]
+    if not counts["answered"]:
+        message = sample["failures"][0]["message"]
+        raise PolyhopError(f"all of {counts['questions']} questions failed: {message}")
+    factor = questions / counts["questions"]
+    expected = {agent: {key: value * factor for key, value in costs.items()} for agent, costs in agents.items()}
+    title = f"{name}: expected costs of {questions:,} questions, from a sample of {counts['questions']}"
     console = Console(markup=False, emoji=False)
-    console.print(costs_table(expected.by_agent, title))
-    if expected.cached:
-        warn(f"{expected.cached:,} calls were answered by DSPy's cache and are not counted: --no-cache asks them, too")
-    failed = f"; {expected.failed} of {expected.sampled} failed" if expected.failed else ""
-    console.print(f"about {_duration(expected.seconds)}{failed}")
+    console.print(costs_table(expected, title))
+    cached = round(sample["totals"]["lm_calls"] - sum(costs["lm_calls"] for costs in agents.values()))
+    if cached > 0:
+        warn(f"{cached:,} calls were answered by DSPy's cache and are not counted: --no-cache asks them, too")
+    failed = f"; {counts['failed']} of {counts['questions']} failed" if counts["failed"] else ""
+    console.print(f"about {_duration(sample['timing']['seconds_mean'] * questions / parallel)}{failed}")
 
 
 def _duration(seconds: float) -> str:
@@ -71,7 +85,7 @@ def print_summaries(
 ) -> None:
     from rich.console import Console
 
-    from ..eval.official.submissions import SUBMISSIONS
+    from ..eval.official import SUBMISSIONS
 
     if as_json:
         one = {"dataset": questions.dataset, "split": questions.split, "programs": summaries}
@@ -140,8 +154,6 @@ def summary_table(summaries: Mapping[str, Mapping[str, Any]], title: str) -> Tab
     """The means of one or several runs; of a single run with 95% intervals."""
     from ..eval.metrics import COSTS, METRICS
 
-    if any("simulation" in summary for summary in summaries.values()):
-        title += " (simulation)"
     single = next(iter(summaries.values())) if len(summaries) == 1 else None
     shown = new_table(title, "", *map(label, summaries), *(["95% interval"] if single else []))
     for quantity in (*METRICS.values(), *COSTS.values()):

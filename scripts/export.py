@@ -16,8 +16,6 @@ from .text import file_name
 if TYPE_CHECKING:
     import dspy
 
-    from ..optimizers.artifact import Manifest
-
 
 class Format(StrEnum):
     markdown = "markdown"
@@ -54,9 +52,9 @@ def export(
     """
     from ..eval.folder import replacing
 
-    built, manifest = open_prompts(program)
+    built, _ = open_prompts(program)
     name = label(program)
-    text = _text(built, name, format, adapter, agent, manifest)
+    text = _text(built, name, format, adapter, agent)
     if out is None:
         typer.echo(text, nl=False)
         return
@@ -73,22 +71,20 @@ def export(
     typer.echo(path)
 
 
-def _text(
-    program: dspy.Module, name: str, format: Format, adapter: Adapter, agent: str | None, manifest: Manifest | None
-) -> str:
+def _text(program: dspy.Module, name: str, format: Format, adapter: Adapter, agent: str | None) -> str:
     """The prompts of one agent or of all."""
     from ..optimizers.export import markdown, prompts, record
 
-    found = {prompt.agent: prompt for prompt in prompts(program, adapter.value)}
+    found = {prompt["agent"]: prompt for prompt in prompts(program, adapter.value)}
     if agent is not None and agent not in found:
         raise PolyhopError(f"{name} has no agent {agent!r}: its agents are {', '.join(found)}")
     if format is Format.markdown:
-        return markdown(program, name, adapter.value, manifest, agent or "")
+        return markdown(program, name, adapter.value, agent or "")
     if format is Format.dspy:
         return _state(program)
     if format is Format.json:
         return _json(record(program, name, adapter.value, agent or ""))
-    messages = {key: list(prompt.messages) for key, prompt in found.items()}
+    messages = {key: prompt["messages"] for key, prompt in found.items()}
     return _json(messages[agent] if agent else messages)
 
 

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ..eval.questions import Questions
-    from ..optimizers.optimize import Progress
-    from ..optimizers.records import OptimizationSummary
+    from ..optimizers.optimize import OptimizationSummary, Progress
     from ..optimizers.settings import Splits
 
 _MIN_TRAIN = 4

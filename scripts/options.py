@@ -209,11 +209,11 @@ def label(name: str) -> str:
     path = Path(saved).resolve()
     if name in PROGRAMS or not path.is_dir():
         return path.name
-    from ..optimizers.artifact import read_manifest
-    from ..optimizers.records import BEST
+    from ..optimizers.artifact import read
+    from ..optimizers.settings import BEST
 
     try:
-        program = read_manifest(path).program
+        program = read(path).manifest.program
     except PolyhopError:  # raised again where the artifact is loaded
         return path.name
     folder = path.parent if path.name == BEST else path

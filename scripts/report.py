@@ -28,11 +28,9 @@ def report(
     their own sections. Unfinished runs are included as far as they are.
     """
     from ..eval.records import read_manifest
-    from ..eval.report.page import GENERATOR, write_page
+    from ..eval.report.page import GENERATOR, evaluation_sections, heading, write_page
     from ..eval.report.runs import Details, read_groups
-    from ..eval.report.sections import evaluation_sections, heading
-    from ..optimizers.records import is_optimization
-    from ..optimizers.report import sections
+    from ..optimizers.report import is_optimization, sections
     from .bar import progress_bar
 
     if out.is_dir():

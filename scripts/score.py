@@ -44,15 +44,14 @@ def score(
 
     A question without a prediction counts as failed.
     """
-    from ..eval.given import GivenPredictions
     from ..eval.metrics import find_metric
-    from ..eval.questions import Questions
+    from ..eval.questions import GivenPredictions, Questions
 
     for name in metric or ():
         find_metric(name)
     asked = Questions(dataset or dataset_of(questions), questions, split=split)
     source = Source(asked, index)
-    program = GivenPredictions(predictions, asked, source.look_up)
+    program = GivenPredictions(predictions, asked, source.look_up or (lambda title: []))
     summaries = {predictions.stem: source.evaluate(program, predictions.stem, out, file=predictions)}
     print_summaries(summaries, asked, out, as_json)
     show_problems(summaries, asked)

@@ -1,12 +1,8 @@
-"""BM25 over an index on disk.
+"""BM25 over an index on disk, which Lucene maps into memory.
 
-    index = BM25Index("indexes/hotpotqa")
-    for hit in index.search("Which studio made the film Solaris?", k=5):
-        print(hit.rank, hit.score, hit.passage.title)
-
-Lucene searches with Anserini's query and tie-breaking (by id): the ranking equals Anserini's, and so do the scores,
-except that Anserini rounds them to four decimals. The index stays on disk and is memory-mapped. Indexes that Anserini
-or Pyserini made open as they are; to look up titles in them, as the chain retriever does, adopt them once.
+The ranking is Anserini's, ties by id included, and so are the scores, except that Anserini rounds them to four
+decimals. Indexes that Anserini or Pyserini made open as they are; to look up titles in them, as the chain retriever
+does, adopt them once.
 """
 
 from __future__ import annotations
@@ -24,9 +20,8 @@ from zlib import crc32
 import numpy as np
 import ujson
 
-from ..chain.arrays import Bools
 from ..chain.store import Store
-from ..chain.titles import title_rows
+from ..chain.words import Bools
 from ..errors import IndexFault
 from ..passages import Hit, Passage, SearchTool, Shared, check_page
 from ..text import clean, ends_path, title_key, with_code_parts
@@ -69,20 +64,18 @@ class OpenIndex(SearchTool, Shared):
 
 
 class BM25Index(OpenIndex):
-    """A thread-safe `Retriever` over an index made by `polyhop index`, `build_index`, Anserini or Pyserini.
+    """A thread-safe `Retriever` over an index made by polyhop, Anserini or Pyserini.
 
-    A search sees what `update_index` or a rebuild has changed before it. Copying returns the index itself; pickling
-    keeps the path and the parameters.
+    A search sees what `update_index` or a rebuild has changed before it. Pickling keeps the path and the parameters.
 
     Args:
-        path: The folder of the index, or ``pyserini:NAME`` for one of Pyserini's (see `polyhop.data.lucene.pyserini`).
+        path: The folder of the index, or ``pyserini:NAME`` for one of Pyserini's.
         k1: Term-frequency saturation, 0 or more.
         b: Length normalization, 0 to 1.
 
     Raises:
         IndexFault: the index is missing, unfinished or damaged.
         JavaError: Java cannot be started.
-        ValueError: ``k1`` or ``b`` is out of range.
     """
 
     def __init__(self, path: Path | str, k1: float = 0.9, b: float = 0.4) -> None:
@@ -91,12 +84,7 @@ class BM25Index(OpenIndex):
         self._current = _Current(self.path)
 
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
-        """The hits of rank ``offset + 1`` to ``offset + k``; none for a query of stop words only.
-
-        Raises:
-            ValueError: ``k`` is not positive or ``offset`` is negative.
-            IndexFault: the index is damaged or closed.
-        """
+        """The hits of rank ``offset + 1`` to ``offset + k``; none for a query of stop words only."""
         check_page(k, offset)
         lucene = self._lucene
         found = lucene.top(lucene.words(query), offset + k, self.k1, self.b, lucene.by_score)[offset:]
@@ -106,7 +94,7 @@ class BM25Index(OpenIndex):
 
     @property
     def has_titles(self) -> bool:
-        """Whether passages can be looked up by title: not in an index of Anserini or Pyserini that is not adopted."""
+        """Whether passages can be looked up by title: not in an index of others that is not adopted."""
         return bool(self.manifest.chain)
 
     def with_bm25(self, k1: float | None = None, b: float | None = None) -> BM25Index:
@@ -123,11 +111,7 @@ class BM25Index(OpenIndex):
         return view
 
     def passage(self, id: str) -> Passage:
-        """The passage with an id.
-
-        Raises:
-            KeyError: it does not exist.
-        """
+        """The passage with an id; raises `KeyError` if there is none."""
         if found := self._lucene.look_up(ID, id, 1):
             return found[0]
         raise KeyError(id)
@@ -140,13 +124,12 @@ class BM25Index(OpenIndex):
         """The passages with a title, ordered by id; case, accents and punctuation are ignored."""
         lucene, key = self._lucene, title_key(title)
         # The store also finds short forms of a title.
-        found = [each for each in lucene.stored(title_rows(lucene.store, title)) if title_key(each.title) == key]
+        found = [each for each in lucene.stored(lucene.store.titled(title)) if title_key(each.title) == key]
         return sorted(found[:MOST_NAMED], key=lambda passage: passage.id.encode())
 
     def named(self, name: str) -> list[Passage]:
-        """The passages of the document, or the one passage, with an id; else those with a title; else those of the
-        documents whose path ends so ("a/b.md" of "notes/a/b.md"), or the passages whose id does.
-        """
+        """The passages of the document, or the one passage, with an id; else those with a title; else those of
+        documents, or with ids, that end so ("a/b.md" of "notes/a/b.md")."""
         lucene, name = self._lucene, name.strip().removeprefix("./")
         document = _PASSAGE_NUMBER.sub("", name)
         paths = lucene.look_up(DOCUMENT, "/".join(document.split("/")[-3:]))
@@ -177,10 +160,8 @@ class BM25Index(OpenIndex):
 
 
 def _checked(k1: float, b: float) -> tuple[float, float]:
-    if not 0 <= k1 <= _LARGEST_K1:
-        raise ValueError(f"k1 must be between 0 and {_LARGEST_K1:g}, got {k1}")
-    if not 0 <= b <= 1:
-        raise ValueError(f"b must be between 0 and 1, got {b}")
+    if not 0 <= k1 <= _LARGEST_K1 or not 0 <= b <= 1:
+        raise ValueError(f"k1 must be between 0 and {_LARGEST_K1:g}, and b between 0 and 1, got {k1} and {b}")
     return k1, b
 
 
@@ -309,10 +290,8 @@ class LuceneReader:
             raise IndexFault(
                 f"The index {self._path} has no titles to look up. Add them once: polyhop index --adopt {self._path}"
             )
-        try:
+        with self._faults():
             return Store.open(self.manifest.stores(self._path), self.live)
-        except (OSError, ValueError) as error:
-            raise IndexFault(f"The index {self._path} is damaged ({error}). {rebuild(self._path)}") from error
 
     def stored(self, documents: Iterable[int]) -> list[Passage]:
         """The passages of Lucene's document numbers, in their order; ascending numbers are fastest."""
@@ -338,7 +317,7 @@ class LuceneReader:
             if what.startswith("AlreadyClosed"):
                 raise IndexFault(f"The index {self._path} is closed.") from error
             raise IndexFault(f"The index {self._path} is damaged ({what}). {rebuild(self._path)}") from error
-        except (ValueError, LookupError) as error:  # what is stored is none of our records
+        except (OSError, ValueError, LookupError) as error:  # what is stored is none of our records
             raise IndexFault(f"The index {self._path} is damaged ({error}). {rebuild(self._path)}") from error
 
 

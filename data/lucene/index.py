@@ -1,7 +1,6 @@
 """Build a BM25 index from a corpus of any size, adopt one of Anserini or Pyserini, and check one.
 
-Passages stream from the corpus into Lucene's index writer, and the ids seen so far are kept on disk, so memory does not
-grow with the corpus.
+Passages stream into Lucene's index writer, and the ids seen so far are kept on disk: memory does not grow with them.
 """
 
 from __future__ import annotations
@@ -67,12 +66,12 @@ class Indexing:
         self.passages = self.documents = self._overlong = 0
         self.digest = blake2b(hashed.encode(), digest_size=16)
         self.skipped, self.first = Counter[str](), "it is empty"
-        self._problems = (folder / PROBLEMS).open("w", encoding="utf-8")
         # What was seen, on disk. A killed build starts over, so nothing needs to survive; 32 MB stay in memory.
         self._seen = sqlite3.connect(folder / "seen", isolation_level=None)
         for setting in ("journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE", "cache_size = -32000"):
             self._seen.execute(f"PRAGMA {setting}")
         self._seen.execute("CREATE TABLE seen (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID")
+        self._seen.execute("CREATE TABLE problems (later INTEGER, line TEXT)")
         self._seen.execute("BEGIN")
 
     def earlier(self, key: str, value: str) -> str | None:
@@ -126,7 +125,8 @@ class Indexing:
     def keep(self, problem: Problem) -> None:
         """List a problem, perhaps of an earlier state."""
         record = {name: value for name, value in problem._asdict().items() if value}
-        self._problems.write(ujson.dumps(record, ensure_ascii=False, escape_forward_slashes=False) + "\n")
+        line = ujson.dumps(record, ensure_ascii=False, escape_forward_slashes=False)
+        self._seen.execute("INSERT INTO problems VALUES (?, ?)", (problem.kind != "damaged", line))
 
     def counts(self, before: IndexManifest | None = None) -> dict[str, Any]:
         """What the manifest says of the passages."""
@@ -137,16 +137,19 @@ class Indexing:
             "corpus_hash": self.digest.hexdigest(),
         }
 
-    def close(self) -> None:
-        self._problems.close()
+    def finish(self) -> None:
+        """Write the list of what was skipped, what is damaged first."""
+        with (self._folder / PROBLEMS).open("w", encoding="utf-8") as file:
+            for (line,) in self._seen.execute("SELECT line FROM problems ORDER BY later, rowid"):
+                file.write(f"{line}\n")
         self._seen.close()
-        (self._folder / "seen").unlink(missing_ok=True)
+        (self._folder / "seen").unlink()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.close()
+        self._seen.close()
 
 
 def build_index(
@@ -168,9 +171,8 @@ def build_index(
         max_words: Split everything that has more words; 0 to split nothing. By default documents are split into
             passages of at most `MAX_WORDS` words, and passages stay as they are (see `Corpus`).
         strict: Stop at the first malformed or duplicate record instead of skipping it.
-        on_progress: Called after each file and every 500 passages, and several times a second while a document is
-            converted.
-        on_problem: Called with each skipped record or file; ``out`` has all of them in `PROBLEMS`.
+        on_progress: Called after each file and every 500 passages, and while a document is converted.
+        on_problem: Called with each skipped record or file; the index lists them in `PROBLEMS`.
     """
     if max_words is not None and max_words < 0:
         raise ValueError(f"max_words must be 0 or more, got {max_words}")
@@ -186,7 +188,7 @@ def build_index(
         if not indexing.passages:
             raise DataError(f"No passage in {', '.join(corpus.names)}: {indexing.first}. Nothing was written.")
         on_progress(BuildProgress(1.0, indexing.passages))
-        indexing.close()
+        indexing.finish()
         writer.merge()
         return writer.commit(
             {
@@ -210,10 +212,9 @@ def adopt_index(
     """Add the words of the passages to an index of Anserini or Pyserini, beside Lucene's untouched files, in one pass
     over the stored documents.
 
-    An interrupted adoption leaves the index as it was. An earlier adoption is replaced.
+    An interrupted adoption leaves the index as it was; an earlier one is replaced.
 
     Args:
-        index: The folder with Lucene's files.
         on_progress: Called every 500 passages with the number of passages read, and their total.
 
     Raises:

@@ -58,10 +58,8 @@ def start_java() -> None:
 
 
 def autoclass(name: str) -> Any:
-    """The Python proxy of a Java class such as ``"java.io.File"``.
-
-    pyjnius examines a class at its first use, which is not thread-safe. Load the classes that methods return here too,
-    before threads call those methods.
+    """The Python proxy of a Java class such as ``"java.io.File"``. pyjnius examines a class at its first use, which is
+    not thread-safe: load the classes that methods return here too, before threads call those methods.
     """
     attach()
     if (found := _classes.get(name)) is None:
@@ -71,10 +69,8 @@ def autoclass(name: str) -> Any:
 
 
 def call(target: Any, method: str, *arguments: Any) -> Any:
-    """Call a method of a Java object that returns at once, safely from any thread.
-
-    In pyjnius ``target.method(argument)`` is not thread-safe: the method object, which all instances of the class
-    share, holds the target until Java runs, and threads may switch in between. So calls exclude each other.
+    """Call a method of a Java object that returns at once, safely from any thread: in pyjnius the method object, which
+    all instances of the class share, holds the target until Java runs, and threads may switch in between.
     """
     with _calling:
         return call_long(target, method, *arguments)
@@ -86,9 +82,8 @@ def exclusive() -> threading.RLock:
 
 
 def call_long(target: Any, method: str, *arguments: Any) -> Any:
-    """Call a method of a Java object that may take long, such as a search, without keeping other threads waiting.
-
-    Safe as long as threads call the method of one object only.
+    """Call a method that may take long, such as a search, without keeping other threads waiting; safe while they call
+    the method of one object only.
     """
     return methodcaller(method, *arguments)(target)
 

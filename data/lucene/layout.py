@@ -3,17 +3,14 @@
     DIR/segments_3, DIR/_2.fdt, ...    a Lucene index with Anserini's fields, which Anserini and Pyserini open as theirs
     DIR/polyhop/<generation>/          what polyhop adds to one commit of that index:
         manifest.json                  what was indexed, and how
-        problems.jsonl                 all that was skipped, with file, line and reason
+        problems.jsonl                 all that was skipped, with file, line and reason: what is damaged first
         chain/                         the words of its new passages, for the chain retriever (`data.chain.store`)
         vectors-<encoder>.npy          dense vectors of its passages, if any (`data.dense`)
 
-Lucene's commit is the transaction. It becomes visible when its list of segments is renamed from ``pending_segments_3``
-to ``segments_3``. The generation is a hash of this list, which has a random id, and its folder is complete before: so
-readers find the files of the commit that they read. A writer that was killed leaves files that no commit names, which
-Lucene and the next writer remove. If another program changes the index, the hash no longer fits and polyhop says so.
-
-An index that Anserini or Pyserini made is the same, without ``polyhop`` until it is adopted; polyhop never writes to
-Lucene's files there.
+Lucene's commit is the transaction: its list of segments is renamed from ``pending_segments_3`` to ``segments_3``. The
+generation is a hash of this list, which has a random id, and its folder is complete before: so readers find the files
+of the commit that they read. What a killed writer leaves is removed by the next one. An index of Anserini or Pyserini
+is the same, without ``polyhop`` until it is adopted; polyhop never writes to Lucene's files there.
 """
 
 from __future__ import annotations
@@ -88,7 +85,7 @@ class IndexManifest(BaseModel):
     anserini: str = ""
     lucene: str
     created: AwareDatetime  # when the build finished
-    schema_version: Literal[9] = Field(default=9, alias="schema")
+    schema_version: Literal[10] = Field(default=10, alias="schema")
     overlong: NonNegativeInt = 0
     foreign: bool = False  # Anserini or Pyserini made the Lucene index, and `corpus_hash` is its generation
     updates: NonNegativeInt = 0  # that followed the build
@@ -163,10 +160,7 @@ class IndexManifest(BaseModel):
 
 def generation_of(segments: Path) -> str:
     """A hash of a commit's list of segments."""
-    try:
-        return blake2b(read_bytes(segments), digest_size=8).hexdigest()
-    except OSError as error:
-        raise IndexFault(f"The index {segments.parent} cannot be read: {error}. {rebuild(segments.parent)}") from error
+    return blake2b(read_bytes(segments), digest_size=8).hexdigest()
 
 
 def stamp(index: Path) -> tuple[Any, ...] | None:

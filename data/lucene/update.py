@@ -3,9 +3,8 @@
     update_index("indexes/mine", add=["notes/new.md"], delete=["notes/old.md"])
     update_index("indexes/mine", folders=["notes"])   # only what has changed since
 
-A change is one commit of Lucene: readers see all of it at their next search, or nothing of it. Lucene writes new
-segments for new passages and marks the old ones as deleted; the words for the chain retriever are written likewise, one
-folder a change. Many segments, or many deleted passages, are merged into one.
+A change is one commit of Lucene, which writes new segments for new passages and marks the old ones as deleted; the
+words for the chain retriever are written likewise. Many segments, or many deleted passages, are merged into one.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import ujson
 
-from ..chain.arrays import Bools
+from ..chain.words import Bools
 from ..corpora import Corpus, Version
 from ..errors import IndexFault, Problem
 from ..passages import Passage
@@ -61,11 +60,10 @@ def update_index(
     """Change an index of polyhop; nothing is changed after an error.
 
     Args:
-        index: The folder of the index.
         add: Files and folders to add; documents that the index has are reported as duplicates.
         delete: Ids of documents, or their file names.
-        folders: Folders that were indexed: what is new in them is added, what has changed is replaced and what is gone
-            is deleted. A file that cannot be read any more is reported, and stays as it was.
+        folders: Folders that were indexed: what is new in them is added, what has changed replaced, and what is gone
+            deleted. A file that cannot be read any more stays as it was.
         compact: Merge all segments into one without deleted passages; else only if these are many.
 
     Raises:
@@ -113,7 +111,7 @@ class _Update(Indexing):
         before = self._before
         for problem in self._problems_before():
             self.keep(problem)
-        self.close()
+        self.finish()
         if not (self.passages or self.gone or compact):
             os.replace(self._folder / PROBLEMS, before.home(self._index) / PROBLEMS)
             return Changes(before, 0, 0, self._unchanged)
@@ -164,17 +162,11 @@ class _Update(Indexing):
         gone = set(self.gone)
 
         def indexed(text: str) -> list[str]:
-            found = self._lucene.look_up(TEXT, text)
-            return [document for document in dict.fromkeys(each.document for each in found) if document not in gone]
+            found = dict.fromkeys(each.document for each in self._lucene.look_up(TEXT, text))
+            return [document for document in found if document not in gone]
 
-        corpus = self.corpus(
-            paths,
-            max_words=max_words,
-            known=known,
-            left_out={problem.version: problem for problem in left_out},
-            indexed=indexed,
-            roots=roots,
-        )
+        left = {problem.version: problem for problem in left_out}
+        corpus = self.corpus(paths, max_words=max_words, known=known, left_out=left, indexed=indexed, roots=roots)
         self._read.append(corpus)
         self._corpus += [
             name
@@ -223,11 +215,9 @@ class _Update(Indexing):
             return [name]
         for at in range(len(parts)):
             found = self._lucene.look_up(DOCUMENT, "/".join(parts[at:]))
-            documents = list(dict.fromkeys(passage.document for passage in found))
-            if len(documents) > 1:
-                listed = ", ".join(documents[:5])
-                raise IndexFault(f"{name!r} names {len(documents)} documents: {listed}. Give the id of one.")
-            if documents:
+            if documents := list(dict.fromkeys(passage.document for passage in found)):
+                if len(documents) > 1:
+                    raise IndexFault(f"{name!r} names several documents, such as {' and '.join(documents[:2])}.")
                 return documents
         raise IndexFault(f"The index {self._index} has no document {name!r}.")
 

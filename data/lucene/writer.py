@@ -13,8 +13,8 @@ from typing import Any, Self
 
 import ujson
 
-from ..chain.arrays import Bools
 from ..chain.store import StoreWriter
+from ..chain.words import Bools
 from ..corpora import Version
 from ..passages import Passage
 from .bm25 import sealed
@@ -40,9 +40,8 @@ _BATCH = 256  # passages handed to Lucene at a time
 class IndexWriter:
     """Writes passages in their order to Lucene, in a thread of its own, and for the chain retriever beside it.
 
-    Nothing is seen before `commit`; an exception inside the ``with`` block discards everything. A failure in Lucene,
-    such as a full disk, is raised as a Java exception, possibly some passages later. No two writers of a process may be
-    called at the same time (see `call_long`).
+    Nothing is seen before `commit`; an exception inside the ``with`` block discards everything. A failure in Lucene is
+    raised as a Java exception, possibly some passages later. No two writers of a process may run at the same time.
 
     Args:
         index: The folder of the index.
@@ -89,9 +88,14 @@ class IndexWriter:
 
     def merge(self) -> None:
         """Merge into one segment, for the fastest searches."""
+
+        def merge() -> None:
+            attach()
+            call_long(self._lucene, "forceMerge", 1)
+
         self._flush()
         self._merge_in_order()
-        self._pool.submit(self._merge).result()  # in a thread, so that Ctrl-C does not wait for it
+        self._pool.submit(merge).result()  # in a thread, so that Ctrl-C does not wait for it
 
     def merge_stores(self, stores: Sequence[Path], live: Bools) -> None:
         """Begin the words of the new passages with those of the ``live`` passages of earlier generations."""
@@ -147,14 +151,9 @@ class IndexWriter:
         for passage, version in batch:
             call_long(self._lucene, "addDocument", self._document.fill(passage, version))
 
-    def _merge(self) -> None:
-        attach()
-        call_long(self._lucene, "forceMerge", 1)
-
     def _merge_in_order(self) -> None:
         # Merges neighboring segments only, unlike the default, which would change the order.
-        policy = autoclass("org.apache.lucene.index.LogDocMergePolicy")()
-        call(self._config, "setMergePolicy", policy)
+        call(self._config, "setMergePolicy", autoclass("org.apache.lucene.index.LogDocMergePolicy")())
 
 
 class _Document:
@@ -164,35 +163,28 @@ class _Document:
         keyword = autoclass("org.apache.lucene.document.StringField")
         store = autoclass("org.apache.lucene.document.Field$Store")
         self._bytes = autoclass("org.apache.lucene.util.BytesRef")
-        self._id = keyword(ID, "", store.YES)
         self._tie_break = autoclass("org.apache.lucene.document.BinaryDocValuesField")(ID, self._bytes(b""))
         counted = autoclass("org.apache.lucene.document.FieldType")()
         call(counted, "setIndexOptions", autoclass("org.apache.lucene.index.IndexOptions").DOCS_AND_FREQS)
         as_text = "(Ljava/lang/String;Ljava/lang/CharSequence;Lorg/apache/lucene/index/IndexableFieldType;)V"
-        self._contents = autoclass("org.apache.lucene.document.Field")(CONTENTS, "", counted, signature=as_text)
-        self._raw = autoclass("org.apache.lucene.document.StoredField")(RAW, "")
-        self._version, self._text = keyword(VERSION, "", store.NO), keyword(TEXT, "", store.NO)
-        self._names = [keyword(DOCUMENT, "", store.NO) for _ in document_names("")]
+        self._fields = [
+            keyword(ID, "", store.YES),
+            autoclass("org.apache.lucene.document.Field")(CONTENTS, "", counted, signature=as_text),
+            autoclass("org.apache.lucene.document.StoredField")(RAW, ""),
+            *(keyword(name, "", store.NO) for name in (VERSION, TEXT, *[DOCUMENT] * 4)),
+        ]
         self._document = autoclass("org.apache.lucene.document.Document")()
-        keywords = self._version, self._text, *self._names
-        for field in (self._id, self._tie_break, self._contents, self._raw, *keywords):
+        for field in (self._tie_break, *self._fields):
             call(self._document, "add", field)
 
     def fill(self, passage: Passage, version: Version) -> Any:
         record = ujson.dumps(passage.to_record(), ensure_ascii=False, escape_forward_slashes=False)
-        call(self._id, "setStringValue", passage.id)
+        names = [""] * 4
+        if passage.place or "/" in passage.id:  # the document, and the ends of its path
+            parts = passage.document.split("/")
+            names = [passage.document, *("/".join(parts[-size:]) for size in (3, 2, 1))]
         call(self._tie_break, "setBytesValue", self._bytes(passage.id.encode()))
-        call(self._contents, "setStringValue", passage.searched)
-        call(self._raw, "setStringValue", sealed(record))
-        names = document_names(passage.document) if passage.place or "/" in passage.id else [""] * len(self._names)
-        for field, name in zip(self._names, names, strict=True):
-            call(field, "setStringValue", name)
-        call(self._version, "setStringValue", version.content)
-        call(self._text, "setStringValue", version.text)
+        values = passage.id, passage.searched, sealed(record), version.content, version.text, *names
+        for field, value in zip(self._fields, values, strict=True):
+            call(field, "setStringValue", value)
         return self._document
-
-
-def document_names(document: str) -> tuple[str, str, str, str]:
-    """The keywords of a document in the field `DOCUMENT`; some may be equal."""
-    parts = document.split("/")
-    return document, "/".join(parts[-3:]), "/".join(parts[-2:]), parts[-1]

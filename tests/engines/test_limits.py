@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from polyhop.engines.budget import Budget, BudgetSpent
 from polyhop.engines.costs import CANCELLED, Abandoned, Ledger
-from polyhop.engines.limits import LONGEST_WAIT, LimitedLM, Limits, Pacing, RateLimit, unlimited
-from polyhop.engines.replies import LONGEST_REPLY, OverlongReplyError, RefusedError, WaitTooLongError
+from polyhop.engines.limits import LimitedLM, Limits, Pacing, RateLimit, unlimited
+from polyhop.engines.replies import LONGEST_REPLY, OverlongReplyError, RefusedError
 
 from ..faults.listening import Listening, fails, says
 from .guarded import ANSWER, Scripted, Time, ask, limited, response
@@ -86,15 +86,6 @@ def test_while_a_server_asks_to_wait_nobody_asks_it(monkeypatch: pytest.MonkeyPa
     limit.hold(5.0)
     limit.hold(2.0)  # does not end the longer one
     assert limit.closed() == 5.0
-
-
-def test_a_wait_that_is_too_long_is_an_error() -> None:
-    engine, ledger = Scripted([LMRateLimitError("slow down", retry_after=LONGEST_WAIT + 1)]), Ledger()
-    lm = limited(engine)
-    with dspy.context(usage_tracker=ledger), pytest.raises(WaitTooLongError, match="asks to wait 301 s"):
-        ask(lm)
-    assert (engine.calls, ledger.incidents) == (1, {})
-    assert ask(lm) == "42"  # nobody waits for it
 
 
 def test_concurrency_is_as_high_as_allowed_and_no_higher() -> None:
@@ -221,18 +212,6 @@ def test_a_plain_model_and_its_limited_one_share_their_cache() -> None:
     assert engine.calls == 1
 
 
-def test_optimizers_can_have_it() -> None:
-    engine = Scripted()
-    examples = [dspy.Example(question=f"{n}?", answer="42").with_inputs("question") for n in range(3)]
-    program = dspy.Predict("question -> answer")
-    dspy.configure(lm=limited(engine))
-    optimizer = dspy.BootstrapFewShot(metric=lambda example, found, trace=None: True, max_bootstrapped_demos=2)
-    better = optimizer.compile(program, trainset=examples)
-    assert len(better.demos) == 3
-    assert better(question="What?").answer == "42"
-    assert engine.calls == 3
-
-
 def test_another_process_gets_the_same_limits() -> None:
     limit = RateLimit(Limits(concurrency=3, requests_per_minute=60))
     both = [LimitedLM(dspy.LM("openai/x", api_base="http://127.0.0.1:9/v1", temperature=0.3), limit) for _ in "ab"]
@@ -301,15 +280,6 @@ def test_many_coroutines_at_once() -> None:
     with dspy.context(lm=limited(Scripted([meet] * 40)), disable_history=True):
         found = asyncio.run(many())
     assert [each.answer for each in found] == ["42"] * 40
-
-
-def test_a_coroutine_that_fails() -> None:
-    lm = limited(Scripted([LMServerError("boom"), BudgetSpent("5 LM calls")]), retries=0)
-    with pytest.raises(LMServerError):
-        asyncio.run(lm.acall("What?"))
-    with pytest.raises(BudgetSpent):
-        asyncio.run(lm.acall("What?"))
-    assert asyncio.run(lm.acall("What?")) == [ANSWER]
 
 
 # --- over a connection -----------------------------------------------------------------------------------------------

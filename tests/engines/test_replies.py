@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
+from dataclasses import replace
 from typing import Any
 
 import dspy
@@ -39,10 +40,8 @@ from polyhop.engines.replies import (
     without_thinking,
 )
 
-from ..faults.completions import content_of, with_content
-from ..faults.exchange import Exchange
 from ..faults.faults import FAULTS, Fault, drip, slow
-from ..faults.schedule import Always, First
+from ..faults.schedule import Always
 from ..faults.server import Server
 
 KEY = "sk-planted-0123456789"
@@ -141,55 +140,6 @@ def test_what_does_no_harm_does_none(name: str, way: str) -> None:
     assert prediction.reasoning.encode()
 
 
-DRAFT = "[[ ## reasoning ## ]]\nx\n\n[[ ## answer ## ]]\nRome\n\n[[ ## confidence ## ]]\n1\n\n[[ ## completed ## ]]"
-
-
-def thinks(thought: str, finish: str = "stop", said: bool = True, **more: str) -> Fault:
-    """A model that thinks before its reply, in the reply or in other fields of the message; or that only thinks."""
-
-    def act(exchange: Exchange) -> None:
-        completion = exchange.completion()
-        content = thought + (content_of(completion) if said else "")
-        exchange.reply(with_content(completion, content or None, finish, **more))
-
-    return Fault("thinks", act)
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(
-    "fault",
-    [
-        thinks(f"<think>\n{DRAFT}\n</think>\n\n"),
-        thinks(f"{DRAFT}\n</think>\n\n"),
-        thinks("", reasoning_content=DRAFT),
-        thinks("", reasoning=DRAFT),
-        thinks(f"<think>{'hm ' * LONGEST_REPLY}</think>"),
-    ],
-    ids=["block", "opened in the prompt", "reasoning_content", "reasoning", "long"],
-)
-def test_what_a_model_thinks_is_not_read(fault: Fault, way: str) -> None:
-    ledger = Ledger()
-    with Server([(Always(), fault)]) as server:
-        prediction = ask(guarded(server, way), ledger)
-    assert (prediction.answer, prediction.confidence, server.requests) == ("Andrei Tarkovsky", 0.99, 1)
-    assert "hm" not in prediction.reasoning
-    assert ledger.incidents == {}
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("finish", ["length", "stop"])
-@pytest.mark.parametrize(
-    ("thought", "more"),
-    [(f"<think>{DRAFT}", {}), (f"<think>{DRAFT}</think>\n", {}), ("", {"reasoning_content": DRAFT})],
-    ids=["open", "closed", "field"],
-)
-def test_thinking_without_an_answer_is_an_error(thought: str, more: dict[str, str], finish: str, way: str) -> None:
-    raised, _ = failure(thinks(thought, finish, said=False, **more), way)
-    assert type(raised) is (CutReplyError if finish == "length" else EmptyReplyError)
-    assert "max_tokens" in explain(raised)
-    assert "Rome" not in told(raised)
-
-
 @pytest.mark.parametrize(
     ("name", "least", "most", "way"),
     [*((name, 1, 1, way) for name in ("429", "503") for way in WAYS), ("429-date", 0.5, 2, "lm15")],
@@ -231,16 +181,6 @@ def test_each_empty_reply_is_paid(way: str) -> None:
     assert ledger.costs()["tokens_in"] > 0
 
 
-def test_what_is_refused_by_us_is_not_remembered_by_dspy() -> None:
-    with Server([(First(3), FAULTS["empty"])]) as server:
-        lm = guarded(server, "lm15", Limits(retries=2), cache=True)
-        with pytest.raises(EmptyReplyError):
-            ask(lm)
-        assert ask(lm).answer == "Andrei Tarkovsky"
-        assert ask(lm).answer == "Andrei Tarkovsky"
-        assert server.requests == 4
-
-
 # --- without a server ------------------------------------------------------------------------------------------------
 
 
@@ -252,14 +192,27 @@ def response(text: str, finish: Any = "stop", **usage: int) -> lm15.Response:
     return lm15.Response(id="1", model="n", message=message, usage=lm15.Usage(**usage), finish_reason=finish)
 
 
+DRAFT = "[[ ## answer ## ]]\nRome\n\n[[ ## completed ## ]]"
+
+
 def test_what_may_be_read() -> None:
     whole = response("[[ ## answer ## ]]\n42\n\n[[ ## completed ## ]]\n\n[[ ## question ## ]]\nAnd what", "length")
     assert checked(whole, REQUEST) is whole
-    with pytest.raises(CutReplyError):
-        checked(response("[[ ## answer ## ]]\n42", "length"), REQUEST)
     assert checked(response("x" * LONGEST_REPLY), REQUEST)
-    with pytest.raises(OverlongReplyError, match="20,001 characters"):
-        checked(response("x" * (LONGEST_REPLY + 1)), REQUEST)
+    assert checked(response(f"<think>{'x' * LONGEST_REPLY}</think>42"), REQUEST).message.text.strip() == "42"
+    thought = lm15.Message.assistant([lm15.ThinkingPart(DRAFT), lm15.TextPart("")])
+    for reply, kind in (
+        (response("[[ ## answer ## ]]\n42", "length"), CutReplyError),
+        (response("x" * (LONGEST_REPLY + 1)), OverlongReplyError),
+        (response(f"<think>{DRAFT}"), EmptyReplyError),
+        (response(f"<think>{DRAFT}</think>\n"), EmptyReplyError),
+        (response(f"<think>{DRAFT}</think>", "length"), CutReplyError),
+        (replace(response(""), message=thought), EmptyReplyError),
+    ):
+        with pytest.raises(kind) as caught:
+            checked(reply, REQUEST)
+        assert "max_tokens" in explain(caught.value)
+        assert "Rome" not in told(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,6 @@ import pytest
 
 from polyhop.data.pool import PassagePool
 from polyhop.data.sample import load_sample, sample_passages
-from polyhop.engines import limits
 from polyhop.engines.budget import Budget, BudgetSpent
 from polyhop.engines.limits import LimitedLM, Limits, RateLimit
 from polyhop.eval.records import QuestionRecord, read_records, read_summary
@@ -173,24 +172,6 @@ def test_what_lasts_is_a_failure_with_its_cause(tmp_path: Path, name: str, cause
     summary = read_summary(tmp_path / "run")
     assert (summary["counts"]["failed"], summary["metrics"]["answer_f1"]) == (QUESTIONS, 0)
     assert all(len(failure["message"]) < 500 for failure in summary["failures"])
-
-
-def test_a_server_that_asks_to_wait_is_not_asked_by_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While one request is told to wait, no other of the model is sent."""
-    monkeypatch.setattr(limits, "uniform", lambda low, high: 0.0)
-    asked, until = list[float](), list[float]()
-
-    def first(request: object) -> bool:
-        asked.append(time.monotonic())
-        return len(asked) == 1
-
-    def refuse(exchange: object) -> None:
-        until.append(time.monotonic() + 1.0)
-        FAULTS["429"].act(exchange)  # type: ignore[arg-type]
-
-    run(Row(((first, Fault("429", refuse)),), program="naive"), tmp_path / "run")
-    early = [moment for moment in asked if until[0] - 0.6 < moment < until[0] - 0.05]
-    assert not early
 
 
 # --- keys ------------------------------------------------------------------------------------------------------------

@@ -233,5 +233,5 @@ def test_the_weights_of_the_retriever_are_tuned_on_gold_documents(tmp_path: Path
     assert found.exit_code == 0, found.output
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert (summary["test"]["start"]["mean"], summary["test"]["best"]["mean"]) == (0.5, 1.0)
-    state = json.loads((tmp_path / "run" / "best" / "state.json").read_text())
+    state = json.loads((tmp_path / "run" / "best" / "artifact.json").read_text())["state"]
     assert state["search.chain['link']"]["value"] > 0

@@ -47,9 +47,9 @@ def test_ties_go_by_document_number(index: DenseIndex, rows: list[list[int]], co
     with pytest.MonkeyPatch.context() as patch:
         for block in (1, 4, 64):
             patch.setattr(dense, "_BLOCK", block)
-            documents, similar = view._nearest(query, min(count, len(rows)))
-            assert documents.tolist() == expected
-            assert similar.tolist() == scores[expected].tolist()
+            order, similar = view._nearest(query)
+            assert order[:count].tolist() == expected
+            assert similar.tolist() == scores.tolist()
 
 
 def test_similarities_and_rows(index: DenseIndex) -> None:

@@ -78,21 +78,6 @@ def test_other_lucene_indexes_are_refused(tmp_path: Path) -> None:
         BM25Index(tmp_path)
 
 
-def test_indexes_that_cannot_sort_by_id(tmp_path: Path) -> None:
-    """Those of Lucene 8: ties keep the order of the documents."""
-    config = autoclass("org.apache.lucene.index.IndexWriterConfig")()
-    writer = autoclass("org.apache.lucene.index.IndexWriter")(open_directory(tmp_path), config)
-    store = autoclass("org.apache.lucene.document.Field$Store").YES
-    for id in "bac":
-        document = autoclass("org.apache.lucene.document.Document")()
-        call(document, "add", autoclass("org.apache.lucene.document.StringField")("id", id, store))
-        call(document, "add", autoclass("org.apache.lucene.document.TextField")("contents", "a heron", store))
-        call(writer, "addDocument", document)
-    call(writer, "close")
-    with BM25Index(tmp_path) as index:
-        assert [hit.passage.id for hit in index.search("heron", 3)] == ["b", "a", "c"]
-
-
 # --- adopting --------------------------------------------------------------------------------------------------------
 
 

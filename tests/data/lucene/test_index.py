@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import random
@@ -77,15 +76,6 @@ def test_a_build_adds_one_folder_to_lucenes_files(tmp_path: Path, write: Write) 
     assert found(out, "capital of France") == ["p", "r"]
 
 
-def test_the_corpus_hash_is_of_the_passages(tmp_path: Path, write: Write) -> None:
-    plain = write()
-    packed = tmp_path / "packed.gz"
-    packed.write_bytes(gzip.compress(plain.read_bytes()))
-    one, same = (build_index([path], tmp_path / path.stem).corpus_hash for path in (plain, packed))
-    other = build_index([write(RECORDS[:2])], tmp_path / "other").corpus_hash
-    assert one == same != other
-
-
 def test_what_is_left_out(tmp_path: Path, write: Write) -> None:
     untitled = {"text": "Without title or id."}
     problems: list[Problem] = []
@@ -100,7 +90,8 @@ def test_what_is_left_out(tmp_path: Path, write: Write) -> None:
     assert problems[2].kind == "duplicate"
     listed = (manifest.home(tmp_path / "ix") / "problems.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in listed] == [
-        {"where": each.where, "reason": each.reason, "kind": each.kind} for each in problems
+        {"where": each.where, "reason": each.reason, "kind": each.kind}
+        for each in sorted(problems, key=lambda each: each.kind)
     ]
     with BM25Index(tmp_path / "ix") as index:
         assert index.passage("p").title == "Paris"
@@ -224,23 +215,6 @@ def test_a_killed_build_is_no_index_and_costs_none(tmp_path: Path, write: Write,
 def test_an_interrupted_build_cleans_up(tmp_path: Path, write: Write) -> None:
     said = stop(start_build(write(large(), "large.jsonl"), tmp_path / "ix"), signal.SIGINT)
     assert "KeyboardInterrupt" in said
-    assert not (tmp_path / "ix").exists()
-
-
-def test_a_full_disk(tmp_path: Path, write: Write) -> None:
-    code = """
-import resource, sys
-from polyhop.data.errors import IndexFault
-from polyhop.data.lucene.index import build_index
-resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
-try:
-    build_index([sys.argv[1]], sys.argv[2])
-except IndexFault as error:
-    print(error)
-"""
-    command = [sys.executable, "-c", code, str(write(large(5000))), str(tmp_path / "ix")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert "could not be written" in done.stdout, done.stderr
     assert not (tmp_path / "ix").exists()
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import subprocess
 import sys
 import textwrap
-import time
-from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 
@@ -16,7 +13,6 @@ import pytest
 
 from polyhop.data.errors import JavaError
 from polyhop.data.lucene import jvm
-from polyhop.data.lucene.jvm import attach, autoclass, call
 
 
 def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -138,32 +134,3 @@ def test_java_that_the_program_started() -> None:
         jvm.attach()
     """)
     assert "JavaError: Java was started without Anserini" in refused.stderr
-
-
-def test_calls_from_threads_reach_their_own_object() -> None:
-    """A finalizer that the garbage collector runs inside a call may let another thread in."""
-
-    class Garbage:
-        def __init__(self) -> None:
-            self.itself = self
-
-        def __del__(self) -> None:
-            time.sleep(0)
-
-    def fill(name: str) -> bool:
-        attach()
-        own = autoclass("java.util.ArrayList")()
-        for n in range(1500):
-            Garbage()
-            _other: list[list[int]] = [[] for _ in range(n % 13)]  # so that a collection starts at every place
-            call(own, "add", name)
-        return [call(own, "get", n) for n in range(call(own, "size"))] == [name] * 1500
-
-    autoclass("java.util.ArrayList")
-    threshold = gc.get_threshold()
-    gc.set_threshold(3)
-    try:
-        with ThreadPoolExecutor(4) as pool:
-            assert all(pool.map(fill, "abcd"))
-    finally:
-        gc.set_threshold(*threshold)
