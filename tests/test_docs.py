@@ -20,7 +20,7 @@ from polyhop.eval.metrics import METRICS
 from polyhop.eval.records import read_summary
 from polyhop.optimizers.artifact import ArtifactError, save
 from polyhop.scripts.main import app
-from polyhop.scripts.options import open_prompts
+from polyhop.scripts.program import open_prompts
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -191,7 +191,7 @@ def test_an_index_made_without_an_option_is_found_without_one(notes: Path, monke
 def test_an_index_that_is_missing_is_offered_in_a_terminal(
     agrees: bool, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("polyhop.scripts.home.in_terminal", lambda: True)
+    monkeypatch.setattr("polyhop.scripts.source.in_terminal", lambda: True)
     result = bare("ask", QUESTION, stdin="y\n" if agrees else "n\n")
     assert "has no index. Index its documents now? [Y/n]" in result.stderr
     assert (result.exit_code == 0, "Otto Lind" in result.stdout, (notes / ".polyhop").exists()) == (agrees,) * 3

@@ -12,9 +12,6 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from polyhop.eval.records import read_summary
-from polyhop.optimizers.diagnose import roles_of
-from polyhop.programs import C3PO
-from polyhop.scripts.diagnose import chosen_roles
 from polyhop.scripts.main import app
 
 from ..faults.faults import FAULTS
@@ -94,9 +91,6 @@ def test_single_agents_and_groups(run: Path) -> None:
     assert result.exit_code == 1
     known = "analyzer, selector, selector_without_bridging, adder, answerer, retrieval"
     assert f"no agent 'chef': the agents are {known}" in " ".join(result.stderr.split())
-    assert chosen_roles(C3PO(), roles_of(C3PO()), ["answerer", "proxy"]) == [
-        "router", "filter", "step_filter", "decider", "answerer"
-    ]  # fmt: skip
 
 
 def test_rollouts_are_training_data(run: Path, tmp_path: Path) -> None:

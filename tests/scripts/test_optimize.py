@@ -17,7 +17,6 @@ from typer.testing import CliRunner, Result
 
 from polyhop.data.errors import PolyhopError
 from polyhop.engines.limits import unlimited
-from polyhop.optimizers import optimize as pipeline
 from polyhop.scripts.main import app
 
 QUICK = (
@@ -134,7 +133,7 @@ def test_who_writes_instructions_is_reached_as_the_profile_says(
         seen.append(prompt_model)
         raise PolyhopError("seen")
 
-    monkeypatch.setattr(pipeline, "check_settings", look)
+    monkeypatch.setattr("polyhop.scripts.optimize.check_settings", look)
     profile = tmp_path / "models.toml"
     section = 'api_base = "http://localhost:9/v1"\napi_key_env = "MINE"\nconcurrency = 3'
     profile.write_text(f'lm = "openai/writer"\n[models."openai/*"]\n{section}')

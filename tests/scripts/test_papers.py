@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from polyhop.eval.metrics import COSTS, METRICS
 from polyhop.programs import new_program, tunables
 from polyhop.scripts.main import app
-from polyhop.scripts.papers import Paper
+from polyhop.scripts.table import Paper
 
 from ..faults.server import Server
 

@@ -11,7 +11,7 @@ import polyhop
 from polyhop.eval.comparison import compare_runs
 from polyhop.programs import Naive
 from polyhop.scripts.main import app
-from polyhop.scripts.options import label
+from polyhop.scripts.program import label
 from polyhop.scripts.table import TableSetting
 
 

@@ -25,7 +25,6 @@ from polyhop.engines.budget import Budget
 from polyhop.engines.models import language_model
 from polyhop.programs import PolyHop
 from polyhop.serve.app import LARGEST_REQUEST
-from polyhop.serve.service import Limits
 
 from ..faults.exchange import Exchange
 from ..faults.faults import FAULTS
@@ -213,7 +212,7 @@ def test_a_client_that_leaves_stops_its_work(start: Callable[..., str]) -> None:
 def test_time_is_limited(start: Callable[..., str]) -> None:
     with Server(latency=2.0) as model, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_BASE_URL", model.url)
-        address = start(lm="openai/slow", limits=Limits(seconds=0.3))
+        address = start(lm="openai/slow", limits={"seconds": 0.3})
         reply = httpx.post(f"{address}/ask", json={"question": QUESTION}, timeout=60)
         assert reply.status_code == 504
         assert reply.json()["error"]["message"] == "no answer within 0.3 s"
@@ -228,7 +227,7 @@ def test_the_budget_is_that_of_all_questions(start: Callable[..., str]) -> None:
 def test_too_many_questions_are_refused_and_others_wait(start: Callable[..., str]) -> None:
     with Server(latency=1.0) as model, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_BASE_URL", model.url)
-        address = start(lm="openai/slow", limits=Limits(concurrency=1, waiting=1))
+        address = start(lm="openai/slow", limits={"concurrency": 1, "waiting": 1})
 
         def ask(n: int) -> int:
             asked = {"question": f"{QUESTION} {n}", "program": "naive"}

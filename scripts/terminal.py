@@ -1,20 +1,17 @@
-"""Formatting of texts and numbers for the terminal."""
+"""What commands print: warnings, tables, progress bars, and texts and numbers for them."""
 
 from __future__ import annotations
 
 import re
-import sys
 from textwrap import shorten
-from typing import TYPE_CHECKING
 
 import typer
+from rich import box, progress
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
 
-from ..data.errors import PolyhopError
-from ..data.passages import Fact
 from ..data.text import plain, quoted
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 _LONGEST_MESSAGE = 4_000  # characters: an error may repeat what it is about
 MOST_TEXT = 320  # characters of a whole passage in a table
@@ -32,22 +29,33 @@ def safe(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else " " for c in text)
 
 
-def confirm(calls: float, advice: str) -> None:
-    """Ask whether to go on with something that may take so many LM calls."""
-    if not sys.stdin.isatty():
-        raise PolyhopError(f"this may take {calls:,.0f} LM calls: confirm with --yes, or {advice}")
-    typer.confirm("Start?", abort=True)
+def new_console(*, err: bool = False) -> Console:
+    """A terminal that takes texts as they are."""
+    return Console(stderr=err, highlight=False, markup=False, emoji=False)
 
 
 def new_table(title: str, *headings: str) -> Table:
     """A table with names in its first column and numbers in the others."""
-    from rich.table import Table
-    from rich.text import Text
-
-    made = Table(title=Text(plain(title)), title_justify="left", header_style="bold")
+    made = Table(title=Text(plain(title)), title_justify="left", header_style="bold", box=box.SIMPLE_HEAD)
     for n, heading in enumerate(headings):
-        made.add_column(Text(plain(heading)), justify="right" if n else "left")
+        made.add_column(Text(plain(heading)), justify="right" if n else "left", overflow="fold")
     return made
+
+
+def progress_bar(name: str, console: Console | None = None) -> progress.Progress:
+    """A transient bar on stderr: name, progress, elapsed and remaining time, description. Without a terminal there is
+    none."""
+    console = console or new_console(err=True)
+    last = Column(no_wrap=True, overflow="ellipsis", ratio=1)  # in a narrow terminal, it alone is cut
+    columns = (
+        progress.TextColumn(plain(name).replace("{", "{{").replace("}", "}}"), markup=False),
+        progress.BarColumn(20),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TimeRemainingColumn(),
+        progress.TextColumn("{task.description}", markup=False, table_column=last),
+    )
+    return progress.Progress(*columns, console=console, expand=True, transient=True, disable=not console.is_terminal)
 
 
 def short(text: str) -> str:
@@ -60,17 +68,6 @@ def compact(number: float) -> str:
         if number >= max(size, 1e4):
             return f"{number / size:.3g}{unit}"
     return f"{number:,.0f}"
-
-
-def dollars(amount: float) -> str:
-    """Two decimals, or four below one dollar."""
-    return f"{amount:,.2f}" if amount >= 1 or not amount else f"{amount:.4f}"
-
-
-def address(fact: Fact) -> str:
-    """``passage-id:3`` for a sentence (numbered from 0), ``passage-id`` for a whole passage."""
-    id = quoted(fact.passage_id)
-    return id if fact.sentence is None else f"{id}:{fact.sentence}"
 
 
 def in_markdown(text: str) -> str:
