@@ -90,7 +90,7 @@ def test_json_is_one_object_and_nothing_else(program: str) -> None:
         ([QUESTION, "--program", "nope"], "unknown program 'nope'"),
         ([QUESTION, "--lm", "nope"], "unknown language model 'nope'"),
         ([QUESTION, "--lm", "judge=lexical"], "has no role 'judge'"),
-        ([QUESTION, "--adaptive", "--retriever", "bm25"], "--adaptive needs a program that searches with"),
+        ([QUESTION, "--adaptive", "--retriever", "bm25"], "--adaptive: PolyHop has no search.chain"),
         ([QUESTION, "--retriever", "dense"], "--retriever needs an --index with vectors"),
         ([QUESTION, "--retriever", "chain-dense"], "--retriever needs an --index with vectors"),
         ([QUESTION, "--lm", "openai/gpt-4o-mini"], "no API key found"),

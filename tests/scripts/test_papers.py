@@ -158,9 +158,9 @@ def test_datasets_of_the_hub(kind: str, hotpotqa: Path, tmp_path: Path, monkeypa
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("title = 1", "title: Input should be a valid string"),
+        ("title = 1", "is no paper: title: Input should be a valid string"),
         ("title = ", "Invalid value"),
-        (None, "cannot be read: No such file"),
+        (None, "is no paper: No such file"),
     ],
 )
 def test_a_file_that_describes_no_paper_is_one_line(content: str | None, told: str, tmp_path: Path) -> None:

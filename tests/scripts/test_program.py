@@ -125,7 +125,9 @@ def written(folder: Path, text: str) -> str:
 
 
 def test_a_profile_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = written(tmp_path, 'lm = "a/b"\n[roles]\nselector = "lexical"\nmoderator = "c/d"\nproxy = "c/d"\n[models."x/*"]')
+    path = written(
+        tmp_path, 'lm = "a/b"\n[roles]\nselector = "lexical"\nmoderator = "c/d"\nproxy = "c/d"\n[models."x/*"]'
+    )
     program = build("prism", lm=[path, "adder=e/f"])
     models = {name: predictor.lm.model for name, predictor in program.named_predictors()}
     assert models == dict.fromkeys(models, "a/b") | {"selector": "lexical", "adder": "e/f"}

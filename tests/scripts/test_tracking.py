@@ -95,15 +95,6 @@ def test_a_run_is_begun_told_and_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked == ["set_experiment", "start_run", "log_params", "autolog", "log_metrics", "FINISHED"]
 
 
-def test_metrics_that_are_lost_leave_a_run_that_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any, **__: Any) -> None:
-        raise OSError(f"http://user:{PASSWORD}@127.0.0.1:9 refuses")
-
-    asked = playing(monkeypatch, log_metrics=refuse)
-    assert evaluate().stderr == f"{WARNING} (OSError)\n"
-    assert asked[-1] == "FINISHED"
-
-
 def test_a_server_that_fails_is_told_in_one_line_and_the_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise OSError(f"http://user:{PASSWORD}@127.0.0.1:9 refuses")
