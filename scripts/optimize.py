@@ -39,9 +39,10 @@ def optimize(given: Optimize) -> None:
     out, chosen = given.out, given.model_dump(exclude_unset=True, exclude={"out", "config", "as_json"})
     known = read_settings(given.config) if given.config else {}
     settings = OptimizationSettings.of(known | chosen, str(given.config or "the command line"))
-    source, questions = _opened(settings)
+    questions, index = _questions(settings)
+    source = Source(questions["train"], index)
     try:
-        splits, sources = _divided({name: list(each) for name, each in questions.items()}, questions, settings.seed)
+        splits, sources = _divided(questions, settings.seed)
     finally:
         for each in questions.values():
             warn_of_skipped(each)
@@ -78,29 +79,25 @@ def optimize(given: Optimize) -> None:
         _print(summary, out, settings)
 
 
-def _opened(settings: OptimizationSettings) -> tuple[Source, dict[str, Questions]]:
-    """What is searched, and the questions of each split that has a file."""
+def _questions(settings: OptimizationSettings) -> tuple[dict[str, Questions], Path | None]:
+    """The questions of each split that has a file, and what is searched."""
     dataset = settings.dataset or dataset_of(settings.train or settings.val or settings.test)
-    named: dict[str, dict[str, Any]] = {
-        name: {"source": file} for name in ("train", "val", "test") if (file := getattr(settings, name))
-    }
+    files = {name: file for name in ("train", "val", "test") if (file := getattr(settings, name))}
+    named: dict[str, dict[str, Any]] = {name: {"source": file} for name, file in files.items()}
     if dataset.casefold() == SAMPLE:
-        if named:
+        if files:
             raise PolyhopError("the sample has its own questions: name the --dataset of your files")
         named = {"train": {"split": "train"}, "test": {"split": "dev"}}
     elif settings.train is None:
         raise PolyhopError(f"name the training questions: --dataset {dataset} --train FILE")
     index, setting = setting_of(dataset, settings.setting, settings.index, settings.train, [settings.program])
-    seed = settings.seed if settings.limit else None
-    chosen: dict[str, Any] = {"setting": setting, "limit": settings.limit, "seed": seed}
-    questions = {name: Questions(dataset, **each, **chosen) for name, each in named.items()}
-    return Source(questions["train"], index), questions
+    chosen: dict[str, Any] = {"limit": settings.limit, "seed": settings.seed if settings.limit else None}
+    return {name: Questions(dataset, setting=setting, **each, **chosen) for name, each in named.items()}, index
 
 
-def _divided(
-    parts: dict[str, list[dspy.Example]], questions: dict[str, Questions], seed: int
-) -> tuple[Splits, dict[str, str]]:
+def _divided(questions: dict[str, Questions], seed: int) -> tuple[Splits, dict[str, str]]:
     """The splits, and the file of each; those without questions of their own are parts of another."""
+    parts = {name: list(each) for name, each in questions.items()}
     if len(parts["train"]) < _MIN_TRAIN:
         raise PolyhopError(f"{len(parts['train'])} training questions are too few: at least {_MIN_TRAIN} are needed")
     sources = {name: str(each.source or each.split) for name, each in questions.items()}

@@ -40,9 +40,7 @@ class QuestionOptions(Options):
         "NAME",
     )
     questions: str | None = option(
-        None,
-        "The questions; FILE.py:NAME for a list of dspy.Example.  [default: the benchmark on the hub]",
-        "FILE|hub:NAME",
+        None, "FILE.py:NAME for a list of dspy.Example.  [default: the benchmark on the hub]", "FILE|hub:NAME"
     )
     split: str | None = option(None, "Split of a dataset on the hub or of the sample.  [default for the sample: dev]")
 
@@ -75,11 +73,9 @@ class Ask(IndexOptions, RunOptions, JsonOptions):
 
     question: str | None = _argument(None, "The question.", "QUESTION")
     file: str | None = option(
-        None, 'Questions, one a line; of a .jsonl file {"question": ..., "id": ...}; - for stdin.', "FILE|-"
+        None, 'Questions: lines, or {"question": ..., "id": ...} in a .jsonl, or stdin.', "FILE|-"
     )
-    out: Path | None = option(
-        None, "With --file: write one JSON object per question. Interrupted runs resume.", "ANSWERS.jsonl"
-    )
+    out: Path | None = option(None, "With --file: one JSON object per question; resumes.", "ANSWERS.jsonl")
     program: str = option(
         "polyhop",
         "A program, the folder of an artifact, or any DSPy program as FILE.py:NAME; FILE.py:NAME=DIR with the state of "
@@ -118,19 +114,15 @@ class Index(Options):
         "CORPUS...",
     )
     out: Path | None = option(None, "The folder of the index.  [default: .polyhop]", "DIR")
-    max_words: int | None = option(
-        None, "Split what has more words, at sentence boundaries; 0: nothing.  [default: documents at 120]", ge=0
-    )
+    max_words: int | None = option(None, "Split longer texts at sentences, 0: none.  [default: documents at 120]", ge=0)
     strict: bool = option(False, "Stop at the first bad or duplicate record.")
     dense: bool = option(False, "Add vectors for dense retrieval: to the new index, or to an existing one.")
     encoder: str = option(
         "sentence-transformers/all-MiniLM-L6-v2",
-        "With --dense: a model of sentence-transformers, by its name or its folder.",
+        "With --dense: a model of sentence-transformers, or a folder.",
         "NAME",
     )
-    adopt: bool = option(
-        False, "Add what the chain retriever needs to an index of Anserini or Pyserini (DIR or pyserini:NAME)."
-    )
+    adopt: bool = option(False, "Add what the chain retriever needs to an index of Anserini or Pyserini.")
     add: bool = option(False, "Add files or folders to the index in --out.")
     delete: bool = option(False, "Delete documents, by id or file name, from the index in --out.")
     update: bool = option(False, "Read again what has changed in folders of the index in --out.")
@@ -151,13 +143,11 @@ class Evaluate(QuestionOptions, RunOptions, JsonOptions):
         "DIR",
     )
     setting: Literal["distractor", "open"] | None = option(
-        None,
-        "Search the questions' own contexts, or an index.  [default: open with --index, else distractor]",
-        "distractor|open",
+        None, "The questions' own contexts, or an index.  [default: open with --index]", "distractor|open"
     )
     program: tuple[str, ...] = option(
         (),
-        "As for 'ask'; may be repeated without --out.  [default: polyhop; without --out also prism and naive]",
+        "As for 'ask'; more without --out.  [default: polyhop; without --out also prism and naive]",
         "NAME|DIR",
     )
     metric: tuple[str, ...] = option((), "A metric of your own, or any of DSPy; may be repeated.", "FILE.py:NAME")
@@ -227,9 +217,7 @@ class Diagnose(Limits, JsonOptions):
     run: Path = _argument(..., "The folder of a run of `polyhop evaluate`.", "RUN")
     metric: tuple[str, ...] = option((), "May be repeated.  [default: answer_f1, evidence_f1, joint_f1]", "NAME")
     against: str = option(
-        "gold",
-        "What agents are compared with: the reply that the annotations ask for, an empty one, or another model's.",
-        "gold|absent|SPEC",
+        "gold", "What replaces replies: the one that the gold asks for, none, or another model's.", "gold|absent|SPEC"
     )
     lm: tuple[str, ...] = option((), "Other models than those of the run, as for 'ask'.", "[ROLE=]SPEC")
     agent: tuple[str, ...] = option((), "Only this agent, or group of agents. May be repeated.", "NAME")
@@ -238,10 +226,7 @@ class Diagnose(Limits, JsonOptions):
     limit: int | None = option(None, "Only N random questions of the run.", ge=1)
     threads: int = option(1, "Questions executed in parallel; for remote models.", ge=1)
     rollouts: Path | None = option(
-        None,
-        "Write the replies that gain points of the first metric, beside those that lose them, as training data for "
-        "OpenAI and TRL.",
-        "DIR",
+        None, "Write replies that gain points, beside those that lose them, as training data for OpenAI and TRL.", "DIR"
     )
 
 
@@ -314,9 +299,7 @@ class Serve(IndexOptions, ProgramOptions, Limits):
     allowed_host: tuple[str, ...] = option((), "Also answer for this host, as a proxy passes it; repeatable.", "NAME")
     port: int = option(8080, "0 for any free port.", ge=0, le=65535)
     token: str | None = option(None, "What clients must send: Authorization: Bearer TOKEN.  [default: $POLYHOP_TOKEN]")
-    concurrency: int | None = option(
-        None, "Questions answered at the same time.  [default: 64; 4 with the embedded engine alone]", ge=1, le=1000
-    )
+    concurrency: int | None = option(None, "Questions at a time.  [default: 64; 4 if embedded]", ge=1, le=1000)
     timeout: float = option(300.0, "Seconds per question.", ge=1)
     uploads: Path | None = option(None, "Let clients add documents; kept in DIR and added to the index.", "DIR")
     mcp: bool = option(False, "Speak MCP on stdin and stdout instead of HTTP.")
@@ -336,10 +319,7 @@ class Doctor(JsonOptions):
     index: Path | None = option(None, "Also verify an index.", "DIR")
     questions: Path | None = option(None, "Questions with gold: which retriever finds it in the index?", "FILE")
     lm: tuple[str, ...] = option(
-        (),
-        "Test this model, or the models of a profile (FILE.toml), with one short request each. May be repeated.  "
-        "[default: $POLYHOP_LM or lexical]",
-        "[ROLE=]SPEC",
+        (), "Ask this model, or those of a profile, one question.  [default: $POLYHOP_LM or lexical]", "[ROLE=]SPEC"
     )
     seconds: float = option(30.0, "Timeout of a request to a model.", ge=0.1)
 

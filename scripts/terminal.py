@@ -36,7 +36,8 @@ def new_console(*, err: bool = False) -> Console:
 
 def new_table(title: str, *headings: str) -> Table:
     """A table with names in its first column and numbers in the others."""
-    made = Table(title=Text(plain(title)), title_justify="left", header_style="bold", box=box.SIMPLE_HEAD)
+    shown = Text(plain(title)) if title else None
+    made = Table(title=shown, title_justify="left", header_style="bold", box=box.SIMPLE_HEAD)
     for n, heading in enumerate(headings):
         made.add_column(Text(plain(heading)), justify="right" if n else "left", overflow="fold")
     return made

@@ -50,16 +50,16 @@ def print_answer(
     """Print the answer, its evidence, the stop reason, the costs, the index, and the gold answer if there is one."""
     parts: list[RenderableType] = [Text(plain(question), style="bold"), _answer_line(prediction, gold)]
     if trace:
-        parts.append(Padding(trace_tree(prediction), (1, 0, 0, 2)))
+        parts.append(Padding(trace_tree(prediction), (1, 0, 0, 2), expand=False))
     if prediction.evidence:
         table = evidence_table(prediction.evidence, gold.gold_facts if gold else None)
-        parts.append(Padding(table, (1, 0, 0, 2)))
+        parts.append(Padding(table, (1, 0, 0, 2), expand=False))
     else:
         parts.append(Text("  no evidence", style="dim"))
     if trace and ledger.by_agent():
-        parts.append(Padding(costs_table(ledger.by_agent(), ""), (1, 0, 0, 2)))
+        parts.append(Padding(costs_table(ledger.by_agent(), ""), (1, 0, 0, 2), expand=False))
     footer = cost(prediction, seconds, ledger) + (f" · searched {plain(index)}" if index else "")
-    parts.append(Padding(Text(footer, style="dim"), (1, 0, 1, 2)))
+    parts.append(Padding(Text(footer, style="dim"), (1, 0, 1, 2), expand=False))
     new_console().print(Group(*parts))
 
 

@@ -125,8 +125,9 @@ class Service:
 
         def search() -> list[Hit]:
             with self._building:
-                found = self._retrievers.setdefault(retriever, None) or build_retriever(retriever, self.source)
-                self._retrievers[retriever] = found
+                if retriever not in self._retrievers:
+                    self._retrievers[retriever] = build_retriever(retriever, self.source)
+                found = self._retrievers[retriever]
             searched: Retriever = found.with_bm25(**bm25) if bm25 else found
             return searched.search(query, k, offset)
 
@@ -137,12 +138,10 @@ class Service:
         wanted = list(dict.fromkeys(ids))
         known: Any = getattr(self.source, "passages", None)
         if isinstance(known, tuple):  # a pool
-            found = {passage.id: passage for passage in known}
-            return {id: found[id] for id in wanted if id in found}
-        try:
+            return {passage.id: passage for passage in known if passage.id in wanted}
+        with suppress(KeyError, IndexFault):  # a retriever of the user's own finds others
             return dict(zip(wanted, known(wanted), strict=True)) if known and wanted else {}
-        except (KeyError, IndexFault):  # a retriever of the user's own finds others
-            return {}
+        return {}
 
     def shown(self, passages: Mapping[str, Passage]) -> dict[str, Record]:
         """Passages as events have them: the first ``sentences``, ``more`` if there are others, and ``links``, as

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import dspy
 import pytest
@@ -92,35 +91,6 @@ def test_what_is_wrong_is_said_before_anything_is_asked(tmp_path: Path, argument
     assert done.exit_code in (1, 2)
     assert message in done.stderr
     assert not (tmp_path / "run").exists()
-
-
-@pytest.fixture
-def sold(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Whatever model is named has a price; its requests."""
-    from polyhop.engines import models
-    from polyhop.engines.lexical import LexicalEngine
-
-    asked: list[object] = []
-
-    class Engine(LexicalEngine):
-        def complete(self, request: Any) -> Any:
-            asked.append(request)
-            return super().complete(request)
-
-    def sold(spec: str = "", *profile: object, **settings: object) -> object:
-        return dspy.LM("openai/gpt-4o-mini", engine=Engine(), cache=False)
-
-    monkeypatch.setattr(models, "language_model", sold)
-    return asked
-
-
-def test_a_model_that_may_cost_something_without_a_budget_is_warned_of(tmp_path: Path, sold: list[object]) -> None:
-    done = run("--out", tmp_path / "run", *QUICK)
-    assert done.exit_code == 0, done.output
-    assert "no budget is set: --budget-calls" in done.stderr
-    done = run("--out", tmp_path / "other", *QUICK, "--budget-usd", "0.03")
-    assert "no budget" not in done.stderr
-    assert json.loads((tmp_path / "other" / "spent.json").read_bytes())["usd"] <= 0.03
 
 
 @pytest.mark.parametrize("where", ["--lm", "POLYHOP_LM", "--prompt-lm"])

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 import polyhop
 from polyhop.data.lucene.index import build_index
-from polyhop.scripts.main import app
+
+from .cli import polyhop as run
 
 TEXTS = {
     "kestrel.md": "# Kestrel Mill\n\nKestrel Mill is a mill on the river Ull. It is owned by Ada Berg.",
@@ -27,10 +27,6 @@ QUESTIONS: list[dict[str, Any]] = [
     {"question": "Where was Jonas Frey born?", "answer": "Orrin", "gold": ["notes/sub/frey.md"]},
     {"question": "What is the mother of Ada Berg called?", "answerable": False},
 ]
-
-
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, [*map(str, arguments)], env={"COLUMNS": "120"})
 
 
 @pytest.fixture(scope="module")

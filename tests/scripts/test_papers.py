@@ -169,12 +169,3 @@ def test_a_file_that_describes_no_paper_is_one_line(content: str | None, told: s
     result = table(tmp_path / "x.toml", "--out", tmp_path / "runs")
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
     assert told in result.stderr
-
-
-@pytest.mark.slow
-def test_the_papers_run_on_the_benchmark_files(shared_data: Path, tmp_path: Path) -> None:
-    arguments = ["--out", tmp_path / "runs", "--benchmarks", shared_data, "--limit", 2, "--retriever", "bm25"]
-    result = table(PAPERS[NAMES.index("prism")], *arguments, "--markdown")
-    assert result.exit_code == 0, result.output
-    assert "PRISM | " in result.stdout
-    assert "(91.1)" in result.stdout

@@ -14,17 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from polyhop.eval.folder import differences
 from polyhop.eval.records import read_lines, read_manifest, read_records, read_summary
 from polyhop.eval.report.runs import outcome
 from polyhop.eval.run import evaluate
 from polyhop.optimizers.report import sections
-from polyhop.scripts.main import app
 
 from ..eval.small import Fake, mixed, numbered
 from ..optimizers.run_folder import write_run
+from .cli import polyhop
 
 _TITLES = [
     "Overview",
@@ -37,10 +36,6 @@ _TITLES = [
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> \" ' & \ud800 {{x}}"
 KEY = "sk-planted-0123456789"
-
-
-def polyhop(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, [*map(str, arguments)], env={"COLUMNS": "200"})
 
 
 class Page(HTMLParser):
@@ -244,13 +239,6 @@ def error(*arguments: str | Path) -> str:
     result = polyhop("report", *arguments)
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1), result.output
     return result.stderr
-
-
-def test_folders_that_are_not_runs(tmp_path: Path) -> None:
-    out = ("--out", tmp_path / "x.html")
-    assert "is not a run" in error(tmp_path, *out) or "is not the folder of a run" in error(tmp_path, *out)
-    assert "none is not the folder of a run: it has no manifest.json" in error(tmp_path / "none", *out)
-    assert not (tmp_path / "x.html").exists()
 
 
 def test_damaged_runs(run: Path, tmp_path: Path) -> None:

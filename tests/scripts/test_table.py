@@ -59,12 +59,3 @@ def test_runs_that_would_share_a_folder_are_refused(hotpotqa: Path, tmp_path: Pa
         result = table(*on, "--out", tmp_path / "runs", "--program", "direct")
         assert result.exit_code == 2
         assert "two of these runs have the same folder" in result.stderr
-
-
-def test_an_evaluation_that_fails_is_one_line(hotpotqa: Path, tmp_path: Path) -> None:
-    run = tmp_path / "naive-hotpotqa-dev-distractor"
-    run.touch()
-    result = table("--on", f"hotpotqa:{hotpotqa}", "--out", tmp_path, "--program", "naive")
-    assert result.exit_code == 1
-    why = f"{run} cannot be the folder of a run: File exists."
-    assert result.stderr == f"error: naive on hotpotqa distractor: {why}\n"

@@ -159,15 +159,3 @@ def test_no_key_and_no_address_gets_there(mlflow: Any, tmp_path: Path) -> None:
     assert KEY.encode() not in written
     assert server.url.encode() not in written
     assert KEY not in done.stdout + done.stderr
-
-
-def test_an_optimization_is_there_with_its_test(mlflow: Any, tmp_path: Path) -> None:
-    store = f"sqlite:///{tmp_path}/mlflow.db"
-    plan = ("--stages", "tunables", "--trials", "2", "--limit", "12", "--program", "naive", "--metric", "answer_f1")
-    done = polyhop("optimize", *plan, "--out", tmp_path / "run", "--json", MLFLOW_TRACKING_URI=store)
-    assert done.returncode == 0, done.stderr
-    summary, run = json.loads(done.stdout), stored(mlflow, store)
-    assert run.info.run_name == "optimize naive"
-    assert run.data.params["trials"] == "2"
-    assert run.data.metrics["test.best.mean"] == summary["test"]["best"]["mean"]
-    assert run.data.metrics["spent.calls"] == summary["spent"]["calls"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import dspy
@@ -16,7 +15,7 @@ from polyhop.engines.costs import Ledger
 from polyhop.programs import trace as steps
 from polyhop.programs.prediction import Status, conclude, read_answer
 from polyhop.programs.run import Run, running
-from polyhop.programs.trace import Added, Searched, Selected, Trace
+from polyhop.programs.trace import Searched, Trace
 from polyhop.scripts.view import cost, evidence_table, print_answer, to_record, trace_tree
 
 HOSTILE = Passage.of("[bold]Title[/bold]", sentences=["Fine.", "\x1b[31mred\x07 [link=x]y[/link]\nnext"], id="h")
@@ -31,14 +30,6 @@ def close(trace: Trace, seen: Sequence[Hit] = (), **rest: Any) -> dspy.Predictio
 def concluded(trace: Trace, *args: Any, **rest: Any) -> dspy.Prediction:
     with running(Run(trace=trace)):
         return conclude(*args, **rest)
-
-
-def prediction() -> dspy.Prediction:
-    trace = Trace()
-    trace.add(Searched("a [b] query", tuple((f"p{n}", f"Title {n}", 20.0 - n) for n in range(12))))
-    trace.add(Selected(1, (Fact("h", 1),), ("9:9",)))
-    trace.add(Added(1, ()))
-    return close(trace, evidence=[Evidence(HOSTILE, 1)], seen=[Hit(HOSTILE, 1.0, 1)])
 
 
 def render(what: object) -> str:
@@ -61,18 +52,6 @@ def test_gold_is_ticked_by_sentence_and_by_whole_passage() -> None:
     assert "✓" in render(evidence_table([Evidence(HOSTILE)], gold))
 
 
-def test_the_tree_tells_what_happened() -> None:
-    text = render(trace_tree(prediction()))
-    assert "found 12 passages for “a [b] query”" in text
-    assert "... and 2 more" in text
-    assert "kept 1 in round 1" in text
-    assert "ignored: 9:9" in text
-    assert "added nothing in round 1" in text
-    assert "answered 42 (0.50)" in text
-    assert "Second." in text
-    assert "stopped stable" in text
-
-
 @pytest.mark.parametrize(
     "status", ["verified", "in doubt", "not supported", "contradicted", "not checked", "model knowledge"]
 )
@@ -81,12 +60,6 @@ def test_every_answer_says_how_it_was_checked(status: Status, capsys: pytest.Cap
     print_answer("q?", made, 0.1, Ledger())
     assert f"42  confidence 0.50, {status}\n" in capsys.readouterr().out
     assert to_record("q?", made, 0.1, Ledger())["status"] == status
-
-
-def test_that_there_is_no_answer_needs_no_mark(capsys: pytest.CaptureFixture[str]) -> None:
-    trace = Trace([steps.Weighed(0.5, 0.0, False)])
-    print_answer("q?", concluded(trace, "unknown", 0.0, stop="abstained"), 0.1, Ledger())
-    assert "unknown  confidence 0.00\n" in capsys.readouterr().out
 
 
 def test_a_withheld_answer_is_shown_with_its_evidence(capsys: pytest.CaptureFixture[str]) -> None:
@@ -178,23 +151,6 @@ def test_every_kind_of_step_is_shown() -> None:
         "branch 2", "thought right", "the mill",
     ):  # fmt: skip
         assert text in tree, text
-
-
-@dataclass(frozen=True)
-class Rewritten:
-    """A step of a program of the user's own."""
-
-    query: str
-    invalid: tuple[str, ...] = ()
-    lm_calls = 1
-
-
-def test_a_step_of_another_kind_is_shown_as_recorded() -> None:
-    trace: Any = Trace([Rewritten("[b] Solaris", ("??",))])  # type: ignore[list-item]
-    tree = render(trace_tree(concluded(trace, "Paris", 0.5, stop="read")))
-    assert "rewritten" in tree
-    assert "query: [b] Solaris" in tree
-    assert "ignored: ??" in tree
 
 
 def test_the_cost_tells_calls_waits_and_what_was_dropped() -> None:

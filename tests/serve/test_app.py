@@ -131,12 +131,6 @@ def test_malformed_requests_get_an_error_of_one_line(body: bytes, status: int, a
     assert httpx.get(f"{address}/health").status_code == 200
 
 
-def test_a_body_that_is_not_declared_as_json_is_told_what_it_lacks(address: str) -> None:
-    reply = httpx.post(f"{address}/ask", data={"question": QUESTION})  # as curl -d does
-    assert reply.status_code == 422
-    assert "content-type: application/json" in reply.json()["error"]["message"]
-
-
 def test_a_body_is_bounded_with_and_without_a_length(address: str) -> None:
     def endless() -> Iterator[bytes]:
         for _ in range(2 + LARGEST_REQUEST // 65_536):
