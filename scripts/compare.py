@@ -30,7 +30,7 @@ def compare(given: Compare) -> None:
     console.print(means)
     for run in others:
         headings = ("difference (95%)", "p", "p Holm", "wins /\nlosses", "shows\nfrom")
-        shown = new_table(f"{run.name} against {baseline.name}", "", *headings)
+        shown = new_table(f"{run.name} against {baseline.name}", "", *headings, no_wrap=True)
         for row in result.rows:
             if row.run == run.name and row.versus:
                 of = quantity(row.metric)

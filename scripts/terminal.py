@@ -34,12 +34,15 @@ def new_console(*, err: bool = False) -> Console:
     return Console(stderr=err, highlight=False, markup=False, emoji=False)
 
 
-def new_table(title: str, *headings: str) -> Table:
-    """A table with names in its first column and numbers in the others."""
+def new_table(title: str, *headings: str, no_wrap: bool = False) -> Table:
+    """A table with names in its first column and numbers in the others, which may be kept on one line."""
     shown = Text(plain(title)) if title else None
-    made = Table(title=shown, title_justify="left", header_style="bold", box=box.SIMPLE_HEAD)
+    made = Table(title=shown, title_justify="left", header_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for n, heading in enumerate(headings):
-        made.add_column(Text(plain(heading)), justify="right" if n else "left", overflow="fold")
+        is_name, lines = n == 0, "\n".join(map(plain, heading.splitlines()))
+        made.add_column(
+            Text(lines), justify="left" if is_name else "right", overflow="fold", no_wrap=no_wrap and not is_name
+        )
     return made
 
 

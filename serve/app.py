@@ -52,8 +52,6 @@ class Search(Body):
     k: Annotated[int, Field(ge=1, le=1000)] = 10
     offset: Annotated[int, Field(ge=0, le=10_000)] = 0
     retriever: str = "chain"
-    k1: Annotated[float | None, Field(ge=0, le=100)] = None
-    b: Annotated[float | None, Field(ge=0, le=1)] = None
 
 
 def create_app(
@@ -103,9 +101,8 @@ def create_app(
     @app.post("/search")
     async def search(asked: Search) -> dict[str, Any]:
         """The best passages of a query, with the reasons of the chain retriever."""
-        bm25 = asked.model_dump(include={"k1", "b"}, exclude_none=True)
         try:
-            hits = await service.search(asked.query, asked.k, asked.offset, asked.retriever, **bm25)
+            hits = await service.search(asked.query, asked.k, asked.offset, asked.retriever)
         except (PolyhopError, ValueError) as error:
             raise error if isinstance(error, ServiceError) else ServiceError("question", explain(error)) from error
         of_hit = ((hit, vars(hit.reason) if hit.reason else None) for hit in hits)

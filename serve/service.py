@@ -27,7 +27,7 @@ import dspy
 
 from ..data.chain.targets import rows_of
 from ..data.errors import IndexFault, PolyhopError
-from ..data.passages import Fact, Hit, Passage, Retriever
+from ..data.passages import Fact, Hit, Passage
 from ..data.retrievers import RETRIEVERS, build_retriever
 from ..engines.budget import Budget, BudgetSpent
 from ..engines.costs import CANCELLED, Abandoned, Ledger
@@ -116,8 +116,8 @@ class Service:
                     self.budget.meter_program(self._built[name])
             return self._built[name]
 
-    async def search(self, query: str, k: int, offset: int = 0, retriever: str = "chain", **bm25: float) -> list[Hit]:
-        """The hits of a retriever by its name; ``bm25`` sets k1 and b."""
+    async def search(self, query: str, k: int, offset: int = 0, retriever: str = "chain") -> list[Hit]:
+        """The hits of a retriever by its name."""
         if self.source is None:
             raise ServiceError("unknown", "there is nothing to search: start the server with --index")
         if retriever not in RETRIEVERS:  # nor any MODULE:FUNCTION
@@ -127,9 +127,8 @@ class Service:
             with self._building:
                 if retriever not in self._retrievers:
                     self._retrievers[retriever] = build_retriever(retriever, self.source)
-                found = self._retrievers[retriever]
-            searched: Retriever = found.with_bm25(**bm25) if bm25 else found
-            return searched.search(query, k, offset)
+            hits: list[Hit] = self._retrievers[retriever].search(query, k, offset)
+            return hits
 
         return await self.in_thread(search)
 

@@ -9,17 +9,15 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from polyhop.scripts.main import app
+from .cli import polyhop
 
-
-def evaluate(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, ["evaluate", *map(str, arguments)], env={"COLUMNS": "100"})
+evaluate = partial(polyhop, "evaluate", columns=100)
 
 
 def steady(summary: dict[str, Any]) -> dict[str, Any]:
@@ -61,14 +59,8 @@ def test_a_run_is_kept(tmp_path: Path, hotpotqa: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "hotpotqa, distractor: 3 questions" in result.stdout
     assert "skipped dev.json:record 4" in result.stderr
-    assert {path.name for path in out.iterdir()} >= {
-        "manifest.json",
-        "predictions.jsonl",
-        "summary.json",
-        "hotpotqa_predictions.json",
-        "run.trec",
-        "qrels.trec",
-    }
+    files = "manifest.json predictions.jsonl summary.json hotpotqa_predictions.json run.trec qrels.trec"
+    assert {path.name for path in out.iterdir()} >= set(files.split())
     summary = json.loads((out / "summary.json").read_text())
     assert summary["counts"] == {"questions": 3, "answered": 3, "failed": 0, "skipped": 1, "gold_not_found": 0}
     assert summary["metrics"]["evidence_recall"] == 1.0
@@ -98,7 +90,7 @@ def test_a_run_is_kept(tmp_path: Path, hotpotqa: Path) -> None:
 
 def test_an_index_is_searched_when_it_is_given(tmp_path: Path, hotpotqa: Path) -> None:
     index = tmp_path / "index"
-    assert CliRunner().invoke(app, ["index", str(hotpotqa), "--out", str(index)]).exit_code == 0
+    assert polyhop("index", hotpotqa, "--out", index).exit_code == 0
     out = tmp_path / "run"
     arguments = ("--dataset", "hotpotqa", "--questions", hotpotqa, "--index", index, "--program", "naive", "--out", out)
     result = evaluate(*arguments, "--threads", "2")
@@ -110,11 +102,11 @@ def test_an_index_is_searched_when_it_is_given(tmp_path: Path, hotpotqa: Path) -
     assert manifest["index"]["passages"] == 2
 
     # A rebuilt index of the same corpus is the same; one of another corpus is not.
-    CliRunner().invoke(app, ["index", str(hotpotqa), "--out", str(index)])
+    polyhop("index", hotpotqa, "--out", index)
     assert evaluate(*arguments).exit_code == 0
     other = tmp_path / "other.jsonl"
     other.write_text('{"title": "Testville", "text": "Another."}\n')
-    CliRunner().invoke(app, ["index", str(other), "--out", str(index)])
+    polyhop("index", other, "--out", index)
     refused = evaluate(*arguments)
     assert refused.exit_code == 1
     assert "index.corpus_hash: " in refused.stderr

@@ -8,32 +8,21 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import dspy
 import pytest
-from typer.testing import CliRunner, Result
 
 from polyhop.data.errors import PolyhopError
 from polyhop.engines.limits import unlimited
-from polyhop.scripts.main import app
 
-QUICK = (
-    "--program",
-    "naive",
-    "--retriever",
-    "bm25",
-    "--stages",
-    "tunables",
-    "--trials",
-    "3",
-    "--metric",
-    "evidence_f1",
-)
+from .cli import polyhop
+
+QUICK = "--program naive --retriever bm25 --stages tunables --trials 3 --metric evidence_f1".split()
 
 
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, ["optimize", *map(str, arguments)])
+run = partial(polyhop, "optimize")
 
 
 def test_a_run_and_its_best_program(tmp_path: Path) -> None:
@@ -46,14 +35,10 @@ def test_a_run_and_its_best_program(tmp_path: Path) -> None:
     assert [line["stage"] for line in summary["stages"]] == ["start", "tunables"]
     again = run("--out", out, *QUICK, "--json")
     assert {**json.loads(again.stdout), "spent": 0} == {**summary, "spent": 0}
-    asked = CliRunner().invoke(
-        app, ["ask", "Who directed Solaris?", "--index", "sample", "--program", str(out / "best"), "--json"]
-    )
+    asked = polyhop("ask", "Who directed Solaris?", "--index", "sample", "--program", out / "best", "--json")
     assert asked.exit_code == 0, asked.output
     for split, warned in (("train", True), ("dev", False)):  # it was tuned on train, and tested on dev
-        scored = CliRunner().invoke(
-            app, ["evaluate", "--program", str(out / "best"), "--split", split, "--limit", "2", "--seed", "1"]
-        )
+        scored = polyhop("evaluate", "--program", out / "best", "--split", split, "--limit", "2", "--seed", "1")
         assert scored.exit_code == 0, scored.output
         assert ("was tuned on" in scored.stderr) == warned, scored.stderr
 

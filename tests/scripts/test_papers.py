@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import gzip
 import json
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import datasets
 import pytest
-from typer.testing import CliRunner, Result
 
 from polyhop.eval.metrics import COSTS, METRICS
 from polyhop.programs import new_program, tunables
-from polyhop.scripts.main import app
 from polyhop.scripts.table import Paper
 
 from ..faults.server import Server
+from .cli import polyhop
 
 PAPERS = sorted((Path(__file__).parents[2] / "docs" / "papers").glob("*.toml"))
 NAMES = [path.stem for path in PAPERS]
 
 
-def table(*arguments: Any, **environment: str) -> Result:
-    return CliRunner().invoke(app, ["table", *map(str, arguments)], env={"COLUMNS": "200", **environment})
+table = partial(polyhop, "table")
 
 
 @pytest.fixture

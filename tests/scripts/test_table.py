@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
-
-from typer.testing import CliRunner, Result
 
 import polyhop
 from polyhop.eval.comparison import compare_runs
 from polyhop.programs import Naive
-from polyhop.scripts.main import app
 from polyhop.scripts.program import label
 from polyhop.scripts.table import Benchmark
 
+from .cli import polyhop as run_polyhop
 
-def table(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, ["table", *map(str, arguments)], env={"COLUMNS": "120"})
+table = partial(run_polyhop, "table", columns=120)
 
 
 def test_programs_are_rows_and_runs_are_kept(hotpotqa: Path, tmp_path: Path) -> None:
