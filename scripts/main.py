@@ -83,7 +83,8 @@ def _command(model: type[Options]) -> Callable[..., None]:
         try:
             options = model(**given)
         except ValidationError as error:
-            raise typer.BadParameter(first_error(error)) from error
+            field, _, told = first_error(error).partition(":")
+            raise typer.BadParameter(f"{field.replace('_', '-')}:{told}") from error
         getattr(import_module(f".{name}", __package__), name)(options)
 
     parameters = list(_parameters(model))

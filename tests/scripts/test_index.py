@@ -81,7 +81,7 @@ def test_what_is_skipped_is_counted_by_reason(tmp_path: Path) -> None:
         ("--check", 1, "There is no index at .polyhop"),
         ("--check {ix} iy", 2, "name one index"),
         ("--delete --out {ix}", 2, "name what to delete"),
-        ("{corpus} --out {ix} --max-words -1", 2, "max_words"),
+        ("{corpus} --out {ix} --max-words -1", 2, "max-words: Input"),
         ("--dense", 1, "make dense"),
         ("--dense {corpus} {ix}", 2, "name one index"),
         ("--dense --check {ix}", 2, "--adopt, --check and --dense"),
