@@ -9,11 +9,11 @@ import shutil
 from base64 import b64decode, b64encode
 from collections import Counter
 from hashlib import sha256
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+from lxml import html
 
 from polyhop.eval.folder import differences
 from polyhop.eval.records import read_lines, read_manifest, read_records, read_summary
@@ -25,61 +25,27 @@ from ..eval.small import Fake, mixed, numbered
 from ..optimizers.run_folder import write_run
 from .cli import polyhop
 
-_TITLES = [
-    "Overview",
-    "Outcomes",
-    "Hops and types",
-    "Cost and quality",
-    "Questions",
-    "About",
-]
+_TITLES = "Overview,Outcomes,Hops and types,Cost and quality,Questions,About".split(",")
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> \" ' & \ud800 {{x}}"
 KEY = "sk-planted-0123456789"
 
 
-class Page(HTMLParser):
-    """A parsed page; every element must be closed."""
-
-    VOID = frozenset({"meta", "br", "input", "hr"})
+class Page:
+    """A parsed page."""
 
     def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.attributes: list[tuple[str, str, str]] = []
-        self.ids: list[str] = []
-        self.scripts: list[tuple[dict[str, str | None], str]] = []
-        self.words: list[str] = []
-        self.headings: dict[str, str] = {}
-        self.feed(text)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.attributes += [(tag, name, value or "") for name, value in attrs]
-        self.ids += [value or "" for name, value in attrs if name == "id"]
-        if tag == "script":
-            self.scripts.append((dict(attrs), ""))
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] == "script":
-            attributes, text = self.scripts[-1]
-            self.scripts[-1] = attributes, text + data
-        elif self.open and self.open[-1] != "style":
-            self.words.append(data)
-            if self.open[-1] == "h2":
-                self.headings[self.ids[-1]] = data
-
-    @property
-    def titles(self) -> list[str]:
-        """The sections in the navigation; the first link skips it."""
-        names = [value[1:] for tag, name, value in self.attributes if (tag, name) == ("a", "href")][1:]
-        return [self.headings[f"{name}-title"] for name in names]
+        tree = html.document_fromstring(text)
+        every = [each for each in tree.iter() if isinstance(each.tag, str)]
+        self.attributes = [(each.tag, name, value) for each in every for name, value in each.items()]
+        self.ids = [value for _, name, value in self.attributes if name == "id"]
+        self.scripts = [(dict(each.attrib), each.text or "") for each in every if each.tag == "script"]
+        self.words = [str(each) for each in tree.xpath("//text()[not(ancestor::script or ancestor::style)]")]
+        headings = {each.get("id"): each.text for each in every if each.tag == "h2"}
+        links = [value[1:] for tag, name, value in self.attributes if (tag, name) == ("a", "href")][
+            1:
+        ]  # the first skips
+        self.titles = [headings[f"{name}-title"] for name in links[1:]]  # the first link skips them
 
     @property
     def index(self) -> dict[str, Any]:
