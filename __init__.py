@@ -22,8 +22,8 @@ if TYPE_CHECKING:  # for type checkers and editors; `_EXPORTS` is for run time
     from .data.dense import DenseIndex
     from .data.errors import PolyhopError
     from .data.fusion import FusedRetriever
-    from .data.lucene.adoption import adopt_index
     from .data.lucene.bm25 import BM25Index
+    from .data.lucene.index import adopt_index
     from .data.lucene.jvm import start_java
     from .data.passages import Evidence, Fact, Hit, Passage, Reason, Retriever
     from .data.pool import PassagePool
@@ -64,7 +64,7 @@ _EXPORTS = {
     "data.dense": "DenseIndex",
     "data.errors": "PolyhopError",
     "data.fusion": "FusedRetriever",
-    "data.lucene.adoption": "adopt_index",
+    "data.lucene.index": "adopt_index",
     "data.lucene.bm25": "BM25Index",
     "data.lucene.jvm": "start_java",
     "data.passages": "Evidence Fact Hit Passage Reason Retriever",

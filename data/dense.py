@@ -18,10 +18,9 @@ from contextlib import closing
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
-from io import BytesIO
 from pathlib import Path
 from threading import Lock
-from typing import Any, BinaryIO, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 from urllib.parse import quote, unquote
 
 import numpy as np
@@ -31,8 +30,8 @@ from .errors import IndexFault, PolyhopError
 from .files import load_array
 from .importing import installs
 from .lucene.bm25 import LuceneReader, OpenIndex
-from .lucene.layout import IndexManifest, locked, write_faults
-from .lucene.prebuilt import locate
+from .lucene.layout import IndexManifest, locked
+from .lucene.pyserini import locate
 from .lucene.update import update_index
 from .passages import Hit, Passage, check_page
 from .text import clean
@@ -132,7 +131,10 @@ class DenseIndex(OpenIndex):
         lucene = LuceneReader.open(self.path)
         self._current = lambda: lucene  # the vectors are of this state
         try:
-            self.encoder = encoder or SentenceEncoder(_only_encoder(self.path, lucene.manifest))
+            found = encoders_of(self.path, lucene.manifest)
+            if encoder is None and len(found) > 1 and DEFAULT_MODEL not in found:
+                raise PolyhopError(f"the index {path} has vectors of {', '.join(found)}: give DenseIndex one")
+            self.encoder = encoder or SentenceEncoder(found[0] if len(found) == 1 else DEFAULT_MODEL)
             self._rows = read_vectors(self.path, lucene.manifest, self.encoder.name)
         except BaseException:
             lucene.close()
@@ -237,31 +239,39 @@ def embed_index(
             raise IndexFault(f"The index {path} is not adopted. Adopt it once: polyhop index --adopt {path}")
     if lucene.has_deletions and not lucene.manifest.foreign:
         update_index(path, compact=True)
-    with write_faults(path), locked(path), closing(LuceneReader.open(path)) as lucene:
+    with locked(path), closing(LuceneReader.open(path)) as lucene:
         if lucene.has_deletions:
             raise IndexFault(f"The index {path} has deleted documents, which vectors cannot skip. Merge it first.")
         file, rows = _file(path, lucene.manifest, encoder.name), lucene.manifest.passages
-        if file.exists():
-            try:
-                found = read_vectors(path, lucene.manifest, encoder.name)
-            except IndexFault:
-                file.unlink()  # damaged
-            else:
-                on_progress(rows, rows)
-                return Vectors(encoder.name, *found.shape)
+        part = file.with_name(f"{file.name}.part")
         first = _embed(encoder, lucene.stored([0]))
-        with file.with_name(f"{file.name}.part").open("a+b") as out:
-            done = _resume(out, rows, first, batch)
+        done, shape = rows, (rows, first.shape[1])
+        if not _are_vectors(file, shape, first):
+            mode = "r+" if _are_vectors(part, shape, first) else "w+"
+            vectors = np.lib.format.open_memmap(part, mode, _ROW, shape)
+            written = vectors.any(axis=1)  # the file is full of zeros at first
+            done = rows if written.all() else int(np.argmin(written)) // batch * batch
             while done < rows:
                 on_progress(done, rows)
                 embedded = _embed(encoder, lucene.stored(range(done, min(done + batch, rows))))
-                out.write(embedded.astype(_ROW).tobytes())
-                out.flush()
+                vectors[done : done + len(embedded)] = embedded
+                vectors.flush()
                 done += len(embedded)
-            os.fsync(out.fileno())
-        os.replace(out.name, file)
+            with part.open("rb") as finished:
+                os.fsync(finished.fileno())
+            os.replace(part, file)
         on_progress(rows, rows)
-    return Vectors(encoder.name, rows, first.shape[1])
+    return Vectors(encoder.name, *shape)
+
+
+def _are_vectors(file: Path, shape: tuple[int, int], first: Floats) -> bool:
+    """Whether a file has vectors of the same encoder, perhaps not all of them yet."""
+    try:
+        found = load_array(file)
+    except (OSError, ValueError):
+        return False
+    # The same encoder's numbers vary with the batch and the machine, but not in the second decimal.
+    return found.shape == shape and found.dtype == _ROW and np.allclose(found[0], first[0], atol=0.01)
 
 
 def read_vectors(index: Path, manifest: IndexManifest, encoder: str) -> NDArray[np.float16]:
@@ -270,9 +280,10 @@ def read_vectors(index: Path, manifest: IndexManifest, encoder: str) -> NDArray[
     try:
         found = load_array(_file(index, manifest, encoder))
     except FileNotFoundError:
-        others = ", ".join(encoders_of(index, manifest))
-        has = f"has vectors of another encoder ({others}), not of {encoder}" if others else "has no vectors"
-        raise IndexFault(f"The index {index} {has}. Add them, or resume: {add}") from None
+        others = ", ".join(encoders_of(index, manifest)) or "none"
+        raise IndexFault(
+            f"The index {index} has no vectors of {encoder} (of other encoders: {others}). Add them, or resume: {add}"
+        ) from None
     except (OSError, ValueError) as error:
         raise IndexFault(f"The vectors of the index {index} are damaged ({error}). Make them again: {add}") from error
     if found.ndim != 2 or found.dtype != _ROW or len(found) != manifest.passages:
@@ -286,36 +297,10 @@ def encoders_of(index: Path, manifest: IndexManifest) -> list[str]:
     return [unquote(file.stem.removeprefix(_PREFIX)) for file in files]
 
 
-def _only_encoder(index: Path, manifest: IndexManifest) -> str:
-    found = encoders_of(index, manifest)
-    if len(found) > 1 and DEFAULT_MODEL not in found:
-        raise PolyhopError(f"the index {index} has vectors of {', '.join(found)}: give DenseIndex one")
-    return found[0] if len(found) == 1 else DEFAULT_MODEL
-
-
 def _embed(encoder: Encoder, passages: Sequence[Passage]) -> Floats:
     # Models are trained on running text, where a title with a full stop reads as a sentence.
     texts = [f"{passage.heading}. {passage.text}" if passage.title else passage.text for passage in passages]
     return encode(encoder, texts)
-
-
-def _resume(out: BinaryIO, rows: int, first: Floats, batch: int) -> int:
-    """The number of rows to keep of an interrupted run: its complete batches, if the same encoder made them."""
-    shape = rows, first.shape[1]
-    header, width = BytesIO(), 2 * shape[1]
-    np.lib.format.write_array_header_1_0(header, {"descr": _ROW, "fortran_order": False, "shape": shape})
-    start = header.getvalue()
-    out.seek(0)
-    kept = out.read(len(start)) == start
-    first_row = np.frombuffer(out.read(width).ljust(width, b"\0"), _ROW)
-    done: int = min((out.seek(0, os.SEEK_END) - len(start)) // width // batch * batch, rows)
-    # The same encoder's numbers vary with the batch and the machine, but not in the second decimal.
-    if not kept or done <= 0 or not np.allclose(first_row, first[0], atol=0.01):
-        out.truncate(0)
-        out.write(start)
-        return 0
-    out.truncate(len(start) + done * width)
-    return done
 
 
 def _file(index: Path, manifest: IndexManifest, encoder: str) -> Path:

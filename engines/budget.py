@@ -123,17 +123,17 @@ class Budget:
         Raises:
             PolyhopError: the model has another budget, or dollars are limited and its prices are unknown.
         """
-        limit, budget = (lm.engine.limit, lm.engine.budget) if isinstance(lm, LimitedLM) else (None, None)
-        if budget is self:
+        limited = lm if isinstance(lm, LimitedLM) else LimitedLM(lm)
+        if limited.engine.paid == self.paid:
             return lm
-        if budget is not None:
+        if limited.engine.paid is not None:
             raise PolyhopError(f"{lm.model} already has another budget")
         if self.usd is not None and price(lm.model, 1, 1) is None:
             raise PolyhopError(
                 f"the prices of {lm.model} are unknown: set a budget of calls or minutes instead of dollars"
             )
         self._models.add(lm.model)
-        return lm.through(limit, self) if isinstance(lm, LimitedLM) else LimitedLM(lm, budget=self)
+        return limited.paid_by(self.paid)
 
     def meter_program(self, program: dspy.Module) -> None:
         """Meter the models of a program's predictors, in place."""
@@ -144,7 +144,11 @@ class Budget:
 
     def paid(self, send: Callable[[lm15.Request], lm15.Response], request: lm15.Request) -> lm15.Response:
         """Send a request and pay for it, or raise `BudgetSpent` and do not send it."""
-        reserved = self._most(request)
+        reserved = 0.0
+        if self.usd is not None:  # a token per byte, more than any tokenizer makes, and the longest reply
+            longest = request.config.max_tokens or longest_reply(request.model)
+            prompt = len(prompt_text(request).encode("utf-8", "replace")) + 50 * len(request.messages) + 50
+            reserved = price(request.model, prompt, longest) or 0.0
         self.pay(reserved)
         try:
             response = send(request)
@@ -156,14 +160,6 @@ class Budget:
         paid = price(request.model, tokens_in, tokens_out, usage.cache_read_tokens or 0) or 0.0
         self.correct(tokens_in=tokens_in, tokens_out=tokens_out, usd=paid - reserved)
         return response
-
-    def _most(self, request: lm15.Request) -> float:
-        """Dollars for a token per byte and some per message, more than any tokenizer makes, and the longest reply."""
-        if self.usd is None:
-            return 0.0
-        longest = request.config.max_tokens or longest_reply(request.model)
-        prompt = len(prompt_text(request).encode("utf-8", "replace")) + 50 * len(request.messages) + 50
-        return price(request.model, prompt, longest) or 0.0
 
     def pay(self, usd: float = 0.0) -> None:
         """Record a call and reserve its dollars, or raise `BudgetSpent` and record nothing."""
@@ -198,8 +194,7 @@ class Budget:
 
     def close(self) -> None:
         """Write the seconds to the file."""
-        with self._account():
-            pass
+        _ = self.spent
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Budget:
         return self
@@ -215,9 +210,10 @@ def read_spent(file: Path) -> Spent:
         return _SPENT.validate_json(content, strict=True) if content else Spent()  # empty: killed before a write
     except FileNotFoundError:
         return Spent()
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "its numbers are missing or impossible"
-        raise PolyhopError(f"{file} is not a record of spending: {why}") from error
+    except OSError as error:
+        raise PolyhopError(f"{file} is not a record of spending: {error.strerror}") from error
+    except ValueError as error:
+        raise PolyhopError(f"{file} is not a record of spending: its numbers are missing or impossible") from error
 
 
 def _write(file: Path, spent: Spent) -> None:

@@ -68,20 +68,20 @@ class Ledger:
 
     @property
     def incidents(self) -> dict[str, int]:
-        """Counts by incident: "repeated after rate_limit", "prompt shortened", ..."""
+        """Counts by incident: "request failed (rate_limit)", "prompt shortened", ..."""
         with self._lock:
             return dict(sorted(self._incidents.items()))
 
     def costs(self) -> dict[str, float]:
         """``lm_calls``, ``tokens_in``, ``tokens_out``, ``tokens``; ``cost_usd`` if all prices are known."""
         with self._lock:
-            return _sum([(lm, usage) for _, lm, usage in self._calls])
+            return _sum(self._calls)
 
     def by_agent(self) -> dict[str, dict[str, float]]:
         """The same for each agent, in the order of their first calls."""
         with self._lock:
-            agents = list(dict.fromkeys(agent for agent, _, _ in self._calls))
-            return {name: _sum([(lm, usage) for agent, lm, usage in self._calls if agent == name]) for name in agents}
+            agents = dict.fromkeys(agent for agent, _, _ in self._calls)
+            return {name: _sum([call for call in self._calls if call[0] == name]) for name in agents}
 
 
 def _asking() -> str:
@@ -143,20 +143,16 @@ def sum_costs(costs: Iterable[Mapping[str, float]]) -> dict[str, float]:
 def usage_of(response: lm15.Response) -> dict[str, Any]:
     """A response's usage as a usage tracker takes it."""
     usage = response.usage
-    counts = {
-        "prompt_tokens": usage.input_tokens,
-        "completion_tokens": usage.output_tokens,
-        "total_tokens": usage.total_tokens,
-        "prompt_tokens_details": {"cached_tokens": usage.cache_read_tokens} if usage.cache_read_tokens else None,
-    }
-    return {name: value for name, value in counts.items() if value is not None}
+    counts = {"prompt_tokens": usage.input_tokens, "completion_tokens": usage.output_tokens}
+    found: dict[str, Any] = {name: count or 0 for name, count in counts.items()}
+    return found | {"prompt_tokens_details": {"cached_tokens": usage.cache_read_tokens or 0}}
 
 
-def _sum(calls: list[tuple[str, dict[str, Any]]]) -> dict[str, float]:
-    tokens_in = sum(_count(usage, "prompt_tokens") for _, usage in calls)
-    tokens_out = sum(_count(usage, "completion_tokens") for _, usage in calls)
+def _sum(calls: list[tuple[str, str, dict[str, Any]]]) -> dict[str, float]:
+    tokens_in = sum(_count(usage, "prompt_tokens") for _, _, usage in calls)
+    tokens_out = sum(_count(usage, "completion_tokens") for _, _, usage in calls)
     costs = {"lm_calls": len(calls), "tokens_in": tokens_in, "tokens_out": tokens_out, "tokens": tokens_in + tokens_out}
-    prices = [_price(lm, usage) for lm, usage in calls]
+    prices = [_price(lm, usage) for _, lm, usage in calls]
     known = [price for price in prices if price is not None]
     return {**costs, **({"cost_usd": fsum(known)} if len(known) == len(prices) else {})}
 
@@ -184,21 +180,12 @@ def price(model: str, tokens_in: int, tokens_out: int, cached: int = 0) -> float
     """
     if model in FREE:
         return 0.0
-    rates = _rates(model)
-    if rates is None:
-        return None
-    rate_in, rate_out, rate_cached = rates
-    return (tokens_in - cached) * rate_in + cached * rate_cached + tokens_out * rate_out
-
-
-@cache
-def _rates(model: str) -> tuple[float, float, float] | None:
-    """Dollars per token in, out, and in from the provider's cache."""
     info = _model_info(model)
     rate_in, rate_out = info.get("input_cost_per_token"), info.get("output_cost_per_token")
     if rate_in is None or rate_out is None:
         return None
-    return rate_in, rate_out, info.get("cache_read_input_token_cost", rate_in)
+    rate_cached = info.get("cache_read_input_token_cost", rate_in)
+    return float((tokens_in - cached) * rate_in + cached * rate_cached + tokens_out * rate_out)
 
 
 def longest_reply(model: str) -> int:

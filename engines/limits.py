@@ -19,12 +19,14 @@ from functools import partial
 from hashlib import blake2b
 from math import inf
 from random import uniform
-from threading import Condition, Lock, Thread
+from socket import gaierror
+from threading import Condition, Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import dspy
-from dspy import LMError, LMRateLimitError, LMServerError, LMTimeoutError, LMTransportError, lm15
+from dspy import LMError, LMTimeoutError, lm15
+from dspy.utils.exceptions import is_retryable_lm_error
 from pydantic import BaseModel, ConfigDict, Field
 
 from .costs import CANCELLED, POLL, Abandoned, is_abandoned, pause, record_incident, usage_of
@@ -32,17 +34,14 @@ from .replies import (
     UnreachableError,
     WaitTooLongError,
     as_events,
+    causes,
     checked,
     diagnosed,
     estimate_usage,
     estimated_tokens,
-    is_unreachable,
     prompt_text,
 )
 from .secrets import learn, without_secret_settings
-
-if TYPE_CHECKING:
-    from .budget import Budget
 
 LONGEST_WAIT = 300.0
 """Seconds. A server that asks to wait longer is not asked again."""
@@ -56,9 +55,10 @@ _CONNECTION = frozenset(
 )
 """Settings that DSPy refuses for a model with an engine of its own; they stay with the inner model."""
 
-_REPEATED = (LMRateLimitError, LMTimeoutError, LMServerError, LMTransportError)  # by DSPy
-
 T = TypeVar("T")
+Paid: TypeAlias = Callable[[Callable[[lm15.Request], lm15.Response], lm15.Request], lm15.Response]
+"""Sends a request and pays for it (see `polyhop.engines.budget.Budget.paid`)."""
+
 _Positive = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 
 
@@ -87,22 +87,18 @@ class Pacing:
     def __init__(self, per_minute: float, clock: Callable[[], float] = monotonic) -> None:
         self._capacity = max(1.0, _BURST * per_minute)
         self._rate = (1 - _BURST) * per_minute / 60.0
-        self._clock = clock
-        self._level, self._then = self._capacity, clock()
-        self._lock = Lock()
+        self._clock, self._level, self._then = clock, self._capacity, clock()
 
     def take(self, units: float) -> float:
         """Reserve units; returns the seconds to wait before they may be used."""
-        with self._lock:
-            now = self._clock()
-            self._level = min(self._capacity, self._level + (now - self._then) * self._rate) - units
-            self._then = now
-            return max(0.0, -self._level / self._rate)
+        now = self._clock()
+        self._level = min(self._capacity, self._level + (now - self._then) * self._rate) - units
+        self._then = now
+        return max(0.0, -self._level / self._rate)
 
     def give_back(self, units: float) -> None:
         """Return units that were not used; negative for units used beyond the reservation."""
-        with self._lock:
-            self._level = min(self._capacity, self._level + units)
+        self._level = min(self._capacity, self._level + units)
 
 
 class RateLimit:
@@ -113,19 +109,14 @@ class RateLimit:
     """
 
     def __init__(
-        self,
-        limits: Limits | None = None,
-        clock: Callable[[], float] = monotonic,
-        sleep: Callable[[float], None] = pause,
+        self, limits: Limits | None = None, clock: Callable[[], float] = monotonic, sleep: Callable[..., None] = pause
     ) -> None:
         self.limits = limits or Limits()
         self.answered = False  # whether the server has ever replied
         self.shared: Any = self  # in a worker: the limits of all (see `polyhop.engines.shared`)
         self._clock, self._sleep = clock, sleep
-        self._requests, self._tokens = (
-            Pacing(per_minute or inf, clock) if per_minute else None
-            for per_minute in (self.limits.requests_per_minute, self.limits.tokens_per_minute)
-        )
+        each_minute = self.limits.requests_per_minute, self.limits.tokens_per_minute
+        self._requests, self._tokens = (Pacing(most, clock) if most else None for most in each_minute)
         self._free = self.limits.concurrency or inf
         self._open_again = 0.0  # when the server may be asked again
         self._changed = Condition()
@@ -161,8 +152,8 @@ class RateLimit:
         with self._changed:
             self._free += 1
             self._changed.notify()
-        if self._tokens:
-            self._tokens.give_back(unused)
+            if self._tokens:
+                self._tokens.give_back(unused)
 
     def hold(self, seconds: float) -> None:
         """The server asks to send nothing for so long."""
@@ -187,11 +178,12 @@ class LimitedLM(dspy.LM):
     Args:
         inner: The model that is asked; it keeps the settings of its connection.
         limit: None for no limits: then the inner model's number of retries counts.
+        paid: Of the budget, if there is one.
     """
 
-    def __init__(self, inner: dspy.LM, limit: RateLimit | None = None, budget: Budget | None = None) -> None:
+    def __init__(self, inner: dspy.LM, limit: RateLimit | None = None, paid: Paid | None = None) -> None:
         learn(inner)
-        engine = _Engine(inner, limit, budget)
+        engine = _Engine(inner, limit, paid)
         super().__init__(
             inner.model,
             inner.model_type,
@@ -205,7 +197,9 @@ class LimitedLM(dspy.LM):
         )
         self.kwargs |= {key: value for key, value in inner.kwargs.items() if key not in _CONNECTION}
         # DSPy's cache must tell servers apart; a hash does not tell callbacks their addresses.
-        address = inner.kwargs.get("api_base") or _address(inner.model)
+        provider = inner.model.partition("/")[0].upper()
+        address = inner.kwargs.get("api_base") or os.environ.get(f"{provider}_API_BASE")
+        address = address or os.environ.get(f"{provider}_BASE_URL")
         if server := [part for part in (address, inner.kwargs.get("extra_body")) if part]:
             digest = blake2b(repr(server).encode(), digest_size=16).hexdigest()
             self.kwargs["metadata"] = {**(inner.kwargs.get("metadata") or {}), _OURS: digest}
@@ -214,11 +208,10 @@ class LimitedLM(dspy.LM):
     def inner(self) -> dspy.LM:
         return self.engine.inner
 
-    def through(self, limit: RateLimit | None, budget: Budget | None) -> LimitedLM:
-        """The same model with another limit and budget."""
-        engine = _Engine(self.inner, limit, budget)
-        retries = limit.limits.retries if limit else self.inner.num_retries
-        return self.copy(engine=engine, async_engine=_AsyncEngine(engine), num_retries=retries)  # type: ignore[no-any-return]
+    def paid_by(self, paid: Paid) -> LimitedLM:
+        """The same model, paid from a budget."""
+        engine = _Engine(self.inner, self.engine.limit, paid)
+        return self.copy(engine=engine, async_engine=_AsyncEngine(engine))  # type: ignore[no-any-return]
 
     supports_function_calling = property(lambda self: self.inner.supports_function_calling)
     supports_reasoning = property(lambda self: self.inner.supports_reasoning)
@@ -240,23 +233,18 @@ def unlimited(lm: Any) -> Any:
     return lm.inner if isinstance(lm, LimitedLM) else lm
 
 
-def _address(model: str) -> str | None:
-    """The address of a model's provider in the environment: OPENAI_API_BASE, HOSTED_VLLM_API_BASE, ..."""
-    provider = model.partition("/")[0].upper()
-    return os.environ.get(f"{provider}_API_BASE") or os.environ.get(f"{provider}_BASE_URL")
-
-
 class _Engine:
     """One attempt: in turn, paid, within its time, checked."""
 
-    def __init__(self, inner: dspy.LM, limit: RateLimit | None, budget: Budget | None) -> None:
-        self.inner, self.limit, self.budget = inner, limit, budget
-        timeout = {"timeout": limit.limits.timeout} if limit and isinstance(inner.engine, str) else {}
+    def __init__(self, inner: dspy.LM, limit: RateLimit | None, paid: Paid | None) -> None:
+        self.inner, self.limit, self.paid = inner, limit, paid
+        # The client's own time is a little longer: what is late is told once, and its thread ends soon.
+        timeout = {"timeout": limit.limits.timeout + 1} if limit and isinstance(inner.engine, str) else {}
         self._once = inner.copy(cache=False, num_retries=0, callbacks=[], **timeout | inner.kwargs)
 
     def complete(self, request: lm15.Request) -> lm15.Response:
         request = self._as_sent(request)
-        send = partial(self.budget.paid, self._send, request) if self.budget else partial(self._send, request)
+        send = partial(self.paid, self._send, request) if self.paid else partial(self._send, request)
         if self.limit is None:
             return send()
         reserved = estimated_tokens(prompt_text(request)) + min(request.config.max_tokens or inf, _USUAL_REPLY)
@@ -268,7 +256,7 @@ class _Engine:
             usage = response.usage
             unused = reserved - ((usage.input_tokens or 0) + (usage.output_tokens or 0))
         except LMError as raised:
-            raise self._explained(raised) from None
+            raise self._explained(raised, self.limit) from None
         finally:
             self.limit.shared.leave(unused)
         try:
@@ -276,7 +264,7 @@ class _Engine:
         except LMError as raised:
             if dspy.settings.usage_tracker:  # DSPy does not count a reply that its engine refuses, but it was paid for
                 dspy.settings.usage_tracker.add_usage(request.model, usage_of(response))
-            raise self._explained(raised) from None
+            raise self._explained(raised, self.limit) from None
 
     def _send(self, request: lm15.Request) -> lm15.Response:
         # Usage, history and callbacks are the outer model's.
@@ -294,20 +282,19 @@ class _Engine:
         extensions |= {"metadata": metadata} if metadata else {}
         return replace(request, config=replace(request.config, extensions=extensions))
 
-    def _explained(self, raised: LMError) -> LMError:
+    def _explained(self, raised: LMError, limit: RateLimit) -> LMError:
         """The error that DSPy gets, which repeats the attempt or not."""
-        assert self.limit is not None
-        nobody_there = is_unreachable(raised) and not self.limit.answered
+        absent = any(isinstance(each, ConnectionRefusedError | gaierror) for each in causes(raised))
         error = diagnosed(raised)
-        self.limit.answered |= error.status is not None
-        if nobody_there:
+        if absent and not limit.answered:
             return UnreachableError(error.message, model=error.model)
+        limit.answered |= error.status is not None
         if error.retry_after and error.retry_after > LONGEST_WAIT:
             wait = f"the server asks to wait {error.retry_after:,.0f} s"
             return WaitTooLongError(wait, model=error.model, status=error.status)
         if error.retry_after:
-            self.limit.shared.hold(error.retry_after)
-        if isinstance(error, _REPEATED):
+            limit.shared.hold(error.retry_after)
+        if is_retryable_lm_error(error):
             record_incident(f"request failed ({error.code})")
         return error
 

@@ -1,27 +1,8 @@
 """Language models by name, and the models of a program's agents.
 
-A spec names a model: ``lexical`` is the embedded engine, anything else a LiteLLM name such as ``openai/gpt-4o-mini`` or
-``ollama_chat/qwen3``. ``ROLE=SPEC`` gives a model to one agent, or to a group of agents that the program names; a role
-is the name of a predictor in the program.
-``FILE.toml`` is a profile:
-
-    lm = "openai/gpt-4o-mini"                 # for all agents that are not listed below
-
-    [roles]
-    selector = "lexical"
-    verifier = "ollama_chat/qwen3"
-
-    [models."openai/*"]                       # all models that match a pattern share its limits
-    concurrency = 16
-    requests_per_minute = 500
-    tokens_per_minute = 200_000
-    timeout = 60                              # seconds per request
-
-    [models."ollama_chat/qwen3"]
-    api_base = "http://localhost:11434"
-    temperature = 0.2
-
-Keys are read from the environment: ``api_key_env`` names the variable of one that is not in the provider's usual one.
+A spec names a model: ``lexical`` is the embedded engine, anything else a LiteLLM name such as ``openai/gpt-4o-mini``.
+``ROLE=SPEC`` gives a model to one agent, or to a group of agents that the program names; a role is the name of a
+predictor in the program. ``FILE.toml`` is a profile, as docs/models.md describes it.
 """
 
 from __future__ import annotations
@@ -30,19 +11,17 @@ import os
 import re
 import sqlite3
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 import dspy
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ..data.errors import PolyhopError
+from ..data.errors import PolyhopError, first_error
 from ..data.files import read_bytes
 from .limits import LimitedLM, Limits, RateLimit
 from .replies import ModelError, model_errors
@@ -55,7 +34,6 @@ VARIABLE = "POLYHOP_LM"
 _PROVIDER_AND_NAME = re.compile(r"[\w.-]+(/[^\s/]+)+")
 _ROLE = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _LARGEST = 1 << 20  # bytes of a profile
-_SECRETS = ("api_key", "apikey", "headers", "authorization", "token", "password", "secret", "credential")
 
 
 class ProfileError(PolyhopError):
@@ -87,17 +65,12 @@ def language_model(
         )
     settings = (profile.settings(spec) if profile else {}) | dict(arguments or {})
     section = profile.section(spec) if profile else None
+    elsewhere = "api_base" in settings or os.environ.get("OPENAI_API_BASE") or os.environ.get("OPENAI_BASE_URL")
+    if spec.startswith("openai/") and elsewhere and not os.environ.get("OPENAI_API_KEY"):
+        settings = {"api_key": "none", **settings}  # local servers need no key, but DSPy's client does
     with model_errors():  # reasoning models refuse a temperature, for example
-        lm = dspy.LM(spec, **_placeholder_key(spec, settings), **settings)
+        lm = dspy.LM(spec, **settings)
     return LimitedLM(lm, section.limit if section else RateLimit())
-
-
-def _placeholder_key(spec: str, settings: Mapping[str, Any]) -> dict[str, str]:
-    """Local OpenAI-compatible servers need no key, but DSPy's client does."""
-    elsewhere = "api_base" in settings or any(os.environ.get(name) for name in ("OPENAI_API_BASE", "OPENAI_BASE_URL"))
-    if spec.startswith("openai/") and elsewhere and "api_key" not in settings and not os.environ.get("OPENAI_API_KEY"):
-        return {"api_key": "none"}
-    return {}
 
 
 def roles(program: dspy.Module) -> dict[str, list[dspy.Predict]]:
@@ -121,8 +94,7 @@ def name_predictors(program: dspy.Module) -> None:
 
 def role_groups(program: dspy.Module) -> Mapping[str, Sequence[str]]:
     """The groups of roles that a program names: those of C-3PO's proxy, for example."""
-    groups: Mapping[str, Sequence[str]] = getattr(program, "role_groups", {})
-    return groups
+    return getattr(program, "role_groups", {})
 
 
 def assign_models(program: dspy.Module, specs: Sequence[str] = (), arguments: Mapping[str, Any] | None = None) -> None:
@@ -160,7 +132,7 @@ def chosen_models(specs: Sequence[str]) -> tuple[dict[str, str], str, Profile | 
     if len(profiles) > 1:
         raise ModelError(f"two profiles: {profiles[0]} and {profiles[1]}")
     path = profiles[0] if profiles else variable
-    profile = profile_at(path) if path.endswith(SUFFIX) else None
+    profile = read_profile(path) if path.endswith(SUFFIX) else None
     named: dict[str, str] = {}
     for text in specs:
         if text in profiles:
@@ -175,23 +147,10 @@ def chosen_models(specs: Sequence[str]) -> tuple[dict[str, str], str, Profile | 
     return named, named.get("", DEFAULT if variable.endswith(SUFFIX) else variable), profile
 
 
-def profile_at(path: str) -> Profile:
-    """A profile, read again only when it changes: the programs of a process share its limits."""
-    file = Path(path).absolute()
-    return _read_once(path, file, file.stat().st_mtime_ns if file.exists() else 0)
-
-
-@cache
-def _read_once(path: str, file: Path, changed: int) -> Profile:
-    return read_profile(path)
-
-
 @cache
 def protect_cache() -> None:
-    """Keep DSPy's reply cache on disk to this user, and let what is read from it create nothing but data.
-
-    Replies are stored as pickles; by default DSPy runs what another process has put there. The command line calls this;
-    it replaces an earlier `dspy.configure_cache`. Without a usable folder, the cache is in memory only.
+    """Keep DSPy's reply cache on disk to this user, and let what is read from it create nothing but data: by default
+    DSPy runs the pickles that another process has put there. Without a usable folder, the cache is in memory only.
     """
     folder = Path(os.environ.get("DSPY_CACHEDIR") or Path.home() / ".dspy_cache")
     try:
@@ -205,26 +164,13 @@ def protect_cache() -> None:
 
 # --- profiles ---------------------------------------------------------------------------------------------------------
 
-
-def _address(address: str) -> str:
-    try:
-        parts = urlsplit(address)
-    except ValueError:
-        parts = urlsplit("")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("must begin with http:// or https://")
-    if parts.username is not None or parts.password is not None or parts.query:
-        raise ValueError("must not contain a user, a password or parameters")
-    return address
-
-
 _Name = Annotated[str, Field(pattern=r"\S")]
 
 
 class Section(Limits):
     """A table ``[models."PATTERN"]``: limits, settings of `dspy.LM`, and the variable of the key."""
 
-    api_base: Annotated[str, AfterValidator(_address)] | None = None
+    api_base: Annotated[str, Field(pattern=r"^https?://[^\s/@?]+(/[^\s@?]*)?$")] | None = None  # has no key
     api_version: str | None = None
     model_type: Literal["chat", "responses"] | None = None
     reasoning_effort: str | None = None
@@ -240,10 +186,6 @@ class Section(Limits):
     @cached_property
     def limit(self) -> RateLimit:
         return RateLimit(Limits(**self.model_dump(include=set(Limits.model_fields))))
-
-    def settings(self) -> dict[str, Any]:
-        """Arguments of `dspy.LM`, without the key."""
-        return self.model_dump(exclude={*Limits.model_fields, "api_key_env"}, exclude_none=True)
 
 
 class Profile(BaseModel):
@@ -269,62 +211,32 @@ class Profile(BaseModel):
         section = self.section(spec)
         if section is None:
             return {}
-        variable = section.api_key_env
-        if variable is None:
-            return section.settings()
+        settings = section.model_dump(exclude={*Limits.model_fields, "api_key_env"}, exclude_none=True)
+        if (variable := section.api_key_env) is None:
+            return settings
         if not os.environ.get(variable):
             raise ProfileError(f"{self.path} reads the key of {spec} from {variable}: export {variable}=...")
-        return {**section.settings(), "api_key": os.environ[variable]}
+        return {**settings, "api_key": os.environ[variable]}
 
 
 def read_profile(path: Path | str) -> Profile:
-    """Read a profile.
+    """Read a profile; again only when it changes: the programs of a process share its limits.
 
     Raises:
-        ProfileError: it cannot be read, is not TOML, has unknown or invalid settings, or contains a key.
+        ProfileError: it cannot be read, is not TOML, or has unknown or invalid settings. Keys are such: a profile only
+            names the environment variable that holds one, ``api_key_env = "VARIABLE"``.
     """
     path = Path(path)
     try:
-        content = tomllib.loads(read_bytes(path, _LARGEST).decode("utf-8"))
+        return _read(path, path.absolute(), path.stat().st_mtime_ns)
     except OSError as error:
         raise ProfileError(f"cannot read the profile {path}: {error.strerror}") from error
+    except ValidationError as error:  # values are not repeated: one may be a key
+        raise ProfileError(f"{path}: {first_error(error)} (the settings are those of docs/models.md)") from None
     except (ValueError, RecursionError) as error:  # not UTF-8, or not TOML
         raise ProfileError(f"{path} is not a profile: {error}") from error
-    models = content.get("models")
-    for name, section in (models if isinstance(models, dict) else {}).items():
-        if isinstance(section, dict) and any(map(_is_secret, _names(section))):
-            raise ProfileError(
-                f'{path}, [models."{name}"]: profiles do not contain keys; use api_key_env = "VARIABLE" to name the '
-                "environment variable that does"
-            )
-    try:
-        return Profile(**{**content, "path": path})
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        raise ProfileError(f"{path}{_problem(first['loc'], first['type'], first['msg'])}") from None
 
 
-def _names(settings: Mapping[str, Any]) -> Iterator[str]:
-    """Names of settings, and of texts inside them: ``skip_special_tokens = true`` is not a key."""
-    for name, value in settings.items():
-        yield name
-        if isinstance(value, Mapping):
-            yield from _names({key: each for key, each in value.items() if isinstance(each, str | Mapping)})
-
-
-def _is_secret(name: str) -> bool:
-    return any(word in name.lower() for word in _SECRETS) and name not in Section.model_fields
-
-
-def _problem(loc: tuple[int | str, ...], kind: str, message: str) -> str:
-    """A validation error in the words of the file. Values are not repeated: one may be a key."""
-    table = f', [models."{loc[1]}"]' if loc[0] == "models" and len(loc) > 1 else ", [roles]" if len(loc) > 1 else ""
-    name = str(loc[2] if loc[0] == "models" and len(loc) > 2 else loc[-1])
-    if kind == "extra_forbidden":
-        known = [*Section.model_fields] if table else ["lm", "roles", "models"]
-        near = get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
-        return f"{table}: unknown setting {name!r}; {hint}"
-    if kind == "string_pattern_mismatch":
-        message = "must be the name of an environment variable, in capitals" if name == "api_key_env" else "is empty"
-    return f"{table}: {name} {message.replace('Input should', 'must').removeprefix('Value error, ')}"
+@cache
+def _read(path: Path, file: Path, changed: int) -> Profile:
+    return Profile(**{**tomllib.loads(read_bytes(file, _LARGEST).decode("utf-8")), "path": path})

@@ -1,8 +1,7 @@
 """Requests as text, checks of replies, and errors that say what to do.
 
-Providers, local servers and both of DSPy's clients report the same few conditions in different words. `diagnosed` gives
-an error the class that says what to do about it, `checked` rejects unusable replies, and `explain` puts an error into
-one line with advice and without keys.
+`checked` rejects replies that no adapter can use, `diagnosed` gives the error of a client the class that says what to
+do about it, and `explain` puts an error into one line, with advice and without keys.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import blake2b
-from socket import gaierror
 from string import digits, punctuation
 from typing import Any, NamedTuple
 
@@ -24,21 +22,18 @@ from dspy import (
     LMInvalidRequestError,
     LMProviderError,
     LMServerError,
-    LMTimeoutError,
-    LMTransportError,
     lm15,
 )
 
 from ..data.errors import PolyhopError
 from .costs import record_incident
-from .secrets import scrub, without_secrets
+from .secrets import without_secrets
 
 LONGEST_REPLY = 20_000
 """Characters after the thinking. A longer reply comes from a runaway model, and parsing it would take minutes."""
 
 _MOST_TOKENS = 10**9  # of one reply, with its prompt; sums of more may overflow
-_LONGEST_MESSAGE = 300  # characters: an error may be a whole page, or quote a whole reply
-_LONGEST_LINE = 600
+_LONGEST_MESSAGE = 250  # characters: an error may be a whole page, or quote a whole reply
 _MARKS = (digits + punctuation).encode()
 _COMPLETED = "[[ ## completed ## ]]"  # the end of a reply to DSPy's `ChatAdapter`
 
@@ -144,7 +139,8 @@ def _joined(content: Any) -> str:
 
 # --- checks -----------------------------------------------------------------------------------------------------------
 
-_THINKING = re.compile(r"<(/?)(think|thinking)(?:\s[^<>]*)?/?>", re.IGNORECASE)
+_BLOCK = re.compile(r"<(think|thinking)(?:\s[^<>/]*)?>.*?(?:</\1\s*>|\Z)", re.IGNORECASE | re.DOTALL)
+_CLOSED = re.compile(r".*</think(?:ing)?\s*>", re.IGNORECASE | re.DOTALL)
 _FIRST = {  # thinking of Magistral, Seed-OSS and gpt-oss, which a reply can only begin with
     "[THINK]": "[/THINK]",
     "<seed:think>": "</seed:think>",
@@ -155,28 +151,16 @@ _FIRST = {  # thinking of Magistral, Seed-OSS and gpt-oss, which a reply can onl
 def without_thinking(reply: str) -> str:
     """A reply without ``<think>`` and ``<thinking>`` blocks, so that no draft in one is an answer.
 
-    A block ends at the tag that closes its own name, blocks of this name inside it included; one that is not closed
-    lasts to the end. Before a closing tag that nothing opened, all is thinking: chat templates of some models open it
-    in the prompt. A reply that begins with another model's mark of thinking is thinking up to the last mark of its end.
+    A block ends at the first tag that closes its own name; one that is not closed lasts to the end. Before a closing
+    tag that nothing opened, all is thinking: chat templates of some models open it in the prompt. A reply that begins
+    with another model's mark of thinking is thinking up to the last mark of its end.
     """
     for opening, closing in _FIRST.items():
         if reply.lstrip().startswith(opening):
             reply = reply.rpartition(closing)[2] if closing in reply else ""
-    kept, block, depth, end = list[str](), "", 0, 0
-    for tag in _THINKING.finditer(reply):
-        name = tag[2].lower()
-        if depth and name != block:
-            continue
-        if depth == 0:
-            kept.append(reply[end : tag.start()])
-            block = name
-        if tag[1] and depth == 0:
-            kept.clear()
-        elif not tag[0].endswith("/>"):
-            depth += -1 if tag[1] else 1
-        end = tag.end()
-    # A space: what stood on both sides of a block does not become one marker.
-    return " ".join([*kept, reply[end:]] if depth == 0 else kept)
+    reply = _BLOCK.sub(" ", reply)  # a space: what stood on both sides does not become one marker
+    found = _CLOSED.match(reply)
+    return reply[found.end() :] if found else reply
 
 
 def checked(response: lm15.Response, request: lm15.Request) -> lm15.Response:
@@ -192,19 +176,15 @@ def checked(response: lm15.Response, request: lm15.Request) -> lm15.Response:
         raise OverlongReplyError(f"a reply of {len(text):,} characters", model=model)
     if response.finish_reason == "length" and _COMPLETED not in text:
         raise CutReplyError("the reply was cut at max_tokens", model=model)
-    if not text.strip() and all(isinstance(part, lm15.TextPart | lm15.ThinkingPart) for part in parts):
-        raise EmptyReplyError(
-            "the reply has no answer after its thinking" if whole.strip() else "the reply is empty", model=model
-        )
-    if text != whole:
-        parts = (
-            lm15.TextPart(text),
-            *(part for part in parts if not isinstance(part, lm15.TextPart | lm15.ThinkingPart)),
-        )
-    repaired = tuple(map(_encodable, parts))
-    if repaired == response.message.parts:
+    others = tuple(part for part in parts if not isinstance(part, lm15.TextPart | lm15.ThinkingPart))
+    if not text.strip() and not others:
+        what = "has no answer after its thinking" if whole.strip() else "is empty"
+        raise EmptyReplyError(f"the reply {what}", model=model)
+    if not text.isascii():  # neither files nor further requests can contain lone surrogates
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if text == whole:
         return response
-    return replace(response, message=replace(response.message, parts=repaired))
+    return replace(response, message=replace(response.message, parts=(lm15.TextPart(text), *others)))
 
 
 def _refusal(response: lm15.Response) -> str | None:
@@ -222,13 +202,14 @@ def _refusal(response: lm15.Response) -> str | None:
 
 def estimate_usage(response: lm15.Response, request: lm15.Request) -> lm15.Response:
     """The response with token counts: four characters per token where the server does not report believable ones."""
-    given, taken = response.usage.input_tokens or 0, response.usage.output_tokens or 0
-    if 0 < given <= _MOST_TOKENS and (0 < taken <= _MOST_TOKENS or not _text(response)):
+    usage, text = response.usage, _text(response)
+    given, taken = usage.input_tokens or 0, usage.output_tokens or 0
+    if 0 < given <= _MOST_TOKENS and (0 < taken <= _MOST_TOKENS or not text):
         return response
     record_incident("tokens estimated")
-    usage = response.usage if max(given, taken) <= _MOST_TOKENS else lm15.Usage()
-    given = usage.input_tokens or -(-len(prompt_text(request)) // 4)
-    taken = usage.output_tokens or -(-len(_text(response)) // 4)
+    if max(given, taken) > _MOST_TOKENS:
+        usage, given, taken = lm15.Usage(), 0, 0
+    given, taken = given or -(-len(prompt_text(request)) // 4), taken or -(-len(text) // 4)
     return replace(response, usage=replace(usage, input_tokens=given, output_tokens=taken, total_tokens=given + taken))
 
 
@@ -237,108 +218,57 @@ def _text(response: lm15.Response) -> str:
     return _joined([part for part in response.message.parts if not isinstance(part, lm15.ThinkingPart)])
 
 
-def _encodable(part: Any) -> Any:
-    """A part without lone surrogates, which neither files nor further requests can contain."""
-    text = getattr(part, "text", None)
-    if not isinstance(text, str) or text.isascii():
-        return part
-    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return part if whole == text else replace(part, text=whole)
-
-
 # --- errors -----------------------------------------------------------------------------------------------------------
 
-_FILTERED = re.compile(
-    r"content_filter|content_policy|contentpolicyviolation|responsibleaipolicy|content management policy"
-)
+_FILTERED = re.compile(r"content_filter|content_?policy|responsibleaipolicy|content management policy")
 _TOO_LONG = re.compile(
     r"context[ _](?:length|window|size|limit)|maximum (?:input|prompt) length|too many (?:input )?tokens"
     r"|(?:prompt|inputs?|request) (?:is |are )?too (?:long|large)|exceeds? the maximum number of tokens"
     r"|input tokens exceed|reduce the length of the (?:messages|prompt|input)|`inputs` tokens \+ `max_new_tokens`"
 )
-_GARBLED = re.compile(
-    r"is not json|received response|unterminated string|codec can't decode"
-    r"|invalid response (?:object|from llm endpoint)|'choices' that is not a list"
-)
-_LITELLM_PREFIX = re.compile(r"^(?:(?:litellm\.)?\w+(?:Error|Timeout)\b[:\s]*)*(?:\w+Exception - )?")
-_TITLE = re.compile(r"<title>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 
 
 def diagnosed(error: LMError) -> LMError:
     """The error as the class that says what to do, with a short message, the server's ``retry_after``, and without the
     errors that caused it: they contain keys, whole replies and whole pages."""
-    chain, message = list(_chain(error)), _short(error)
     text = f"{error.provider_code} {error.message}".lower()
-    if isinstance(error, LMInvalidRequestError) and _FILTERED.search(text):
-        found: LMError = _as(RefusedError, error, "the provider's content filter refused the prompt")
-    elif _is_too_long(error, text):
-        found = _as(ContextWindowExceededError, error, message)
-    elif isinstance(error, LMTransportError | LMTimeoutError) and "timed out" in text:
-        found = _as(LMTimeoutError, error, "no reply in time")
-    elif isinstance(error, LMServerError) and "connection error" in text:  # LiteLLM's wording
-        found = _as(LMTransportError, error, "connection error")
-    elif _is_garbled(error, text):
-        found = _as(LMServerError, error, "the server's reply is not a completion")
-    else:
-        found = error
+    retry_after = next(filter(None, map(_retry_after, causes(error))), None)
+    # The first paragraph; redacted before it is cut, or a partial key may be left.
+    message = re.sub(r"<[^<>]*>", " ", without_secrets(error.message or "")).strip().partition("\n\n")[0]
+    message = " ".join(message[:10_000].split())[:_LONGEST_MESSAGE] or f"HTTP status {error.status}"
+    found = error
+    if isinstance(error, LMInvalidRequestError):
+        if _FILTERED.search(text):
+            found = _as(RefusedError, error, "the provider's content filter refused the prompt")
+        elif (error.status == 400 and not error.message) or error.status == 413 or _TOO_LONG.search(text):
+            # DSPy loses vLLM's message; a shorter prompt costs little if it was something else.
+            found = _as(ContextWindowExceededError, error, message)
+    elif type(error) is LMProviderError and 200 <= (error.status or 0) < 300:
+        found = _as(LMServerError, error, "the server's reply is not a completion")  # damaged, or a proxy's page
+    if found is error:
         found.message, found.args = message, (f"[{error.model}] {message}" if error.model else message,)
-    if found.retry_after is None:
-        found.retry_after = next((wait for each in chain if (wait := _retry_after(each)) is not None), None)
+    found.retry_after = retry_after
     found.__cause__ = found.__context__ = None
-    scrub(found)
     return found
 
 
-def is_unreachable(error: LMError) -> bool:
-    """Whether no server listens at the address, or its name does not resolve."""
-    return any(isinstance(each, ConnectionRefusedError | gaierror) for each in _chain(error))
-
-
-def _is_too_long(error: LMError, text: str) -> bool:
-    """vLLM's older message does not get through DSPy: a 400 without a message counts as a prompt that is too long,
-    since a shorter prompt costs little if it was something else."""
-    if not isinstance(error, LMInvalidRequestError):
-        return False
-    return bool((error.status == 400 and not error.message) or error.status == 413 or _TOO_LONG.search(text))
-
-
-def _is_garbled(error: LMError, text: str) -> bool:
-    """A reply that was damaged in transit, or a proxy's web page."""
-    if type(error) is LMProviderError and error.status is not None:
-        return bool(200 <= error.status < 300)
-    return isinstance(error, LMServerError) and bool(_GARBLED.search(text))
-
-
 def _as(kind: type[LMError], error: LMError, message: str) -> LMError:
-    names = ("model", "provider", "provider_code", "status", "request_id", "retry_after")
-    return kind(message=message, **{name: getattr(error, name) for name in names})
+    return kind(message=message, model=error.model, provider=error.provider, status=error.status)
 
 
-def _short(error: LMError) -> str:
-    """The message without LiteLLM's prefixes and without the advice that follows it."""
-    text = without_secrets(error.message or "")  # before truncating, or a partial key may leak
-    if "<html" in text.lower():
-        title = _TITLE.search(text)
-        return f"HTTP {error.status}: {' '.join(title[1].split()) if title else 'a web page'}"[:_LONGEST_MESSAGE]
-    text = " ".join(text[:10_000].partition("\n\n")[0].split())
-    text = _LITELLM_PREFIX.sub("", text, count=1) or text
-    text = text or (f"HTTP {error.status} without a reason" if error.status else "")
-    return text if len(text) <= _LONGEST_MESSAGE else text[:_LONGEST_MESSAGE] + "..."
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
+def causes(error: BaseException | None) -> Iterator[BaseException]:
     """An error and its causes."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
+    seen: list[BaseException] = []
+    while error is not None and error not in seen:
+        seen.append(error)
         yield error
         error = error.__cause__ or error.__context__
 
 
 def _retry_after(error: BaseException) -> float | None:
-    """Seconds, from the headers that LiteLLM keeps where DSPy does not look."""
+    """Seconds; also from the headers that LiteLLM keeps where DSPy does not look."""
     value = (getattr(error, "litellm_response_headers", None) or {}).get("retry-after") or ""
-    return float(value) if value.replace(".", "", 1).isdecimal() else None
+    return getattr(error, "retry_after", None) or (float(value) if value.replace(".", "", 1).isdecimal() else None)
 
 
 @contextmanager
@@ -352,10 +282,6 @@ def model_errors() -> Iterator[None]:
 
 def explain(error: BaseException) -> str:
     """An error in one line, with advice, without keys."""
-    return without_secrets(_explained(error))
-
-
-def _explained(error: BaseException) -> str:
     if isinstance(error, AdapterParseError):
         fields = ", ".join(error.signature.output_fields)
         reply = " ".join(without_secrets(str(error.lm_response)).split()) or "nothing"
@@ -363,18 +289,13 @@ def _explained(error: BaseException) -> str:
             f"the model's reply to {error.signature.__name__} does not have the expected fields ({fields}): "
             f"{reply[:160]!r}. Try a more capable model for this role."
         )
-    if isinstance(error, DSPyError):
-        # The first line: advice for programmers and the provider's details follow. Redacted before it is truncated.
-        first, _, _ = without_secrets(str(error)).strip().partition("\n")
-        code = "transport" if "connection error" in first.lower() else error.code or ""  # LiteLLM's wording
-        return first[:_LONGEST_LINE] + _ADVICE.get(code, "")
-    text = shortened(" ".join(str(error).split()))
+    text = without_secrets(str(error)).strip()
+    if isinstance(error, DSPyError):  # advice for programmers and the provider's details follow its first line
+        return text.partition("\n")[0][:600] + _ADVICE.get(error.code or "", "")
+    text = " ".join(text.split())
+    if len(text) > 2_000:  # its middle is left out, since advice stands at the end
+        text = f"{text[:1000]} ... {text[-1000:]}"
     return text if isinstance(error, PolyhopError) else f"{type(error).__name__}: {text}".rstrip(": ")
-
-
-def shortened(text: str, most: int = 2_000) -> str:
-    """A text with at most so many characters: its middle is left out, since advice stands at the end."""
-    return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}"
 
 
 _ADVICE = {

@@ -43,24 +43,6 @@ def without_secrets(text: str) -> str:
     return _LOOKS_SECRET.sub("***", text)
 
 
-def scrub(error: BaseException) -> None:
-    """Redact an error and its causes in place: tracebacks show the whole chain."""
-    seen: set[int] = set()
-    rest: list[BaseException | None] = [error]
-    while rest:
-        each = rest.pop()
-        if each is None or id(each) in seen:
-            continue
-        seen.add(id(each))
-        each.args = tuple(without_secrets(arg) if isinstance(arg, str) else arg for arg in each.args)
-        for name, value in list(vars(each).items()):
-            if isinstance(value, str):
-                setattr(each, name, without_secrets(value))
-            elif isinstance(value, list) and all(isinstance(item, str) for item in value):  # __notes__
-                setattr(each, name, [without_secrets(item) for item in value])
-        rest += [each.__cause__, each.__context__]
-
-
 def _secrets(settings: Mapping[str, Any], every: bool = False) -> list[str]:
     found = []
     for name, value in settings.items():

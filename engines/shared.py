@@ -10,7 +10,9 @@ import io
 import pickle
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from threading import Lock
+from types import SimpleNamespace
 from typing import Any
 
 import cloudpickle
@@ -43,10 +45,9 @@ class Shared:
     def lost(self, worker: int) -> None:
         """A worker has ended: its requests are no longer under way."""
         with self._lock:
-            left = {number: count for (each, number), count in self._under_way.items() if each == worker}
-        for number, count in left.items():
-            for _ in range(count):
-                self._objects[number].leave()
+            left = [number for (each, number), count in self._under_way.items() if each == worker for _ in range(count)]
+        for number in left:
+            self._objects[number].leave()
 
 
 def dumps(value: Any) -> tuple[bytes, bytes]:
@@ -57,10 +58,9 @@ def dumps(value: Any) -> tuple[bytes, bytes]:
         def persistent_id(self, each: Any) -> Any:
             if not isinstance(each, Budget | RateLimit):
                 return None
-            if not any(each is known for known in objects):
+            if each not in objects:
                 objects.append(each)
-            number = next(number for number, known in enumerate(objects) if known is each)
-            return number, type(each), each.usd if isinstance(each, Budget) else each.limits
+            return objects.index(each), type(each), each.usd if isinstance(each, Budget) else each.limits
 
     Pickler(file).dump(value)
     for each in objects:
@@ -73,19 +73,13 @@ def loads(content: bytes, call: Call) -> Any:
     """In a worker: the value, whose shared objects are reached by ``call``."""
     made: dict[int, Any] = {}
 
-    class Remote:
-        def __init__(self, number: int) -> None:
-            self._number = number
-
-        def __getattr__(self, method: str) -> Callable[..., Any]:
-            return lambda *arguments, **named: call(self._number, method, *arguments, **named)
-
     class Unpickler(pickle.Unpickler):
         def persistent_load(self, pid: Any) -> Any:
             number, kind, setting = pid
             if number not in made:
                 made[number] = kind(usd=setting) if kind is Budget else kind(setting)
-                made[number].shared = Remote(number)
+                methods = ("pay", "correct", "enter", "leave", "hold", "closed")
+                made[number].shared = SimpleNamespace(**{name: partial(call, number, name) for name in methods})
             return made[number]
 
     return Unpickler(io.BytesIO(content)).load()

@@ -23,7 +23,7 @@ from dspy import AdapterParseError, LMError
 
 from ..engines.costs import Ledger
 from ..engines.replies import CutReplyError, EmptyReplyError, OverlongReplyError, RefusedError, explain
-from ..programs.asking import ask
+from ..programs.program import ask
 from ..programs.trace import Trace
 from .gold import LookUp, PredictionError, ProgramOutput, asked_hash, gold_evidence
 from .metrics import METRICS, score

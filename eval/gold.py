@@ -11,8 +11,8 @@ import dspy
 
 from ..data.errors import PolyhopError
 from ..data.passages import Evidence, Fact, Passage, Place
-from ..programs.asking import items_of
 from ..programs.prediction import UNKNOWN
+from ..programs.program import items_of
 from ..programs.trace import Searched, Trace
 from .scoring import fact_in, mentions
 

@@ -19,8 +19,7 @@ from ..data.sample import SubQuestion
 from ..data.text import bare_title, content_terms, title_key
 from ..programs.candidates import split_citations
 from ..programs.prediction import UNKNOWN
-from ..signatures.fields import NumberedPassage, NumberedPassages
-from ..signatures.replies import read_probability
+from ..signatures.fields import NumberedPassage, NumberedPassages, read_probability
 from .gold import gold_in_passages
 from .scoring import exact_match, mentions
 

@@ -22,7 +22,7 @@ from ..engines.replies import explain
 from ..engines.secrets import learn_models
 from ..eval.executor import trace_counts
 from ..eval.metrics import arguments, score_of
-from ..programs.asking import ask
+from ..programs.program import ask
 
 T = TypeVar("T")
 

@@ -34,7 +34,7 @@ from ..data.errors import PolyhopError
 from ..engines.models import roles
 from ..engines.replies import explain, model_errors
 from ..eval.gold_replies import GoldReplies
-from ..programs.asking import as_asked
+from ..programs.program import as_asked
 from .diagnose import diagnose
 from .exemplars import in_words
 from .gepa import BriefProposer, MostFaults, PairedAcceptance, feedback_metric

@@ -30,8 +30,8 @@ from ..engines.models import roles
 from ..eval.gold_replies import GoldReplies
 from ..eval.metrics import Metric as PolyhopMetric
 from ..eval.metrics import attempt_of
-from ..programs.asking import ask
 from ..programs.prediction import UNKNOWN
+from ..programs.program import ask
 from ..programs.run import Run, running
 from ..programs.search import Search
 from ..signatures.fields import NumberedPassages

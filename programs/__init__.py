@@ -1,7 +1,10 @@
 """The programs, one file each, and the parts they share."""
 
+# mypy: implicit-reexport
+# ruff: noqa: F401
+
 from .agent import Agent, Part
-from .baselines import Direct, FullContext, Naive, Oracle, SetSelection
+from .baselines import Direct, FullContext, Naive, Oracle, ReAct, SetSelection
 from .c3po import C3PO
 from .candidates import Candidates
 from .complexity import Complexity, ComplexityEstimator, estimate_complexity
@@ -17,48 +20,3 @@ from .run import current, record
 from .search import Search, retriever_of
 from .trace import Trace
 from .tunable import Tunable, choice, integer, real, switch, tunables
-
-__all__ = [
-    "C3PO",
-    "PROGRAMS",
-    "UNKNOWN",
-    "Agent",
-    "Candidates",
-    "Complexity",
-    "ComplexityEstimator",
-    "Direct",
-    "Exemplar",
-    "ExemplarMemory",
-    "Exemplars",
-    "FullContext",
-    "IRCoT",
-    "Kair",
-    "Naive",
-    "Oracle",
-    "ParRag",
-    "Part",
-    "PolyHop",
-    "Prism",
-    "Program",
-    "QuestionError",
-    "Search",
-    "SetSelection",
-    "Trace",
-    "Tunable",
-    "as_demos",
-    "check_question",
-    "choice",
-    "conclude",
-    "current",
-    "estimate_complexity",
-    "integer",
-    "name_of",
-    "new_program",
-    "read_answer",
-    "real",
-    "record",
-    "register",
-    "retriever_of",
-    "switch",
-    "tunables",
-]

@@ -12,7 +12,7 @@ from ..engines.costs import current_attempt, go_on, record_incident
 from ..engines.replies import estimated_tokens
 from ..signatures.fields import NumberedPassage, NumberedPassages, fenced
 from .run import current, in_thread, record
-from .trace import Shortened
+from .trace import Shortened, role_of
 from .tunable import Tunable
 
 _LEAST = 500  # tokens of passages that are shown beside the longest question
@@ -37,13 +37,18 @@ class Agent(dspy.Predict):
 
     def forward(self, **kwargs: Any) -> Any:
         go_on()
-        demos, role = kwargs.pop("demos", self.demos), self.role or self.signature.__name__
+        run, demos = current(), kwargs.pop("demos", self.demos)
         if (attempt := current_attempt()) > 1:
             # DSPy's cache also keeps bad replies, with which a retried question would fail again.
             kwargs["config"] = {**kwargs.get("config", {}), "rollout_id": attempt}
-        kwargs = _fitted(role, self.signature.instructions, kwargs)
+        others = [str(value) for value in kwargs.values() if not isinstance(value, NumberedPassages)]
+        room = max(_LEAST, run.prompt_tokens - sum(map(estimated_tokens, [self.signature.instructions, *others])))
+        if (needed := _tokens(kwargs)) > room:
+            kwargs = _first(kwargs, room)
+            record(Shortened(role_of(self), round(needed), round(_tokens(kwargs))))
+            record_incident("passages shortened")
         tags = isinstance(dspy.settings.adapter, dspy.XMLAdapter)
-        current().trace.calls += 1
+        run.trace.calls += 1
         while True:
             try:
                 return super().forward(**fenced(kwargs, tags), demos=fenced(demos, tags))
@@ -59,19 +64,6 @@ class Agent(dspy.Predict):
 
     async def acall(self, **kwargs: Any) -> Any:
         return await in_thread(self, **kwargs)
-
-
-def _fitted(agent: str, instructions: str, inputs: dict[str, Any]) -> dict[str, Any]:
-    """The inputs within the run's ``prompt_tokens``."""
-    others = [str(value) for value in inputs.values() if not isinstance(value, NumberedPassages)]
-    room = max(_LEAST, current().prompt_tokens - sum(map(estimated_tokens, [instructions, *others])))
-    needed = _tokens(inputs)
-    if needed <= room:
-        return inputs
-    shown = _first(inputs, room)
-    record(Shortened(agent, round(needed), round(_tokens(shown))))
-    record_incident("passages shortened")
-    return shown
 
 
 def _first(inputs: dict[str, Any], tokens: float) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The baselines: closed book, retrieve-then-read, long context, set selection, and the gold evidence."""
+"""The baselines: closed book, retrieve-then-read, long context, set selection, the gold evidence, and DSPy's ReAct."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ import dspy
 from ..data.errors import PolyhopError
 from ..data.passages import Evidence, Hit, Retriever
 from ..signatures import AnswerDirectly, AnswerFromContext, AnswerFromPassages, SelectSet
-from ..signatures.replies import read_texts
+from ..signatures.answers import AnswerWithTools
+from ..signatures.fields import fenced, read_texts
 from .agent import Agent
 from .candidates import Candidates, ids, whole
-from .prediction import UNKNOWN, conclude, nothing_found, read_answer
+from .prediction import UNKNOWN, conclude, nothing_found, read_answer, tidy
 from .program import Program, register
 from .run import Pool, current, record
 from .search import Search, as_pool
 from .trace import Required, Selected
-from .tunable import choice
+from .tunable import choice, integer
+
+_DEPTH = 1_000  # hits of a query that ReAct can browse
+_EXCERPT = 300  # characters
 
 
 @register("direct")
@@ -52,13 +56,11 @@ class Naive(Program):
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""
-        hits = self._hits(question, pool)
-        if not hits:
+        if not (hits := self._hits(question, pool)):
             return nothing_found()
         passages = Candidates(hit.passage for hit in hits)
         answer, confidence = read_answer(self.answerer(question=question, passages=passages.show()))
-        evidence = [Evidence(passage) for passage in passages.passages]
-        return conclude(answer, confidence, evidence=evidence, stop="single pass")
+        return conclude(answer, confidence, evidence=[*map(Evidence, passages.passages)], stop="single pass")
 
     def _hits(self, question: str, pool: Pool) -> list[Hit]:
         hits: list[Hit] = self.search(question)
@@ -155,3 +157,56 @@ class Oracle(Program):
         shown = Candidates(item.passage for item in evidence).show(evidence)
         answer, confidence = read_answer(self.answerer(question=question, evidence=shown))
         return conclude(answer, confidence, evidence=evidence, stop="oracle")
+
+
+class ReAct(dspy.Module):
+    """DSPy's ReAct agent with a search engine that it browses, as Pi-Serini has it (arXiv 2605.10848).
+
+        polyhop evaluate --program react --retriever bm25 --lm openai/gpt-4o-mini ...
+
+    It writes queries, reads excerpts, goes further down a ranking before it writes another query, and reads whole
+    passages, until it can answer; after ``steps`` tool calls it must. It is plain DSPy: no prompt is ours but the task.
+    The embedded engine cannot play it.
+
+    Args:
+        retriever: For questions without a pool of their own. BM25 with ``k1`` of 25 and ``b`` of 1 suits long pages.
+        k: Excerpts of one look at a ranking.
+    """
+
+    def __init__(self, retriever: Retriever | None = None, k: int = 5) -> None:
+        super().__init__()
+        self.search = Search(retriever, k)
+        self.steps = integer(20, 1, 100, log=True)
+        self.agent = dspy.ReAct(AnswerWithTools, tools=[self.find, self.read])
+
+    def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
+        """Answer a question over its own ``pool``, or over the retriever if it has none."""
+        found = self.agent(question=fenced(question), max_iters=self.steps.value)
+        answer, _ = tidy(found.answer)
+        seen = current().passages
+        cited = [seen[id] for id in dict.fromkeys(read_texts(found.citations)) if id in seen]
+        return dspy.Prediction(
+            answer=answer,
+            evidence=tuple(map(Evidence, cited)),
+            ranking=tuple(dict.fromkeys([*cited, *seen.values()])),
+            trajectory=found.trajectory,
+            stop_reason="finished" if "finish" in found.trajectory.values() else "steps",
+        )
+
+    def find(self, query: str, offset: int = 0) -> str:
+        """Search with a query: the next excerpts of its ranking, with the ids of their passages. An offset continues
+        after so many hits: browse further before you write another query."""
+        if offset >= _DEPTH:
+            return f"A ranking ends after {_DEPTH} hits: write another query."
+        hits: list[Hit] = self.search(query, offset=max(0, offset))
+        if not hits:
+            return "Nothing found: use other words." if not offset else "The ranking ends here: write another query."
+        lines = (f"[{hit.passage.id}] {hit.passage.title}: {hit.passage.text[:_EXCERPT]}" for hit in hits)
+        return "\n".join(map(fenced, lines))
+
+    def read(self, id: str) -> str:
+        """Read the whole passage with an id that stood in brackets before an excerpt."""
+        passage = current().passages.get(id.strip("[] "))
+        if passage is None:
+            return f"No excerpt had the id {id!r}: copy an id as it stands in brackets."
+        return str(fenced(f"{passage.title}\n{passage.text}"))

@@ -24,31 +24,22 @@ It differs:
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import dspy
 
+from .. import signatures
 from ..data.passages import Evidence, Retriever
 from ..data.text import title_key
-from ..signatures import (
-    AnswerDirectly,
-    AnswerFromPassages,
-    DecideNext,
-    DrawRoadmap,
-    FilterForObjective,
-    FilterPassages,
-    RouteQuestion,
-)
 from .agent import Agent
 from .candidates import Candidates, cited_in, ids, whole
 from .prediction import conclude, decomposed, nothing_found, one_line, read_answer, read_query
 from .program import Program, register
 from .run import Pool, current, record
 from .search import Search
-from .trace import Decided, Routed, Selected
+from .trace import Decided, Selected
 from .tunable import choice, integer
 
 
@@ -77,21 +68,27 @@ class C3PO(Program):
         self.most = integer(most, 1, 50)
         self.steps = integer(steps, 1, 12)
         self.routes = choice("routed", ("routed", "direct", "single", "plan"))
-        self.router = Agent(RouteQuestion)
-        self.planner = Agent(DrawRoadmap)
-        self.filter = Agent(FilterPassages)
-        self.step_filter = Agent(FilterForObjective)
-        self.decider = Agent(DecideNext)
-        self.knower = Agent(AnswerDirectly)
-        self.answerer = Agent(AnswerFromPassages)
+        self.router = Agent(signatures.RouteQuestion)
+        self.planner = Agent(signatures.DrawRoadmap)
+        self.filter = Agent(signatures.FilterPassages)
+        self.step_filter = Agent(signatures.FilterForObjective)
+        self.decider = Agent(signatures.DecideNext)
+        self.knower = Agent(signatures.AnswerDirectly)
+        self.answerer = Agent(signatures.AnswerFromPassages)
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""
-        task = _Task(question)
-        route, query = self._route(question) if self.routes.value == "routed" else (self.routes.value, "")
+        route, query = self.routes.value, ""
+        if route == "routed":
+            reply = self.router(question=question)
+            route, (query, invalid) = reply.route, read_query(reply.query)
+            if query and route != "single":
+                query, invalid = "", (query[:80], *invalid)
+            record(Decided(route, query, invalid=invalid))
         if route == "direct":
             answer, confidence = read_answer(self.knower(question=question))
             return conclude(answer, confidence, stop="no retrieval", status="model knowledge")
+        task = _Task(question)
         if route == "single":
             self._retrieve(task, query or question)
             stop = "single pass"
@@ -101,48 +98,34 @@ class C3PO(Program):
             return nothing_found()
         reply = self.answerer(question=question, passages=task.candidates.show(task.kept))
         answer, confidence = read_answer(reply)
-        evidence = list(dict.fromkeys([*task.cited(str(reply.get("reasoning"))), *task.kept]))
+        cited = whole(task.candidates.resolve(cited_in(str(reply.get("reasoning"))))[0])
+        evidence = list(dict.fromkeys([*(item for item in cited if item in task.kept), *task.kept]))
         return conclude(answer, confidence, evidence=evidence, stop=stop)
-
-    def _route(self, question: str) -> tuple[str, str]:
-        """The route, and the router's query for "single"."""
-        reply = self.router(question=question)
-        query, invalid = read_query(reply.query)
-        if query and reply.route != "single":
-            query, invalid = "", (query[:80], *invalid)
-        record(Routed(reply.route, query, invalid))
-        return reply.route, query
 
     def _follow_roadmap(self, task: _Task) -> str:
         """Decide, retrieve and filter until it is time to answer; returns the reason."""
         roadmap = decomposed(self.planner(question=task.question).roadmap) or [task.question]
         for n in range(1, self.steps.value + 1):
-            action, query, thought = self._decide(task, roadmap)
-            if action == "answer":
+            shown = task.candidates.show(task.kept)
+            reply = self.decider(question=task.question, roadmap=roadmap, passages=shown, queries=task.queries)
+            (thought, cut), (query, invalid) = one_line(reply.thought), read_query(reply.query)
+            if reply.action == "answer":
+                query, invalid = "", (query[:80], *invalid) if query else invalid
+            else:
+                query = query or thought or task.question
+            record(Decided(reply.action, query, thought, (*cut, *invalid)))
+            if reply.action == "answer":
                 return "enough"
-            self._retrieve(task, query, thought, n)
+            self._retrieve(task, query, thought or query, n)
             if len(task.kept) > self.most.value:
                 return "documents"
         return "steps"
 
-    def _decide(self, task: _Task, roadmap: list[str]) -> tuple[str, str, str]:
-        """The next action, its query and the thought behind it."""
-        shown = task.candidates.show(task.kept)
-        reply = self.decider(question=task.question, roadmap=roadmap, passages=shown, queries=task.queries)
-        (thought, cut), (query, invalid) = one_line(reply.thought), read_query(reply.query)
-        if reply.action == "answer":
-            query, invalid = "", (query[:80], *invalid) if query else invalid
-        else:
-            query = query or thought or task.question
-        record(Decided(reply.action, query, thought, (*cut, *invalid)))
-        return reply.action, query, thought or query
-
     def _retrieve(self, task: _Task, query: str, objective: str | None = None, n: int = 1) -> None:
         """Search, filter and collect; note the query and what it brought. A repeated query gets its next page."""
-        key = title_key(query)
-        task.pages[key] += 1
-        hits = self.search(query, offset=task.received[key])
-        task.received[key] += len(hits)
+        earlier = task.received.setdefault(title_key(query), [])
+        hits = self.search(query, offset=sum(earlier))
+        earlier.append(len(hits))
         task.candidates.extend(hit.passage for hit in hits)
         brought = "no results"
         if found := list(dict.fromkeys(Evidence(hit.passage) for hit in hits)):
@@ -154,26 +137,16 @@ class C3PO(Program):
             strange = task.candidates.ids(item for item in named if item not in found)
             record(Selected(n, ids(useful), (*invalid, *strange)))
             brought = "kept " + ", ".join(item.passage.title for item in useful) if useful else "nothing useful"
-        page = f", page {task.pages[key]}" if task.pages[key] > 1 else ""
+        page = f", page {len(earlier)}" if len(earlier) > 1 else ""
         task.queries.append(f'"{query}"{page} - {brought}')
 
 
 @dataclass
 class _Task:
-    """The state of one question.
-
-    Attributes:
-        queries: Earlier queries with their results, as the decision maker reads them.
-    """
+    """The state of one question."""
 
     question: str
     candidates: Candidates = field(default_factory=Candidates)  # every passage seen, numbered
     kept: list[Evidence] = field(default_factory=list)  # the collection, in the order of collection
-    queries: list[str] = field(default_factory=list)
-    pages: Counter[str] = field(default_factory=Counter)  # of results so far, by query
-    received: Counter[str] = field(default_factory=Counter)  # number of hits so far, by query
-
-    def cited(self, reasoning: str) -> Iterator[Evidence]:
-        """The collected passages that a reasoning cites ("[2s1]"), in order."""
-        named = whole(self.candidates.resolve(cited_in(reasoning))[0])
-        return (item for item in named if item in self.kept)
+    queries: list[str] = field(default_factory=list)  # earlier ones with what they brought, for the decision maker
+    received: dict[str, list[int]] = field(default_factory=dict)  # the number of hits of each page, by query

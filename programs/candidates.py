@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from ..data.passages import Evidence, Fact, Passage
@@ -28,14 +28,6 @@ class Candidates:
         self._number: dict[str, int] = {}
         self.extend(passages)
 
-    def has(self, passage: Passage) -> bool:
-        """Whether a passage has a number."""
-        return passage.id in self._number
-
-    def number(self, passage: Passage) -> int:
-        """Raises: KeyError: the passage has none."""
-        return self._number[passage.id]
-
     def extend(self, passages: Iterable[Passage]) -> list[Passage]:
         """Number further passages; returns those that are new."""
         fresh = []
@@ -45,6 +37,10 @@ class Candidates:
                 self._number[passage.id] = len(self.passages)
                 fresh.append(passage)
         return fresh
+
+    def number(self, passage: Passage) -> int:
+        """Raises: KeyError: the passage has none."""
+        return self._number[passage.id]
 
     def show(self, evidence: Iterable[Evidence] | None = None, selected: Iterable[Evidence] = ()) -> NumberedPassages:
         """All passages, or only ``evidence``: passages in order of first mention, sentences in order.
@@ -72,7 +68,8 @@ class Candidates:
 
     def ids(self, evidence: Iterable[Evidence]) -> list[str]:
         """The short ids of some evidence."""
-        return [self._id(item) for item in evidence]
+        numbers = ((self._number[item.passage.id], item.sentence) for item in evidence)
+        return [str(number) if sentence is None else f"{number}s{sentence + 1}" for number, sentence in numbers]
 
     def resolve(self, ids: Iterable[Any]) -> tuple[list[Evidence], tuple[str, ...]]:
         """The evidence that a list of ids addresses, in its order, and the invalid or repeated entries.
@@ -80,36 +77,27 @@ class Candidates:
         "[2s1]", "2.1" and "2s1 He was born in 1941." all mean 2s1. A whole passage replaces its sentences, at the
         position of the first of them.
         """
-        found: dict[tuple[str, int | None], Evidence] = {}
+        found: dict[Fact, Evidence] = {}
         invalid = []
-        for entry in ids:
-            item = self._parse(str(entry))
-            if item is None or item.fact in found or (item.passage.id, None) in found:
-                invalid.append(str(entry)[:80])
+        for entry in map(str, ids):
+            item = self._addressed(entry)
+            if item is None or item.fact in found or Fact(item.passage.id) in found:
+                invalid.append(entry[:80])
             else:
                 found[item.fact] = item
-        items = [Evidence(item.passage) if (item.passage.id, None) in found else item for item in found.values()]
+        items = (Evidence(item.passage) if Fact(item.passage.id) in found else item for item in found.values())
         return list({item.fact: item for item in items}.values()), tuple(invalid)
 
-    def _parse(self, entry: str) -> Evidence | None:
+    def _addressed(self, entry: str) -> Evidence | None:
         match = _LEADING_ID.match(entry)
-        if match is None:
+        number, sentence = (int(digits or 0) for digits in match.groups()) if match else (0, 0)
+        if not match or not 1 <= number <= len(self.passages):
             return None
-        number, sentence = match.groups()
-        if not 1 <= int(number) <= len(self.passages):
-            return None
-        passage = self.passages[int(number) - 1]
-        if not sentence:
-            # "2 Ann Lee" is passage 2, "2 passages are relevant" is prose.
-            rest = entry[match.end() :].strip()
-            return Evidence(passage) if not rest or rest.startswith(passage.title[:20] or "\n") else None
-        if not 1 <= int(sentence) <= len(passage.sentences):
-            return None
-        return Evidence(passage, int(sentence) - 1)
-
-    def _id(self, item: Evidence) -> str:
-        number = self._number[item.passage.id]
-        return str(number) if item.sentence is None else f"{number}s{item.sentence + 1}"
+        passage = self.passages[number - 1]
+        if match[2]:
+            return Evidence(passage, sentence - 1) if 1 <= sentence <= len(passage.sentences) else None
+        rest = entry[match.end() :].strip()  # "2 Ann Lee" is passage 2, "2 passages are relevant" is prose
+        return Evidence(passage) if not rest or rest.startswith(passage.title[:20] or "\n") else None
 
 
 def _sentences(item: Evidence) -> Iterable[int]:
@@ -129,78 +117,63 @@ def whole(evidence: Iterable[Evidence]) -> list[Evidence]:
 
 # --- citations in text: "[2s1]", "(2s1, 3s2)", "[2]" -----------------------------------------------------------------
 
-_SENTENCE = r"\d{1,6}s\d{1,6}"
-_EITHER = r"\d{1,6}(?:s\d{1,6})?"
+_SENTENCE, _ID = r"\d{1,6}s\d{1,6}", r"\d{1,6}(?:s\d{1,6})?"
 _AND = r"(?:\s*[,;]\s*(?:and\s+)?|\s+and\s+|\s+)"
-_MORE = rf"(?:{_AND}{_EITHER})*"
-_ID = re.compile(_EITHER)
-_IN_BRACKETS = re.compile(rf"\[{_EITHER}{_MORE}\]")
+_IN_BRACKETS = rf"\[{_ID}(?:{_AND}{_ID})*\]"
 # "[2]" and "(1941)" may be part of an answer.
 _OF_SENTENCES = re.compile(rf"\s*[\[(]{_SENTENCE}(?:{_AND}{_SENTENCE})*[\])]")
-# "(2s1)", "[2s1, 3s2]", "[2]", "2s1" at the end; "(1941)" and "(2)" belong to the text.
-_AT_THE_END = re.compile(
-    rf"(?:\s*(?:\[{_EITHER}{_MORE}\]|\((?:(?:ids?|sources?|see|sentences?)\W+)?{_SENTENCE}{_MORE}\)|\b{_SENTENCE}\b)"
-    r"[.,;]*)+\Z"
-)
+_AT_THE_END = re.compile(rf"(?:\s*(?:{_IN_BRACKETS}|\({_SENTENCE}(?:{_AND}{_ID})*\)|\b{_SENTENCE}\b)[.,;]*)+\Z")
 
 
 def cited_in(text: str) -> list[str]:
     """The ids that a text cites in brackets, each once."""
-    return _cited(_IN_BRACKETS.findall(text))
+    return _ids_in(re.findall(_IN_BRACKETS, text))
 
 
 def cut_citations(text: str) -> tuple[str, list[str]]:
     """A text without its citations of sentences, and their ids."""
-    return _OF_SENTENCES.sub("", text), _cited(_OF_SENTENCES.findall(text))
+    return _OF_SENTENCES.sub("", text), _ids_in(_OF_SENTENCES.findall(text))
 
 
 def split_citations(text: str) -> tuple[str, list[str]]:
     """A text without its citations of sentences, and without others at its end, with or without brackets; and all their
     ids."""
-    found = _AT_THE_END.search(text)
-    rest, ids = cut_citations(text[: found.start()] if found else text)
-    return rest, list(dict.fromkeys([*ids, *(_cited([found.group()]) if found else ())]))
+    end = _AT_THE_END.search(text)
+    rest, ids = cut_citations(text[: end.start()] if end else text)
+    return rest, _ids_in([*ids, end.group() if end else ""])
 
 
-def _cited(citations: list[str]) -> list[str]:
-    return list(dict.fromkeys(id for citation in citations for id in _ID.findall(citation)))
+def _ids_in(texts: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(id for text in texts for id in re.findall(_ID, text)))
 
 
 # --- verbatim spans ---------------------------------------------------------------------------------------------------
 
-_LEADING_NUMBER = re.compile(
-    r"(?:[-*•>]\s+)?[*`]*(?:[\[(](\d{1,6})(?:s\d{1,6})?[\])]|(\d{1,6})s\d{1,6}\b)[*`]*(?:\s*[-–:.,])?\s*"
-)
-_SENTENCE_ID = re.compile(rf"[\[(]?{_SENTENCE}[\])]?")
+_LEADING_NUMBER = re.compile(r"[-*•>`\s]*(?:[\[(](\d{1,6})(?:s\d{1,6})?[\])]|(\d{1,6})s\d{1,6}\b)[-–*:.,`\s]*")
 _STRAIGHT_QUOTES = str.maketrans("’‘‛“”„‟«»", '\'\'\'""""""')
 
 
 def read_spans(spans: Iterable[str], documents: Candidates) -> tuple[list[Evidence], tuple[str, ...]]:
     """The sentences that verbatim spans lie in, in the order of the spans, and the spans found in no document.
 
-    A span with a leading id ("2s1 He was ...", "[2] He was ...") must be in that passage; a sentence id alone means the
-    whole sentence.
+    A span with a leading id ("2s1 He was ...", "[2] He was ...") must be in that passage; a sentence's id alone means
+    the whole sentence.
     """
     found: dict[Fact, Evidence] = {}
     invalid = []
     for span in spans:
-        items = _addressed(span.strip(), documents)
+        mark, passages, text = _LEADING_NUMBER.match(span), documents.passages, span
+        if mark is None and (cited := split_citations(span))[1]:  # "He was ... (2s1)"
+            mark = _LEADING_NUMBER.match(text := f"[{cited[1][0]}] {cited[0]}")
+        if mark and 1 <= (number := int(mark[1] or mark[2])) <= len(passages):
+            text, passages = text[mark.end() :], [passages[number - 1]]
+        located = (items for passage in passages if (items := locate(text, passage)))
+        is_id = re.fullmatch(rf"[\[(]?{_SENTENCE}[\])]?", span.strip())
+        items = documents.resolve([span])[0] if is_id else next(located, ())
         found |= {item.fact: item for item in items if item.fact not in found}
         if not items:
             invalid.append(span[:80])
     return list(found.values()), tuple(invalid)
-
-
-def _addressed(span: str, documents: Candidates) -> Sequence[Evidence]:
-    if _SENTENCE_ID.fullmatch(span):
-        return documents.resolve([span])[0]
-    mark = _LEADING_NUMBER.match(span)
-    if mark is None and (cited := split_citations(span))[1]:  # "He was ... (2s1)"
-        mark = _LEADING_NUMBER.match(span := f"[{cited[1][0]}] {cited[0]}")
-    number = int(mark[1] or mark[2]) if mark else 0
-    if mark and 1 <= number <= len(documents.passages):
-        return locate(span[mark.end() :], documents.passages[number - 1])
-    return next((items for passage in documents.passages if (items := locate(span, passage))), ())
 
 
 def locate(span: str, passage: Passage) -> tuple[Evidence, ...]:
@@ -213,7 +186,7 @@ def locate(span: str, passage: Passage) -> tuple[Evidence, ...]:
     text = " ".join(sentence for sentence in sentences if sentence)
     for wanted in (_normalized(span), _normalized(span).strip("\"'` ….")):
         start = text.find(wanted)
-        if start >= 0 and any(character.isalnum() for character in wanted):
+        if start >= 0 and any(map(str.isalnum, wanted)):
             break
     else:
         return ()

@@ -9,19 +9,8 @@ own runs or on benchmarks.
 
 Instead of the paper's BERT and four linguistic features, this is a multinomial logistic regression over features of the
 question's form (`polyhop.data.form`): no download, 0.05 ms per question. Words are not features: they improve the
-estimate on the training benchmarks and impair it on any other.
-
-``complexity.json`` is the estimator in the package, with its data and scores. Cross-validated on
-MuSiQue, SQuAD, Natural Questions, HotpotQA, 2WikiMultihopQA and the sample:
-
-    hops      predicted 1     2     3     4   recall
-    1                2794   328     5     6     89.2
-    2                 200  1181   108    46     76.9
-    3                   0    12    41    11     64.1
-    4                   0     6    16   199     90.0
-
-13.0% of 2-hop questions are predicted as 1 hop (18.7% in the paper, on other data). Of HotpotQA's questions 21.0% have
-P(1 hop) > 0.5 and 2.6% > 0.9; without HotpotQA in the training data 37.6% and 10.6%.
+estimate on the training benchmarks and impair it on any other. ``complexity.json`` is the estimator in the package;
+docs/results.md has its confusion matrix.
 """
 
 from __future__ import annotations
@@ -32,18 +21,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
+import numpy as np
 from dspy.predict.parameter import Parameter
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from ..data.errors import PolyhopError, first_error
 from ..data.files import read_bytes
 from ..data.form import FEATURES, features
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 HOPS = (1, 2, 3, 4)
 SHIPPED = Path(__file__).with_name("complexity.json")
@@ -55,15 +42,12 @@ _LARGEST = 1e6  # number of a head: products of larger ones could overflow
 class Complexity:
     """The probabilities of 1, 2, 3 and 4 hops; they sum to 1."""
 
-    probabilities: tuple[float, float, float, float]
+    probabilities: tuple[float, ...]
 
     @classmethod
     def of(cls, hops: int) -> Complexity:
-        """A known number of hops."""
-        if hops not in HOPS:
-            raise ValueError(f"a complexity is 1 to 4 hops, got {hops!r}")
-        one, two, three, four = (float(hops == each) for each in HOPS)
-        return cls((one, two, three, four))
+        """A known number of hops, 1 to 4."""
+        return cls(tuple(float(hops == each) for each in HOPS))
 
     @property
     def hops(self) -> int:
@@ -106,22 +90,22 @@ class ComplexityHead(BaseModel):
                 "trained for another version, with other features: train it again with "
                 "python -m polyhop.scripts.training.complexity"
             )
-        if (len(self.weights), len(self.biases)) != (len(HOPS), len(HOPS)):
-            raise ValueError(f"must have {len(HOPS)} classes")
-        if {len(row) for row in (self.mean, self.scale, *self.weights)} != {len(self.inputs)}:
-            raise ValueError("must have one mean, scale and weight per class for each feature")
-        numbers = (*self.mean, *self.scale, *self.biases, *(weight for row in self.weights for weight in row))
+        rows = (self.mean, self.scale, *self.weights)
+        shape = [len(self.weights), len(self.biases), *map(len, rows)]
+        if shape != [len(HOPS)] * 2 + [len(self.inputs)] * (2 + len(HOPS)):
+            raise ValueError(f"must have {len(HOPS)} classes, and numbers for each feature")
+        numbers = [*self.biases, *(number for row in rows for number in row)]
         if not all(abs(number) <= _LARGEST for number in numbers) or min(self.scale) < 1 / _LARGEST:
             raise ValueError(f"must consist of numbers up to {_LARGEST:g}, with scales from {1 / _LARGEST:g}")
         return self
 
     def save(self, path: Path) -> None:
         """Write JSON, one line per field."""
-        fields = (
+        lines = (
             f"  {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}"
             for name, value in self.model_dump().items()
         )
-        path.write_text("{\n" + ",\n".join(fields) + "\n}\n", encoding="utf-8")
+        path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -144,20 +128,10 @@ class ComplexityEstimator(Parameter):
 
     def __init__(self, head: ComplexityHead | None = None) -> None:
         self.head = head or _shipped()
-
-    @property
-    def head(self) -> ComplexityHead:
-        return self._head
-
-    @head.setter
-    def head(self, head: ComplexityHead) -> None:
-        import numpy as np
-
-        self._head = head
-        self._columns = [FEATURES.index(name) for name in head.inputs]
+        self._columns = [FEATURES.index(name) for name in self.head.inputs]
         # One matrix for standardizing and classifying.
-        self._weights = np.asarray(head.weights) / np.asarray(head.scale)
-        self._biases = np.asarray(head.biases) - self._weights @ np.asarray(head.mean)
+        self._weights = np.asarray(self.head.weights) / np.asarray(self.head.scale)
+        self._biases = np.asarray(self.head.biases) - self._weights @ np.asarray(self.head.mean)
 
     def reset(self) -> None:
         """Keep the head: teleprompters call this to clear demos."""
@@ -168,7 +142,7 @@ class ComplexityEstimator(Parameter):
     def load_state(self, state: dict[str, Any]) -> None:
         """Raises: ValueError: the state is not that of an estimator; this one is unchanged."""
         try:
-            self.head = ComplexityHead.model_validate(state)
+            self.__init__(ComplexityHead.model_validate(state))  # type: ignore[misc]
         except ValidationError as error:
             raise ValueError(first_error(error)) from error
 
@@ -176,29 +150,19 @@ class ComplexityEstimator(Parameter):
         return ComplexityEstimator(self.head)
 
     def __call__(self, question: str) -> Complexity:
-        import numpy as np
-
         scores = self._weights @ inputs([question])[0][self._columns] + self._biases
         shares = np.exp(scores - scores.max())
-        one, two, three, four = (shares / shares.sum()).tolist()
-        return Complexity((one, two, three, four))
+        return Complexity(tuple((shares / shares.sum()).tolist()))
 
 
 def estimate_complexity(question: str) -> Complexity:
     """How many hops a question probably needs, by the estimator of the package."""
-    return _estimator()(question)
+    return ComplexityEstimator()(question)
 
 
 def inputs(questions: list[str]) -> NDArray[np.float64]:
     """The features of some questions, shape (questions, features)."""
-    import numpy as np
-
     return np.array([features(question) for question in questions])
-
-
-@cache
-def _estimator() -> ComplexityEstimator:
-    return ComplexityEstimator()
 
 
 @cache

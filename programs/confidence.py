@@ -17,7 +17,6 @@ import math
 
 from .agent import Part
 from .prediction import Status
-from .run import record
 from .trace import Weighed
 from .tunable import real, switch
 
@@ -26,12 +25,12 @@ CREDIBILITY = {"attributable": 1.0, "extrapolatory": 0.5, "contradictory": 0.001
 
 
 def checked(accuracy: float, credibility: float) -> Status:
-    """How an answer was checked, by the class of its credibility: the number of a model counts as the nearest one. What
-    the evidence states is in doubt only if it is more probably not what was asked for."""
-    if credibility >= (CREDIBILITY["attributable"] + CREDIBILITY["extrapolatory"]) / 2:
+    """How an answer was checked, by the class whose credibility is nearest. What the evidence states is in doubt only if
+    it is more probably not what was asked for."""
+    nearest = min(CREDIBILITY, key=lambda name: abs(CREDIBILITY[name] - credibility))
+    if nearest == "attributable":
         return "verified" if accuracy >= 0.5 else "in doubt"
-    supported = credibility >= (CREDIBILITY["extrapolatory"] + CREDIBILITY["contradictory"]) / 2
-    return "not supported" if supported else "contradicted"
+    return "not supported" if nearest == "extrapolatory" else "contradicted"
 
 
 class Confidence(Part):
@@ -65,12 +64,6 @@ class Confidence(Part):
         if not self.adaptive.value:
             return self.fixed_alpha.value
         return sigmoid(self.slope.value * (self.midpoint.value - hops))
-
-    def forward(self, hops: float, accuracy: float | None, credibility: float, answer: str = "") -> Weighed:
-        """Record and return the confidence in an answer, and whether it passes; see `weigh`."""
-        weighed = self.weigh(hops, accuracy, credibility, answer)
-        record(weighed)
-        return weighed
 
     def weigh(self, hops: float, accuracy: float | None, credibility: float, answer: str = "") -> Weighed:
         """The confidence in an answer, and whether it passes.

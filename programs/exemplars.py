@@ -17,32 +17,35 @@ from __future__ import annotations
 import heapq
 import json
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import dspy
 from dspy.predict.parameter import Parameter
+from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError, field_validator
+from pydantic.dataclasses import dataclass
 
-from ..data.errors import PolyhopError
+from ..data.errors import PolyhopError, first_error
 from ..data.files import read_bytes
 from ..data.form import masked
 from ..data.references import references
 from ..data.text import title_key
 from .agent import Part
-from .complexity import HOPS, Complexity
+from .complexity import Complexity
 from .tunable import choice, integer
 
 SHIPPED = Path(__file__).with_name("exemplars.jsonl")
 HEADER = {"polyhop": "exemplars", "version": 1}
 
+_Text = Annotated[str, StringConstraints(pattern=r"\S")]
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class Exemplar:
     """A solved question and its plan.
 
@@ -56,37 +59,22 @@ class Exemplar:
         ValueError: a field is empty or of a wrong type, or a sub-question refers to a later one.
     """
 
-    question: str
-    sub_questions: tuple[str, ...]
-    hops: int
+    question: _Text
+    sub_questions: Annotated[tuple[_Text, ...], Field(min_length=1)]
+    hops: Annotated[int, Field(strict=True, ge=1, le=4)]
     source: str = ""
 
-    def __post_init__(self) -> None:
-        texts = (self.question, *self.sub_questions)
-        if len(texts) < 2 or not all(isinstance(text, str) and text.strip() for text in texts):
-            raise ValueError("an exemplar needs a question and at least one sub-question")
-        if isinstance(self.hops, bool) or self.hops not in HOPS:
-            raise ValueError(f"an exemplar has 1 to 4 hops, not {self.hops!r}")
-        if not isinstance(self.source, str):
-            raise ValueError(f"the source of an exemplar is a text, not {self.source!r}")
-        for n, text in enumerate(self.sub_questions):
+    @field_validator("sub_questions")
+    @classmethod
+    def _refers_back(cls, sub_questions: tuple[str, ...]) -> tuple[str, ...]:
+        for n, text in enumerate(sub_questions):
             for reference in references(text):
                 if not 1 <= reference <= n:
                     raise ValueError(f"sub-question {n + 1} refers to #{reference}, which is not an earlier one")
+        return sub_questions
 
-    @classmethod
-    def from_record(cls, record: Any) -> Exemplar:
-        """Raises: ValueError: the record is not the JSON object of an exemplar."""
-        if not isinstance(record, dict) or not isinstance(record.get("sub_questions"), list):
-            raise ValueError('an exemplar is {"question": ..., "sub_questions": [...], "hops": ...}')
-        if unknown := record.keys() - {"question", "sub_questions", "hops", "source"}:
-            raise ValueError(f"an exemplar has no field {sorted(unknown)[0]!r}")
-        return cls(
-            record.get("question", ""), tuple(record["sub_questions"]), record.get("hops", 0), record.get("source", "")
-        )
 
-    def to_record(self) -> dict[str, Any]:
-        return {**asdict(self), "sub_questions": list(self.sub_questions)}
+_EXEMPLAR = TypeAdapter(Exemplar)
 
 
 class ExemplarMemory(Parameter):
@@ -97,20 +85,11 @@ class ExemplarMemory(Parameter):
     """
 
     def __init__(self, exemplars: Iterable[Exemplar] | None = None) -> None:
-        self._exemplars = None if exemplars is None else tuple(exemplars)
-        self._vectors: _FormVectors | None = None
-
-    @property
-    def exemplars(self) -> tuple[Exemplar, ...]:
-        return _shipped().exemplars if self._exemplars is None else self._exemplars
+        self.exemplars = _shipped() if exemplars is None else tuple(exemplars)
 
     def similarities(self, question: str) -> list[float]:
         """The cosine of a question with each exemplar."""
-        if self._exemplars is None:
-            return _shipped().similarities(question)
-        if self._vectors is None:
-            self._vectors = _FormVectors([exemplar.question for exemplar in self._exemplars])
-        return self._vectors.similarities(question)
+        return _vectors(tuple(exemplar.question for exemplar in self.exemplars)).similarities(question)
 
     def joined(self, others: Iterable[Exemplar]) -> ExemplarMemory:
         """A memory with further exemplars; of those with the same question the first is kept."""
@@ -123,28 +102,36 @@ class ExemplarMemory(Parameter):
         """Keep the exemplars: teleprompters call this to clear demos."""
 
     def dump_state(self, json_mode: bool = True) -> dict[str, Any]:
-        return {"exemplars": [exemplar.to_record() for exemplar in self.exemplars]}
+        return {"exemplars": [_EXEMPLAR.dump_python(each, mode="json") for each in self.exemplars]}
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Raises: ValueError: an exemplar is malformed; the memory is unchanged."""
-        self._exemplars, self._vectors = tuple(Exemplar.from_record(record) for record in state["exemplars"]), None
+        self.exemplars = tuple(map(_EXEMPLAR.validate_python, state["exemplars"]))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ExemplarMemory:
-        twin = ExemplarMemory(self._exemplars)
-        twin._vectors = self._vectors
-        return twin
+        return ExemplarMemory(self.exemplars)
 
     def save(self, path: Path) -> None:
         """Write JSON lines: a header, then one exemplar per line."""
-        lines = (json.dumps(line, ensure_ascii=False) for line in (HEADER, *map(Exemplar.to_record, self.exemplars)))
+        lines = (json.dumps(line, ensure_ascii=False) for line in (HEADER, *self.dump_state()["exemplars"]))
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> ExemplarMemory:
+        """Raises: PolyhopError: there is no such file, it has another header, or a malformed line."""
         try:
-            return cls(read_exemplars(read_bytes(path), path))
+            header, *lines = read_bytes(path).removesuffix(b"\n").split(b"\n")
         except OSError as error:
             raise PolyhopError(f"cannot read the exemplars in {path}: {error}") from error
+        if header != json.dumps(HEADER).encode():
+            raise PolyhopError(f"{path} has no exemplars of version 1: its first line is not {json.dumps(HEADER)}")
+        found = []
+        for number, line in enumerate(lines, 2):
+            try:
+                found.append(_EXEMPLAR.validate_json(line))
+            except ValidationError as error:
+                raise PolyhopError(f"{path}, line {number} is damaged: {first_error(error)}") from error
+        return cls(found)
 
     def __len__(self) -> int:
         return len(self.exemplars)
@@ -176,16 +163,15 @@ class Exemplars(Part):
             return []
         key = title_key(question)
         allowed = [i for i, exemplar in enumerate(memory) if title_key(exemplar.question) != key]
-        if mode == "same complexity" and allowed:
+        if mode == "same complexity":
             distance = [abs(exemplar.hops - complexity.hops) for exemplar in memory]
-            nearest = min(distance[i] for i in allowed)
+            nearest = min((distance[i] for i in allowed), default=0)
             allowed = [i for i in allowed if distance[i] == nearest]
         if mode == "random":
-            value = {i: _draw(question, memory[i].question) for i in allowed}
+            worth: dict[int, Any] = {i: _draw(question, memory[i].question) for i in allowed}
         else:
-            value = dict(enumerate(self.memory.similarities(question)))
-        best = heapq.nlargest(count, allowed, key=value.__getitem__)  # stable
-        return [memory[i] for i in reversed(best)]
+            worth = dict(enumerate(self.memory.similarities(question)))
+        return [memory[i] for i in reversed(heapq.nlargest(count, allowed, key=worth.__getitem__))]  # stable
 
 
 def as_demos(exemplars: Iterable[Exemplar], plan: str = "sub_questions") -> list[dspy.Example]:
@@ -196,81 +182,43 @@ def as_demos(exemplars: Iterable[Exemplar], plan: str = "sub_questions") -> list
     ]
 
 
-def read_exemplars(data: bytes, path: Path) -> tuple[Exemplar, ...]:
-    """The exemplars in the content of a file.
-
-    Raises:
-        PolyhopError: it has another header, or a malformed line.
-    """
-    header, *lines = data.removesuffix(b"\n").split(b"\n")
-    if _parsed(header) != HEADER:
-        raise PolyhopError(f"{path} has no exemplars of version 1: its first line is not {HEADER}")
-    found = []
-    for number, line in enumerate(lines, 2):
-        try:
-            found.append(Exemplar.from_record(_parsed(line)))
-        except ValueError as error:
-            raise PolyhopError(
-                f"{path}, line {number} is damaged: {error}. Fix the line, or make the file again."
-            ) from error
-    return tuple(found)
-
-
 @cache
-def _shipped() -> ExemplarMemory:
-    return ExemplarMemory.load(SHIPPED)
+def _shipped() -> tuple[Exemplar, ...]:
+    return ExemplarMemory.load(SHIPPED).exemplars
 
 
-def _parsed(line: bytes) -> Any:
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        return None
+def _draw(question: str, other: str) -> bytes:
+    """Pseudo-random bytes that depend on the two questions only."""
+    return blake2b(f"{question}\n{other}".encode(errors="replace"), digest_size=8).digest()
 
 
-def _draw(question: str, other: str) -> float:
-    """A pseudo-random number that depends on the two questions only."""
-    return int.from_bytes(blake2b(f"{question}\n{other}".encode(errors="replace"), digest_size=8).digest()) / 2**64
+# --- similarity of form -----------------------------------------------------------------------------------------------
 
 
 class _FormVectors:
-    """An inverted index of TF-IDF vectors of masked questions.
-
-    Not scikit-learn's: importing it takes longer than answering a question.
-    """
+    """TF-IDF vectors of masked questions. Not scikit-learn's: importing it takes longer than answering a question."""
 
     def __init__(self, questions: Sequence[str]) -> None:
-        import numpy as np
-
-        self._size = len(questions)
         counted = [_terms(question) for question in questions]
         found = Counter(term for terms in counted for term in terms)
         self._idf = {term: 1 + math.log((1 + len(questions)) / (1 + count)) for term, count in found.items()}
-        postings: dict[str, tuple[list[int], list[float]]] = defaultdict(lambda: ([], []))
-        for i, terms in enumerate(counted):
-            for term, weight in self._vector(terms).items():
-                postings[term][0].append(i)
-                postings[term][1].append(weight)
-        self._postings = {term: (np.array(at), np.array(weights)) for term, (at, weights) in postings.items()}
+        self._highest = 1 + math.log(1 + len(questions))  # of unknown terms
+        self._vectors = [self._vector(terms) for terms in counted]
 
     def similarities(self, question: str) -> list[float]:
         """The cosine with each question."""
-        import numpy as np
-
-        scores = np.zeros(self._size)
-        for term, weight in self._vector(_terms(question)).items():
-            if term in self._postings:
-                at, weights = self._postings[term]
-                scores[at] += weight * weights
-        similar: list[float] = scores.tolist()
-        return similar
+        asked = self._vector(_terms(question))
+        return [sum(weight * other.get(term, 0.0) for term, weight in asked.items()) for other in self._vectors]
 
     def _vector(self, terms: Counter[str]) -> dict[str, float]:
-        """A unit vector; unknown terms have the highest IDF."""
-        highest = 1 + math.log(1 + self._size)
-        weights = {term: (1 + math.log(count)) * self._idf.get(term, highest) for term, count in terms.items()}
+        weights = {term: (1 + math.log(count)) * self._idf.get(term, self._highest) for term, count in terms.items()}
         length = math.sqrt(math.fsum(weight * weight for weight in weights.values()))
         return {term: weight / length for term, weight in weights.items()}
+
+
+@lru_cache(maxsize=8)
+def _vectors(questions: tuple[str, ...]) -> _FormVectors:
+    return _FormVectors(questions)
 
 
 def _terms(question: str) -> Counter[str]:

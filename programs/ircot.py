@@ -11,6 +11,7 @@ sentence would find the same passages.
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 import dspy
 
@@ -23,7 +24,7 @@ from .prediction import conclude, nothing_found, one_line, read_answer
 from .program import Program, register
 from .run import Pool, current, record
 from .search import Search
-from .trace import Thought
+from .trace import Decided
 from .tunable import choice, integer
 
 ANSWERED = re.compile(r"\banswer is\s*:|\bso,? the answer is\b", re.IGNORECASE)
@@ -53,44 +54,32 @@ class IRCoT(Program):
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""
-        self.search(question)
-        passages = self._collect()
-        if not passages.passages:
-            return nothing_found()
         thoughts: list[str] = []
-        stop = "sentences"
-        for _ in range(self.sentences.value):
-            if len(passages.passages) >= self.most.value:
+        stop, query = "", question
+        while not stop:
+            self.search(query)
+            passages = Candidates(islice(current().passages.values(), self.most.value))
+            if not passages.passages:
+                return nothing_found()
+            if len(thoughts) == self.sentences.value:
+                stop = "sentences"
+            elif len(passages.passages) >= self.most.value:
                 stop = "documents"
-                break
-            thought = self._reason(question, passages, thoughts)
-            if ANSWERED.search(thought):
-                stop = "answered"
-                break
-            if not thought:
-                stop = "nothing new"
-                break
-            thoughts.append(thought)
-            self.search(thought)
-            passages = self._collect()
+            else:
+                query = self._reason(question, passages, thoughts)
+                thoughts.append(query)
+                stop = "answered" if ANSWERED.search(query) else "" if query else "nothing new"
 
-        reply = self.answerer(question=question, passages=passages.show())
-        answer, confidence = read_answer(reply)
-        evidence = [Evidence(passage) for passage in passages.passages]
-        return conclude(answer, confidence, evidence=evidence, stop=stop)
-
-    def _collect(self) -> Candidates:
-        """The first ``most`` passages."""
-        unique = {hit.passage.id: hit.passage for hit in current().seen}
-        return Candidates(list(unique.values())[: self.most.value])
+        answer, confidence = read_answer(self.answerer(question=question, passages=passages.show()))
+        return conclude(answer, confidence, evidence=[*map(Evidence, passages.passages)], stop=stop)
 
     def _reason(self, question: str, passages: Candidates, thoughts: list[str]) -> str:
         """The first new sentence of the reasoner's reply; empty if there is none."""
         reply = self.reasoner(question=question, passages=passages.show(), thoughts=thoughts)
         text, cut = one_line(reply.next_thought)
-        old = set(map(title_key, thoughts))
         said = [sentence for sentence in split_sentences(text) if any(map(str.isalnum, sentence))]
-        new = next((n for n, sentence in enumerate(said) if title_key(sentence) not in old), len(said))
-        thought = "".join(said[new : new + 1])
-        record(Thought(thought, (*(sentence[:80] for sentence in said[:new] + said[new + 1 :]), *cut)))
+        old = set(map(title_key, thoughts))
+        thought = next((sentence for sentence in said if title_key(sentence) not in old), "")
+        others = [sentence[:80] for sentence in said if sentence != thought]
+        record(Decided("think", thought=thought, invalid=(*others, *cut)))
         return thought

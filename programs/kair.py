@@ -29,32 +29,25 @@ It differs:
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import dspy
 
-from ..data.passages import Evidence, Hit, Retriever
-from ..data.text import title_key
-from ..signatures import (
-    AnswerFromContext,
-    AssessEvidence,
-    CheckFacts,
-    FilterSpans,
-    NumberedPassages,
-    ProposeQueries,
-    UpdateKnowledge,
-)
-from ..signatures.replies import read_probability, read_texts
+from .. import signatures
+from ..data.passages import Evidence, Fact, Hit, Retriever
+from ..data.text import content_terms, title_key
+from ..signatures.fields import read_probability, read_texts
 from .agent import Agent
-from .candidates import Candidates, read_spans
-from .knowledge import KairState, KnownFact, distinct, read_facts, read_known, read_numbers, texts
+from .candidates import Candidates, ids, read_spans, split_citations
 from .prediction import conclude, nothing_found, read_answer
 from .program import Program, register
 from .run import Pool, current, record, together
 from .search import Search
-from .trace import Checked, Judged, Learned, Proposed, Selected
+from .trace import Checked, Judged, Proposed, Required, Selected
 from .tunable import integer, real, switch
 
 ALONE = "everything that the question asks for"
@@ -64,6 +57,34 @@ ROLES = (
     "constraints: times, places, numbers and kinds",
 )
 MAX_ITEMS = 20  # facts or gaps of one reply
+
+
+class KnownFact(NamedTuple):
+    """A verified fact and the sentences that it cites."""
+
+    text: str
+    support: tuple[Evidence, ...] = ()
+
+
+@dataclass
+class KairState:
+    """The knowledge of one agent."""
+
+    question: str  # the user's question
+    focus: str  # what this agent pays attention to
+    known: list[KnownFact] = field(default_factory=list)  # the paper's K
+    required: list[str] = field(default_factory=list)  # R, the open gaps
+    queries: list[str] = field(default_factory=list)  # Q, oldest first
+    options: dict[str, Any] = field(default_factory=dict)  # of its calls
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """The input fields that several agents share."""
+        return {"question": self.question, "known": [fact.text for fact in self.known], "required": self.required}
+
+    def score(self, query: str, alpha: float) -> float:
+        """Rule (2): alpha * Div(q' | Q) + (1 - alpha) * Rel(q' | R)."""
+        return alpha * (1 - nearest(query, self.queries)) + (1 - alpha) * nearest(query, self.required)
 
 
 @register("kair")
@@ -94,77 +115,83 @@ class Kair(Program):
         self.proposals = integer(proposals, 1, 6)
         self.moderated = switch(False)
         self.sufficiency = real(0.75, 0.0, 1.0, needs=("moderated", (True,)))  # tau
-        self.querier = Agent(ProposeQueries)
-        self.updater = Agent(UpdateKnowledge)
-        self.checker = Agent(CheckFacts)
-        self.filterer = Agent(FilterSpans)
-        self.moderator = Agent(AssessEvidence)
-        self.answerer = Agent(AnswerFromContext)
+        self.querier = Agent(signatures.ProposeQueries)
+        self.updater = Agent(signatures.UpdateKnowledge)
+        self.checker = Agent(signatures.CheckFacts)
+        self.filterer = Agent(signatures.FilterSpans)
+        self.moderator = Agent(signatures.AssessEvidence)
+        self.answerer = Agent(signatures.AnswerFromContext)
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""
-        agents = self._team(question)
-        lead, documents = agents[0], Candidates()
+        agents, documents, context = self._team(question), Candidates(), list[Evidence]()
+        stop = "steps"
         for step in range(1, self.steps.value + 1):
-            asked = together([partial(self._ask, agent, documents) for agent in agents])
-            found = [hit for _, hits in asked for hit in hits]
-            if not found:
-                new = any(after.queries != before.queries for (after, _), before in zip(asked, agents, strict=True))
-                stop = "nothing found" if new else "no new query"
+            before = [len(agent.queries) for agent in agents]
+            found = together([partial(self._search, agent, documents, context) for agent in agents])
+            if not any(found):
+                stop = "no new query" if [len(agent.queries) for agent in agents] == before else "nothing found"
                 break
-            fresh = documents.extend(hit.passage for hit in found)
+            fresh = documents.extend(hit.passage for hits in found for hit in hits)
 
-            learned = together([partial(self._learn, agent, documents, hits) for agent, hits in asked])
-            changed = any(
-                (after.known, after.required) != (before.known, before.required)
-                for after, before in zip(learned, agents, strict=True)
-            )
-            proposals = [(agent, hits) for agent, (_, hits) in zip(learned, asked, strict=True) if hits]
-            lead, hits = min(proposals, key=lambda proposal: len(proposal[0].required))
-            lead = replace(lead, context=self._filter(step, lead, documents, hits))
-            agents = [replace(agent, context=lead.context) for agent in learned]
+            reading = list(zip(agents, found, strict=True))
+            changed = together([partial(self._learn, agent, documents, context, hits) for agent, hits in reading])
+            lead, hits = min((each for each in reading if each[1]), key=lambda each: len(each[0].required))
+            context = self._filter(step, lead, documents, context, hits)
 
-            if stop := self._stopped(lead, documents, bool(fresh) or changed):
+            if not lead.required:
+                stop = "complete"
                 break
-        else:
-            stop = "steps"
+            if self.moderated.value:
+                score = read_probability(
+                    self.moderator(question=question, evidence=documents.show(context)).sufficiency
+                )
+                record(Judged("sufficiency", score))
+                if score >= self.sufficiency.value:
+                    stop = "sufficient"
+                    break
+            if not fresh and not any(changed):
+                stop = "stable"
+                break
 
         if not current().seen:
             return nothing_found()
-        reply = self.answerer(question=question, evidence=documents.show(lead.context))
-        return conclude(*read_answer(reply), evidence=lead.context, stop=stop)
+        reply = self.answerer(question=question, evidence=documents.show(context))
+        return conclude(*read_answer(reply), evidence=context, stop=stop)
 
     def _team(self, question: str) -> list[KairState]:
         """The states of all agents at the start."""
         count = self.agents.value
-        roles = ROLES if self.roles.value and count > 1 else (ALONE,) * count
-        first = KairState(question, roles[0], required=(question,))
-        others = (replace(first, focus=roles[n], queries=(question,), number=n) for n in range(1, count))
-        return [first, *others]
+        if self.roles.value and count > 1:
+            team = [KairState(question, role, required=[question]) for role in ROLES[:count]]
+        else:  # agents that are asked the same must not share a cached reply
+            options: list[dict[str, Any]] = [{}, *({"config": {"rollout_id": n}} for n in range(1, count))]
+            team = [KairState(question, ALONE, required=[question], options=each) for each in options]
+        for other in team[1:]:
+            other.queries.append(question)
+        return team
 
-    def _options(self, agent: KairState) -> dict[str, Any]:
-        """The options of a call: agents that are asked the same must not share a cached reply."""
-        return {"config": {"rollout_id": agent.number}} if agent.number and not self.roles.value else {}
-
-    def _ask(self, agent: KairState, documents: Candidates) -> tuple[KairState, list[Hit]]:
-        """f and the search: the agent with its new query, if there is one, and the hits."""
-        query = self._propose(agent, documents) if agent.queries else agent.question
+    def _search(self, agent: KairState, documents: Candidates, context: Sequence[Evidence]) -> list[Hit]:
+        """f and the search: the hits of the agent's new query, if there is one."""
+        query = self._propose(agent, documents, context) if agent.queries else agent.question
         if not query:
-            return agent, []
-        return replace(agent, queries=(*agent.queries, query)), self.search(query)
+            return []
+        agent.queries.append(query)
+        hits: list[Hit] = self.search(query)
+        return hits
 
-    def _propose(self, agent: KairState, documents: Candidates) -> str:
+    def _propose(self, agent: KairState, documents: Candidates, context: Sequence[Evidence]) -> str:
         """The best new query; empty if there is none."""
         reply = self.querier(
             **agent.inputs,
             focus=agent.focus,
             count=self.proposals.value,
-            earlier=list(agent.queries),
-            evidence=documents.show(agent.context),
-            **self._options(agent),
+            earlier=agent.queries,
+            evidence=documents.show(context),
+            **agent.options,
         )
         alpha = read_probability(reply.diversity)
-        taken = {title_key(query) for query in agent.queries}
+        taken = set(map(title_key, agent.queries))
         scores: dict[str, float] = {}
         invalid = []
         for text in read_texts(reply.queries):
@@ -177,79 +204,83 @@ class Kair(Program):
         record(Proposed(tuple(ranked), tuple(invalid), alpha))
         return ranked[0][0] if ranked else ""
 
-    def _learn(self, agent: KairState, documents: Candidates, hits: list[Hit]) -> KairState:
-        """g: the agent with the accepted facts and the remaining gaps."""
+    def _learn(self, agent: KairState, documents: Candidates, context: Sequence[Evidence], hits: Sequence[Hit]) -> bool:
+        """g: accept facts, drop those that are contradicted, and set the remaining gaps; whether anything changed."""
         if not hits:
-            return agent
-        shown = _shown(agent, documents, hits)
-        reply = self.updater(**agent.inputs, focus=agent.focus, passages=shown, **self._options(agent))
-        stated, invalid = read_facts(read_texts(reply.new_facts), documents)
-        facts = distinct(stated, agent.known)[:MAX_ITEMS]
-        disputed, wrong = read_known(read_texts(reply.contradicted), agent.known)
-        gaps = tuple(dict.fromkeys(read_texts(reply.gaps)))
-        unused = (*invalid, *texts([fact for fact in stated if fact not in facts]), *wrong, *gaps[MAX_ITEMS:])
-        gaps = gaps[:MAX_ITEMS]
-        record(Learned(texts(facts), gaps, unused))
+            return False
+        shown = documents.show([*context, *(Evidence(hit.passage) for hit in hits)])
+        reply = self.updater(**agent.inputs, focus=agent.focus, passages=shown, **agent.options)
+        known = {title_key(fact.text): fact for fact in agent.known}
+        facts, disputed, unused = dict[str, KnownFact](), dict[str, KnownFact](), list[str]()
+        for text in read_texts(reply.new_facts):
+            text, cited = split_citations(text)
+            support, invalid = documents.resolve(cited)
+            unused += invalid
+            if (key := title_key(text)) in known or key in facts or len(facts) == MAX_ITEMS:
+                unused.append(text)
+            elif text:
+                facts[key] = KnownFact(text, tuple(support))
+        for text in read_texts(reply.contradicted):
+            if (key := title_key(split_citations(text)[0])) in known:
+                disputed[key] = known[key]
+            else:
+                unused.append(text[:80])
+        gaps = list(dict.fromkeys(read_texts(reply.gaps)))
+        gaps, surplus = gaps[:MAX_ITEMS], gaps[MAX_ITEMS:]
+        record(Required(tuple(gaps), (), tuple(fact.text for fact in facts.values()), (*unused, *surplus)))
 
-        cited = [Evidence(item.passage) for fact in facts for item in fact.support]
-        if all(fact.support for fact in facts) and not disputed:
-            shown = documents.show(cited)
-        checked = self._check(agent, facts, disputed, shown) if facts or disputed else Checked((), ())
-        if (checked.unsupported or checked.contradicted) and not gaps:
-            gaps = agent.required
-        kept = [fact for fact in agent.known if fact.text not in checked.contradicted]
-        return replace(agent, known=(*kept, *(fact for fact in facts if fact.text in checked.supported)), required=gaps)
+        before = agent.known, agent.required
+        if facts or disputed:
+            if all(fact.support for fact in facts.values()) and not disputed:
+                shown = documents.show(Evidence(item.passage) for fact in facts.values() for item in fact.support)
+            statements = [fact.text for fact in (*facts.values(), *disputed.values())]
+            reply = self.checker(
+                required=agent.required,
+                passages=shown,
+                statements=[f"{n}. {text}" for n, text in enumerate(statements, 1)],
+                **agent.options,
+            )
+            supported, relevant, contradicted = map(set, (reply.supported, reply.relevant, reply.contradicted))
+            numbered = dict(enumerate(statements, 1))
+            new = {n: text for n, text in numbered.items() if n <= len(facts)}
+            checked = Checked(
+                supported=tuple(text for n, text in new.items() if n in supported & relevant),
+                unsupported=tuple(text for n, text in new.items() if n not in supported),
+                invalid=tuple(str(n) for n in (*supported, *relevant, *contradicted) if n not in numbered),
+                irrelevant=tuple(text for n, text in new.items() if n in supported - relevant),
+                contradicted=tuple(text for n, text in numbered.items() if n in contradicted and n not in new),
+            )
+            record(checked)
+            if checked.unsupported or checked.contradicted:
+                gaps = gaps or agent.required
+            accepted = [fact for fact in facts.values() if fact.text in checked.supported]
+            agent.known = [fact for fact in agent.known if fact.text not in checked.contradicted] + accepted
+        agent.required = gaps
+        return (agent.known, agent.required) != before
 
-    def _check(
-        self, agent: KairState, facts: list[KnownFact], disputed: list[KnownFact], passages: NumberedPassages
-    ) -> Checked:
-        """Which new facts are supported, and relevant to a gap, and which disputed known ones are contradicted."""
-        statements = texts([*facts, *disputed])
-        reply = self.checker(
-            required=list(agent.required),
-            passages=passages,
-            statements=[f"{n}. {text}" for n, text in enumerate(statements, 1)],
-            **self._options(agent),
-        )
-        supported, wrong = read_numbers(reply.supported, len(statements))
-        relevant, strange = read_numbers(reply.relevant, len(statements))
-        contradicted, odd = read_numbers(reply.contradicted, len(statements))
-        new = list(enumerate(texts(facts), 1))
-        checked = Checked(
-            supported=tuple(text for n, text in new if n in supported & relevant),
-            unsupported=tuple(text for n, text in new if n not in supported),
-            invalid=(*wrong, *strange, *odd),
-            irrelevant=tuple(text for n, text in new if n in supported - relevant),
-            contradicted=tuple(text for n, text in enumerate(statements, 1) if n > len(facts) and n in contradicted),
-        )
-        record(checked)
-        return checked
-
-    def _filter(self, step: int, lead: KairState, documents: Candidates, hits: list[Hit]) -> tuple[Evidence, ...]:
+    def _filter(
+        self, step: int, lead: KairState, documents: Candidates, context: Sequence[Evidence], hits: Sequence[Hit]
+    ) -> list[Evidence]:
         """h: the new context; spans that no fact supports come last."""
-        reply = self.filterer(**lead.inputs, passages=_shown(lead, documents, hits))
+        shown = documents.show([*context, *(Evidence(hit.passage) for hit in hits)])
+        reply = self.filterer(**lead.inputs, passages=shown)
         spans, invalid = read_spans(read_texts(reply.spans), documents)
         judged, wrong = documents.resolve(reply.supported)
-        supported = [item for item in spans if item in judged or lead.cites(item)]
+        cited = {item.fact for fact in lead.known for item in fact.support}
+        supported = [i for i in spans if i in judged or i.fact in cited or Fact(i.passage.id) in cited]
         flagged = [item for item in spans if item not in supported]
-        kept = [*supported, *flagged]
-        ids = tuple(item.fact for item in kept), (*invalid, *wrong), tuple(item.fact for item in flagged)
-        record(Selected(step, *ids))
-        return tuple(kept)
-
-    def _stopped(self, lead: KairState, documents: Candidates, moved: bool) -> str:
-        """The reason to stop after this step, by rule (1) or because nothing changes; empty if there is none."""
-        if not lead.required:
-            return "complete"
-        if self.moderated.value:
-            reply = self.moderator(question=lead.question, evidence=documents.show(lead.context))
-            score = read_probability(reply.sufficiency)
-            record(Judged("sufficiency", score))
-            if score >= self.sufficiency.value:
-                return "sufficient"
-        return "" if moved else "stable"
+        record(Selected(step, ids([*supported, *flagged]), (*invalid, *wrong), ids(flagged)))
+        return [*supported, *flagged]
 
 
-def _shown(agent: KairState, documents: Candidates, hits: list[Hit]) -> NumberedPassages:
-    """D u D_new: the spans kept so far and the new passages."""
-    return documents.show([*agent.context, *(Evidence(hit.passage) for hit in hits)])
+def nearest(query: str, others: Iterable[str]) -> float:
+    """The cosine of topic words with the most similar of some texts, in [0, 1]; 0 if there are none."""
+    return max((_cosine(query, other) for other in others), default=0.0)
+
+
+def _cosine(one: str, other: str) -> float:
+    """The cosine; texts without topic words are equal or not."""
+    left, right = frozenset(content_terms(one)), frozenset(content_terms(other))
+    if not left or not right:
+        return float(title_key(one) == title_key(other))
+    return len(left & right) / math.sqrt(len(left) * len(right))

@@ -1,8 +1,10 @@
 """PAR-RAG (arXiv 2504.16787): Plan, then Act, then Review.
 
 The question's complexity chooses the planner's exemplars and weights the judges of the review. Each step of the plan is
-searched for, answered with citations and reviewed. The next question is refined with the answers before it. The final
-answer is concluded from the steps, and judged once more.
+searched for, answered with citations and reviewed: an accuracy and the credibility of the citations are combined into a
+confidence. Below the threshold the answer itself is the query for a sparse retriever; a reviser reads what it finds and
+gives a new answer or keeps the old. The next question is refined with the answers before it. The final answer is
+concluded from the steps, and judged once more.
 
     #1 Who directed Vertigo?    #2 Who directed Psycho?    #3 Where was #1 born?
 
@@ -23,30 +25,48 @@ It differs:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Self, cast
+from typing import NamedTuple, Self, SupportsFloat, TypeAlias, cast
 
 import dspy
+from dspy.utils.exceptions import AdapterParseError
 
+from .. import signatures
 from ..data.chain import ChainRetriever
-from ..data.passages import Retriever
+from ..data.errors import PolyhopError
+from ..data.passages import Evidence, Retriever
 from ..data.references import references, replace_references
-from ..signatures import AnswerFromTrajectory, AnswerStep, PlanSteps, RefineQuestion
-from .agent import Agent
-from .candidates import Candidates, ids
+from ..engines.costs import record_incident
+from ..signatures.fields import read_probability
+from .agent import Agent, Part
+from .candidates import Candidates, cut_citations, ids, whole
 from .complexity import HOPS, Complexity, ComplexityEstimator, Estimator
+from .confidence import CREDIBILITY, Confidence, checked
 from .exemplars import Exemplars
-from .prediction import UNKNOWN, conclude, nothing_found, read_answer, tidy
+from .prediction import UNKNOWN, Status, conclude, nothing_found, read_answer, tidy
 from .program import Program, register
-from .review import CitedAnswer, CredibilityModel, Review, read_cited
 from .run import Pool, current, record, together
 from .search import Search
-from .trace import Decomposed, Estimated, Recalled, Refined, StepAnswered
-from .tunable import integer, switch
+from .trace import Decomposed, Estimated, Judged, Recalled, Revised, StepAnswered, Weighed
+from .tunable import choice, integer, switch
 
 MAX_STEPS = 8
+
+CredibilityModel: TypeAlias = Callable[[str, str, Sequence[Evidence]], float]
+"""How far an answer to a question is supported by its citations (passages with ``text`` and ``passage.title``), from 0
+to 1, by a model such as AttrScore's or one of entailment; `polyhop.programs.confidence.CREDIBILITY` has the numbers of
+AttrScore's classes. It is called in several threads at once, and only for answers with citations."""
+
+
+@dataclass(frozen=True)
+class CitedAnswer:
+    """An answer to a question as it was asked, and the passages that it cites."""
+
+    question: str
+    answer: str
+    cited: tuple[Evidence, ...] = ()
 
 
 @register("par_rag")
@@ -85,17 +105,20 @@ class ParRag(Program):
         credibility: CredibilityModel | None = None,
     ) -> None:
         super().__init__(abstain_below=0.0)
+        if review_retriever is None:
+            is_chain = isinstance(retriever, ChainRetriever)
+            review_retriever = cast(Retriever | None, retriever.source) if is_chain else retriever
         self.search = Search(retriever, k)
         self.shown = integer(shown, 1, 50)
         self.planned = switch(True)
         self.misjudged = integer(0, -3, 3, usual=(0, 0))
         self.estimator = estimator or ComplexityEstimator()
         self.exemplars = Exemplars(count=1)
-        self.planner = Agent(PlanSteps)
-        self.step_answerer = Agent(AnswerStep)
-        self.review = Review(review_retriever or _sparse(retriever), k, credibility)
-        self.refiner = Agent(RefineQuestion)
-        self.answerer = Agent(AnswerFromTrajectory)
+        self.planner = Agent(signatures.PlanSteps)
+        self.step_answerer = Agent(signatures.AnswerStep)
+        self.review = Review(review_retriever, k, credibility)
+        self.refiner = Agent(signatures.RefineQuestion)
+        self.answerer = Agent(signatures.AnswerFromTrajectory)
 
     @classmethod
     def over(cls, retriever: Retriever | None = None, sparse: Retriever | None = None) -> Self:
@@ -125,7 +148,7 @@ class ParRag(Program):
         return conclude(answer, weighed.confidence, evidence=evidence, stop=stop, status=status)
 
     def _plan(self, question: str, complexity: Complexity) -> list[PlanStep]:
-        """The planner's steps; without planning the question itself."""
+        """The first `MAX_STEPS` steps of the planner; without planning, or without any step, the question itself."""
         if not self.planned.value:
             return [PlanStep(1, question)]
         exemplars = self.exemplars(question, complexity)
@@ -135,10 +158,12 @@ class ParRag(Program):
             for exemplar in exemplars
         ]
         reply = self.planner(question=question, demos=[*self.planner.demos, *shown])
-        plan, surplus = read_plan(question, reply.steps)
-        asked, thoughts = tuple(step.question for step in plan), tuple(step.thought for step in plan)
-        record(Decomposed(asked, surplus, thoughts))
-        return plan
+        steps = [(_line(step.get("question", "")), _line(step.get("thought", ""))) for step in reply.steps]
+        asked = [step for step in steps if step[0]]
+        kept = asked[:MAX_STEPS] or [(question, "")]
+        surplus = tuple(text for text, _ in asked[MAX_STEPS:])
+        record(Decomposed(tuple(text for text, _ in kept), surplus, tuple(thought for _, thought in kept)))
+        return [PlanStep(number, text) for number, (text, _) in enumerate(kept, 1)]
 
     def _act(
         self, question: str, step: PlanStep, done: Mapping[int, CitedAnswer], complexity: Complexity
@@ -147,9 +172,8 @@ class ParRag(Program):
         asked = step.question
         if any(number in done for number in step.needs):
             reply = self.refiner(question=question, trajectory=trajectory(done), next_question=asked)
-            refined, cut = tidy(reply.refined_question)
-            asked = refined if refined != UNKNOWN else asked
-            record(Refined(step.number, asked, cut))
+            refined, _ = tidy(reply.refined_question)
+            asked = asked if refined == UNKNOWN else refined
         asked = bind(asked, done)
         sources = Candidates(hit.passage for hit in self.search(asked)[: self.shown.value])
         draft = CitedAnswer(asked, UNKNOWN)
@@ -162,40 +186,23 @@ class ParRag(Program):
         return reviewed
 
 
-def _sparse(retriever: Retriever | None) -> Retriever | None:
-    return cast(Retriever | None, retriever.source) if isinstance(retriever, ChainRetriever) else retriever
-
-
 # --- the plan ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class PlanStep:
+class PlanStep(NamedTuple):
     """One lookup; ``number`` counts from 1."""
 
     number: int
     question: str
-    thought: str = ""
 
     @property
-    def needs(self) -> tuple[int, ...]:
+    def needs(self) -> list[int]:
         """The earlier steps whose answers it refers to."""
-        return tuple(number for number in references(self.question) if 0 < number < self.number)
+        return [number for number in references(self.question) if 0 < number < self.number]
 
 
-def read_plan(question: str, steps: Iterable[Mapping[str, str]]) -> tuple[list[PlanStep], tuple[str, ...]]:
-    """The first `MAX_STEPS` steps of a planner's reply, and the surplus questions.
-
-    Steps without a question are skipped; if none is left, the question itself is the only step.
-    """
-    asked = [
-        (text, " ".join(step.get("thought", "").split()))
-        for step in steps
-        if (text := " ".join(step.get("question", "").split()))
-    ]
-    kept = asked[:MAX_STEPS] or [(question, "")]
-    surplus = tuple(text for text, _ in asked[MAX_STEPS:])
-    return [PlanStep(number, *step) for number, step in enumerate(kept, 1)], surplus
+def _line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def levels(plan: Sequence[PlanStep]) -> list[list[PlanStep]]:
@@ -212,10 +219,9 @@ def bind(question: str, answers: Mapping[int, CitedAnswer]) -> str:
     """A question with answers in place of its references; an unknown answer is described by its question."""
 
     def text(number: int) -> str | None:
-        found = answers.get(number)
-        if found is None:
-            return None
-        return found.answer if found.answer != UNKNOWN else f'the answer to "{found.question.rstrip("?. ")}"'
+        if number not in answers or answers[number].answer != UNKNOWN:
+            return answers[number].answer if number in answers else None
+        return f'the answer to "{answers[number].question.rstrip("?. ")}"'
 
     return replace_references(question, text)
 
@@ -227,14 +233,109 @@ def trajectory(answers: Mapping[int, CitedAnswer]) -> list[str]:
 
 def demonstrated(sub_questions: Iterable[str]) -> list[dict[str, str]]:
     """A solved question's sub-questions as a planner's reply."""
-    steps = [PlanStep(number, question) for number, question in enumerate(sub_questions, 1)]
-    return [{"thought": _dependence(step.needs), "question": step.question} for step in steps]
+    steps = []
+    for number, question in enumerate(sub_questions, 1):
+        *others, last = PlanStep(number, question).needs or [0]
+        thought = f"Needs the answer of step {last}." if last else "Needs nothing before it."
+        if others:
+            thought = f"Needs the answers of steps {', '.join(map(str, others))} and {last}."
+        steps.append({"thought": thought, "question": question})
+    return steps
 
 
-def _dependence(needs: tuple[int, ...]) -> str:
-    if not needs:
-        return "Needs nothing before it."
-    *others, last = map(str, needs)
-    return (
-        f"Needs the answers of steps {', '.join(others)} and {last}." if others else f"Needs the answer of step {last}."
-    )
+# --- the review -------------------------------------------------------------------------------------------------------
+
+
+class Review(Part):
+    """Judges an answer, and revises it if it does not pass.
+
+    2 LM calls in parallel; 1 more and 1 search if the answer does not pass.
+
+    Args:
+        retriever: For the second search, if a question has no pool of its own; meant to be sparse.
+        k: Passages per search.
+        credibility: Judges attribution in place of the agent. Like the retriever, it is not part of the saved state.
+
+    ``judges`` are those that are asked: one of them, or none, is the paper's ablation.
+    """
+
+    shared = ("credibility",)
+
+    def __init__(
+        self, retriever: Retriever | None = None, k: int = 10, credibility: CredibilityModel | None = None
+    ) -> None:
+        super().__init__()
+        self.search = Search(retriever, k)
+        self.credibility = credibility
+        self.judges = choice("both", ("both", "accuracy", "credibility", "none"))
+        self.accuracy_judge = Agent(signatures.JudgeAccuracy)
+        self.attribution_judge = Agent(signatures.JudgeAttribution)
+        self.confidence = Confidence(least_accuracy=0.0, least_credibility=0.0)
+        self.reviser = Agent(signatures.ReviseAnswer)
+
+    def forward(self, draft: CitedAnswer, hops: float, shown: int) -> CitedAnswer:
+        """The answer if it passes, or else the reviser's, who reads so many passages; the old citations stay if the new
+        answer has none."""
+        if self.judges.value == "none" or self.judge(draft, hops)[0].passed:
+            return draft
+        found = self.search(draft.question if draft.answer == UNKNOWN else draft.answer)
+        sources = Candidates(hit.passage for hit in found[:shown])
+        if not sources.passages:
+            return draft
+        reply = self.reviser(question=draft.question, sources=sources.show(), draft=draft.answer)
+        answer, cited, invalid = read_cited(reply.answer, reply.cited, sources)
+        accepted = reply.decision == "revised" and answer != UNKNOWN
+        record(Revised(answer, str(reply.reason or "").strip(), accepted, ids(cited), invalid))
+        return replace(draft, answer=answer, cited=cited or draft.cited) if accepted else draft
+
+    def judge(self, draft: CitedAnswer, hops: float) -> tuple[Weighed, Status]:
+        """The confidence in an answer, 0 for an unknown one, and how it was checked."""
+        accuracy = credibility = 0.0
+        if draft.answer != UNKNOWN:
+            asked = {"accuracy": self._accuracy, "credibility": self._credibility}
+            names = [name for name in asked if self.judges.value in ("both", name)]
+            scores = dict(zip(names, together([partial(asked[name], draft) for name in names]), strict=True))
+            # A judge who is not asked agrees with the other one.
+            accuracy = scores.get("accuracy", scores.get("credibility", 0.0))
+            credibility = scores.get("credibility", accuracy)
+        weighed = self.confidence.weigh(hops, accuracy, credibility, draft.answer)
+        record(weighed)
+        return weighed, checked(accuracy, credibility)
+
+    def _accuracy(self, draft: CitedAnswer) -> float:
+        """The judge's probability; 0 if the reply cannot be read."""
+        shown = Candidates(item.passage for item in draft.cited).show()
+        try:
+            reply = self.accuracy_judge(question=draft.question, evidence=shown, answer=draft.answer)
+            judged = Judged("accuracy", read_probability(reply.accuracy))
+        except AdapterParseError as error:  # errors of the model itself are not a verdict
+            record_incident("verdict unreadable")
+            judged = Judged("accuracy", 0.0, invalid=(_line(str(error.lm_response))[:80],))
+        record(judged)
+        return judged.score
+
+    def _credibility(self, draft: CitedAnswer) -> float:
+        """By AttrScore's classes; an answer without citations is extrapolatory without a call."""
+        if not draft.cited:
+            return CREDIBILITY["extrapolatory"]
+        if self.credibility is not None:
+            verdict, score = "", self.credibility(draft.question, draft.answer, draft.cited)
+            if isinstance(score, bool) or not isinstance(score, SupportsFloat) or not 0 <= float(score) <= 1:
+                raise PolyhopError(f"the credibility model returned {score!r}: it must return a number from 0 to 1")
+        else:
+            shown = Candidates(item.passage for item in draft.cited).show()
+            reply = self.attribution_judge(question=draft.question, evidence=shown, answer=draft.answer)
+            verdict, score = reply.attribution, CREDIBILITY[reply.attribution]
+        record(Judged("attribution", float(score), verdict))
+        return float(score)
+
+
+def read_cited(
+    answer: object, citations: Iterable[object], sources: Candidates
+) -> tuple[str, tuple[Evidence, ...], tuple[str, ...]]:
+    """An answer, the passages that it cites, and the invalid citations. Ids in the answer ("Paris [2s1]") count too."""
+    named = list(map(str, citations))
+    text, marked = cut_citations(str(answer))
+    text, cut = tidy(text)
+    cited, invalid = sources.resolve([*named, *(id for id in marked if id not in named)])
+    return text, tuple(whole(cited)) if text != UNKNOWN else (), (*cut, *invalid)

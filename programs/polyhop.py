@@ -26,14 +26,13 @@ import dspy
 from dspy.utils.exceptions import AdapterParseError
 
 from ..data.form import names
-from ..data.passages import Evidence, Hit, Passage, Retriever
+from ..data.passages import Evidence, Passage, Retriever
 from ..data.pool import PassagePool
 from ..data.references import references, replace_references
 from ..data.text import key_words, title_key
 from ..engines.costs import record_incident
 from ..signatures import AnswerDirectly, AnswerWithCitations, GatherEvidence, PlanResearch, VerifyAnswer
-from ..signatures.fields import NumberedPassages
-from ..signatures.replies import read_probability, read_texts
+from ..signatures.fields import NumberedPassages, read_probability, read_texts
 from .agent import Agent
 from .candidates import Candidates, ids, split_citations, whole
 from .complexity import Complexity, ComplexityEstimator, Estimator
@@ -41,9 +40,9 @@ from .confidence import CREDIBILITY, Calibration, Confidence, checked
 from .exemplars import Exemplars
 from .prediction import UNKNOWN, Status, conclude, decomposed, read_answer, read_query, tidy
 from .program import Program, register
-from .run import Pool, record
+from .run import Pool, current, record
 from .search import Search
-from .trace import Estimated, Judged, Recalled, Replaced, Required, Selected
+from .trace import Estimated, Judged, Recalled, Required, Revised, Selected
 from .tunable import choice, integer, real
 
 _READ = 2  # how often a passage is read that is not selected
@@ -53,6 +52,260 @@ _NOT_SEARCHABLE = frozenset(
     "yes no true false unknown none january february march april may june july august september october november "
     "december ad bc bce ce am pm".split()
 )
+
+
+@register("polyhop")
+class PolyHop(Program):
+    """Answer a question with as few LM calls as possible.
+
+    1 call for an easy question, 2 without evidence; otherwise 2, and 1 per round, mostly one or two; 1 more if the
+    answer is in doubt, and 1 to verify a correction. All are sequential. 1 search, and 1 for each query after a round.
+
+    Args:
+        retriever: For questions without a pool of their own.
+        k: Passages that a search returns. Agents are shown the best of them, and others once they fit what is open.
+        rounds: Maximum number of rounds of selecting.
+        estimator: Of the complexity. If it is not a DSPy parameter, as `ComplexityEstimator` is, artifacts cannot hold
+            it.
+    """
+
+    shown_exemplars = ("planner",)
+
+    def __init__(
+        self, retriever: Retriever | None = None, k: int = 20, rounds: int = 4, *, estimator: Estimator | None = None
+    ) -> None:
+        super().__init__()
+        self.search = Search(retriever, k)
+        self.estimator = estimator or ComplexityEstimator()
+        self.exemplars = Exemplars()
+        self.rounds = integer(rounds, 1, 6)
+        self.easy = real(0.9, 0.0, 1.0)  # minimum P(1 hop) of a single pass without a plan
+        self.first = integer(5, 1, 20)  # passages that are read of a search
+        self.shown = integer(12, 1, 50)  # maximum number of new passages in one round
+        self.sure = real(0.75, 0.0, 1.0)  # minimum confidence of an unverified answer
+        self.review = choice("doubt", ("doubt", "always", "never"))
+        self.confidence = Confidence()
+        self.calibration = Calibration()
+        self.planner = Agent(PlanResearch)
+        self.gatherer = Agent(GatherEvidence)
+        self.answerer = Agent(AnswerWithCitations)
+        self.verifier = Agent(VerifyAnswer)
+        self.direct_answerer = Agent(AnswerDirectly)
+
+    def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
+        """Answer a question over its own ``pool``, or over the retriever if it has none."""
+        case = _Case(question, self.estimator(question))
+        record(Estimated(case.complexity.probabilities))
+        first = [hit.passage for hit in self.search(question)[: self.first.value]]
+
+        easy = case.complexity.probabilities[0] >= self.easy.value
+        if easy and (answer := self._single_pass(first, case)):
+            return self._conclude(answer, case, "single pass")
+        route = self._plan(case)
+        if route == "direct":
+            text, confidence = read_answer(self.direct_answerer(question=question))
+            if text != UNKNOWN:
+                return self._conclude(_Answer(text, confidence, status="model knowledge"), case, "no retrieval")
+        if route == "single" and not easy and (answer := self._single_pass(first, case)):
+            return self._conclude(answer, case, "single pass")
+        if not first:
+            return self._conclude(_Answer(UNKNOWN, 0.0), case, "nothing found")
+
+        stop = "rounds"
+        unread = self._unread([*first, *_fitting(case.queries(), case)], case)
+        for n in range(1, self.rounds.value + 1):
+            self._read(n, unread, case)
+            if not case.sought:
+                stop = "stable" if case.open else "complete"
+                break
+            if n < self.rounds.value and not (unread := self._follow_up(case)):
+                stop = "stable"
+                break
+
+        answer = self._answer(case)
+        if self.review.value == "always" or (self.review.value == "doubt" and not self._is_certain(answer, case)):
+            answer = self._reviewed(answer, case)
+        return self._conclude(answer, case, stop)
+
+    def _plan(self, case: _Case) -> str:
+        """Set the sub-questions; returns the route."""
+        exemplars = self.exemplars(case.question, case.complexity)
+        single = {exemplar.hops == 1 for exemplar in exemplars}
+        if len(exemplars) > 1 and len(single) == 1:  # exemplars of a single route would suggest that route
+            other = self.exemplars(case.question, Complexity.of(2 if single == {True} else 1))[-1]
+            if (other.hops == 1) not in single:
+                exemplars[0] = other
+        record(Recalled(tuple(exemplar.question for exemplar in exemplars)))
+        shown = [
+            dspy.Example(
+                question=exemplar.question,
+                route="single" if exemplar.hops == 1 else "plan",
+                sub_questions=list(exemplar.sub_questions),
+            )
+            for exemplar in exemplars
+        ]
+        reply = self.planner(question=case.question, demos=[*self.planner.demos, *shown])
+        case.steps = [_Step(text) for text in decomposed(reply.sub_questions, str(reply.route)) or [case.question]]
+        return str(reply.route)
+
+    # --- what to read ------------------------------------------------------------------------------------------------
+
+    def _follow_up(self, case: _Case) -> list[Passage]:
+        """What to read for what is open: what was found already, then the best of a search for each new query."""
+        queries = case.queries()
+        passages = _fitting(queries, case)
+        for query in queries:
+            if title_key(query) not in map(title_key, [case.question, *case.searched]):
+                case.searched.append(query)
+                found = [hit.passage for hit in self.search(query)]
+                passages += found[:2]  # again, if they were read once
+                passages += [passage for passage in found if not case.read[passage.id]][:_FOLLOWED]
+        return self._unread(passages, case)
+
+    def _unread(self, passages: Iterable[Passage], case: _Case) -> list[Passage]:
+        """The passages that were not read often enough, without near-duplicates, at most ``shown``."""
+        selected, seen = {item.passage.id for item in case.evidence}, current().passages
+        known = {id: _shingles(seen[id]) for id in case.read}
+        new: list[Passage] = []
+        for passage in {passage.id: passage for passage in passages}.values():
+            words = _shingles(passage)
+            others = (other for id, other in known.items() if id != passage.id)
+            twins = (len(words & other) > _DUPLICATE * min(len(words), len(other)) for other in others)
+            if passage.id not in selected and case.read[passage.id] < _READ and not any(twins):
+                known[passage.id] = words
+                new.append(passage)
+        return new[: self.shown.value]
+
+    def _read(self, round: int, passages: Sequence[Passage], case: _Case) -> None:
+        """The gatherer's answers and selection from passages and the evidence, and its queries for what is open."""
+        reply = self.gatherer(
+            question=case.question,
+            sub_questions=case.sub_questions,
+            answers_so_far=case.answers if round > 1 else [],
+            searched=case.searched,
+            passages=case.shown([*whole(case.evidence), *map(Evidence, passages)]),
+        )
+        kept, invalid = case.candidates.resolve(dict.fromkeys(reply.keep))
+        selected, queries = list(kept), read_texts(reply.required)
+        asked = [list(case.filled(step.question)) for step in case.steps]
+        for n, (step, text) in enumerate(zip(case.steps, reply.answers, strict=False), 1):
+            known, step.answers, step.said = step.answers if step.is_doubtful else (), (), ""
+            cited = list[Evidence]()
+            for part, named in map(split_citations, text.split(" | ")):
+                if (part := tidy(part)[0]) != UNKNOWN:
+                    items = case.candidates.resolve(named)[0]
+                    listed = f" [{', '.join(case.candidates.ids(items))}]" if items else ""
+                    step.said += f"{' | ' * bool(step.answers)}{part}{listed}"
+                    step.answers += (part,)
+                    cited += items
+            step.said = step.said or UNKNOWN
+            step.is_doubtful = n in reply.doubtful or not (cited or kept or {"yes", "no"} & set(step.answers))
+            step.is_settled = step.is_doubtful and known != () and set(known) == set(step.answers)
+            selected += cited
+        if round > 1 and not queries:  # the gatherer gives up what this round has not made another question
+            for step, before in zip(case.steps, asked, strict=True):
+                step.is_settled |= list(case.filled(step.question)) == before
+        if selected:  # what is listed now stays, so that a better sentence replaces a worse one
+            case.evidence = case.candidates.resolve(dict.fromkeys(case.candidates.ids(selected)))[0]
+        case.read.update(passage.id for passage in passages)
+        case.required = queries[: len(case.steps)] if case.sought else []
+        record(Selected(round, ids(case.evidence), invalid))
+        record(Required(tuple(case.required), tuple(" | ".join(step.answers) or UNKNOWN for step in case.steps)))
+
+    # --- answer ------------------------------------------------------------------------------------------------------
+
+    def _single_pass(self, passages: Sequence[Passage], case: _Case) -> _Answer | None:
+        """An answer from the first passages; None if it is not certain, or cites nothing on a name in the question."""
+        if not passages:
+            return None
+        answer = self._ask([case.question], [], list(map(Evidence, passages)), case)
+        cited = {word for item in whole(answer.cited) for word in key_words(f"{item.passage.heading} {item.text}")}
+        if not answer.cited or not self._is_certain(answer, case) or not _named(case.question) <= cited:
+            return None
+        case.evidence = list(answer.cited)
+        return answer
+
+    def _answer(self, case: _Case) -> _Answer:
+        """An answer from the evidence; if the last sub-question has none, from others, too: ``first`` in all."""
+        read = whole(case.evidence)
+        if not case.steps[-1].answers:
+            known = {item.passage.id for item in read}
+            others = (Evidence(passage) for passage in case.candidates.passages if passage.id not in known)
+            read += islice(others, max(0, self.first.value - len(known)))
+        return self._ask(case.sub_questions, case.answers, read, case)
+
+    def _ask(
+        self, sub_questions: list[str], answers_so_far: list[str], read: Sequence[Evidence], case: _Case
+    ) -> _Answer:
+        passages = case.shown(read)
+        reply = self.answerer(
+            question=case.question, sub_questions=sub_questions, answers_so_far=answers_so_far, passages=passages
+        )
+        cited, invalid = case.candidates.resolve(reply.citations)
+        return _Answer(*read_answer(reply, invalid), read, cited)
+
+    def _is_certain(self, answer: _Answer, case: _Case) -> bool:
+        return answer.confidence >= self.sure.value and answer.states(answer.text, case.question)
+
+    def _reviewed(self, answer: _Answer, case: _Case) -> _Answer:
+        """The answer with the verifier's verdict; or the verifier's correction, or the answer after a search for the
+        step that it misses, if the verdict on that is better."""
+        if answer.text == UNKNOWN:
+            return answer
+        answer, correction, missing = self._verified(answer, case)
+        if title_key(correction) != title_key(answer.text) and answer.states(correction, case.question):
+            other, why = replace(answer, text=correction, status="not checked"), "the verifier reads it so"
+        else:
+            case.required = [missing]
+            if case.open or not missing or not (unread := self._follow_up(case)):
+                return answer
+            self._read(self.rounds.value + 1, unread, case)
+            other, why = self._answer(case), "after a search for what the verifier misses"
+        if other.text != UNKNOWN:
+            other = self._verified(other, case)[0]
+        if other.confidence <= answer.confidence:
+            return answer
+        record(Revised(other.text, why))
+        return other
+
+    def _verified(self, answer: _Answer, case: _Case) -> tuple[_Answer, str, str]:
+        """The answer as the verifier sees it, its correction, and a query for what it misses, if it does not pass.
+
+        A verdict that cannot be read counts against the answer.
+        """
+        accuracy, attribution, status = None, "extrapolatory", answer.status
+        correction, missing = answer.text, ""
+        try:
+            reply = self.verifier(
+                question=case.question,
+                sub_questions=case.sub_questions,
+                searched=case.searched,
+                passages=case.shown(answer.read),
+                proposed_answer=answer.text,
+            )
+        except AdapterParseError:
+            record_incident("verdict unreadable")
+            record(Judged("verification", 0.0, "", ("the verdict could not be read",)))
+        else:
+            accuracy, attribution = read_probability(reply.accuracy), str(reply.attribution)
+            correction, invalid = tidy(reply.correction)
+            missing, status = read_query(reply.missing)[0], checked(accuracy, CREDIBILITY[attribution])
+            record(Judged("verification", accuracy, attribution, invalid))
+        weighed = self.confidence.weigh(case.complexity.expected, accuracy, CREDIBILITY[attribution], answer.text)
+        record(weighed)
+        answer = replace(answer, confidence=weighed.confidence, status=status)
+        return (answer, answer.text, "") if weighed.passed else (answer, correction, missing)
+
+    def _conclude(self, answer: _Answer, case: _Case, stop: str) -> dspy.Prediction:
+        # Where the evidence lacks a passage, citations of other passages count as evidence.
+        lacks = bool(case.open) and len(whole(case.evidence)) < case.complexity.hops
+        cited = [item for item in answer.cited if lacks or item in case.evidence]
+        evidence = list(dict.fromkeys([*cited, *case.evidence]))
+        confidence = self.calibration(answer.confidence)
+        return conclude(answer.text, confidence, evidence=evidence, stop=stop, status=answer.status)
+
+
+# --- the state of a question ------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -65,10 +318,6 @@ class _Step:
     is_doubtful: bool = False  # what is cited only suggests the answer
     is_settled: bool = False  # searched for enough
 
-    @property
-    def is_open(self) -> bool:
-        return not self.answers or self.is_doubtful
-
 
 @dataclass
 class _Case:
@@ -78,7 +327,6 @@ class _Case:
     complexity: Complexity
     steps: list[_Step] = field(default_factory=list)
     evidence: list[Evidence] = field(default_factory=list)
-    found: dict[str, Passage] = field(default_factory=dict)  # by all searches
     read: Counter[str] = field(default_factory=Counter)  # how often the gatherer was shown a passage, by its id
     candidates: Candidates = field(default_factory=Candidates)  # the numbers of passages
     required: list[str] = field(default_factory=list)  # the gatherer's queries
@@ -90,7 +338,7 @@ class _Case:
 
     @property
     def open(self) -> list[_Step]:
-        return [step for step in self.steps if step.is_open]
+        return [step for step in self.steps if not step.answers or step.is_doubtful]
 
     @property
     def sought(self) -> list[_Step]:
@@ -105,11 +353,7 @@ class _Case:
             for n, step in enumerate(self.steps, 1)
         ]
 
-    def cited(self, text: str, evidence: Sequence[Evidence]) -> str:
-        """A text with its citations."""
-        return f"{text} [{', '.join(self.candidates.ids(evidence))}]" if evidence else text
-
-    def shown(self, evidence: Iterable[Evidence]) -> NumberedPassages:
+    def shown(self, evidence: Sequence[Evidence]) -> NumberedPassages:
         """Passages in the order of their numbers, with what is selected marked."""
         self.candidates.extend(item.passage for item in evidence)
         numbered = sorted(evidence, key=lambda item: self.candidates.number(item.passage))
@@ -154,279 +398,15 @@ class _Answer:
         return key.strip() in ("yes", "no") or any(key in f" {title_key(each)} " for each in texts)
 
 
-@register("polyhop")
-class PolyHop(Program):
-    """Answer a question with as few LM calls as possible.
-
-    1 call for an easy question, 2 without evidence; otherwise 2, and 1 per round, mostly one or two; 1 more if the
-    answer is in doubt, and 1 to verify a correction. All are sequential. 1 search, and 1 for each query after a round.
-
-    Args:
-        retriever: For questions without a pool of their own.
-        k: Passages that a search returns. Agents are shown the best of them, and others once they fit what is open.
-        rounds: Maximum number of rounds of selecting.
-        estimator: Of the complexity. If it is not a DSPy parameter, as `ComplexityEstimator` is, artifacts cannot hold
-            it.
-    """
-
-    shown_exemplars = ("planner",)
-
-    def __init__(
-        self,
-        retriever: Retriever | None = None,
-        k: int = 20,
-        rounds: int = 4,
-        *,
-        estimator: Estimator | None = None,
-    ) -> None:
-        super().__init__()
-        self.search = Search(retriever, k)
-        self.estimator = estimator or ComplexityEstimator()
-        self.exemplars = Exemplars()
-        self.rounds = integer(rounds, 1, 6)
-        self.easy = real(0.9, 0.0, 1.0)  # minimum P(1 hop) of a single pass without a plan
-        self.first = integer(5, 1, 20)  # passages that are read of a search
-        self.shown = integer(12, 1, 50)  # maximum number of new passages in one round
-        self.sure = real(0.75, 0.0, 1.0)  # minimum confidence of an unverified answer
-        self.review = choice("doubt", ("doubt", "always", "never"))
-        self.confidence = Confidence()
-        self.calibration = Calibration()
-        self.planner = Agent(PlanResearch)
-        self.gatherer = Agent(GatherEvidence)
-        self.answerer = Agent(AnswerWithCitations)
-        self.verifier = Agent(VerifyAnswer)
-        self.direct_answerer = Agent(AnswerDirectly)
-
-    def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
-        """Answer a question over its own ``pool``, or over the retriever if it has none."""
-        case = _Case(question, self.estimator(question))
-        record(Estimated(case.complexity.probabilities))
-        found = self._search(question, case)
-        first = found[: self.first.value]
-
-        easy = case.complexity.probabilities[0] >= self.easy.value
-        if easy and (answer := self._single_pass(first, case)):
-            return self._conclude(answer, case, "single pass")
-        route = self._plan(case)
-        if route == "direct" and (known := self._from_knowledge(case)).text != UNKNOWN:
-            return self._conclude(known, case, "no retrieval")
-        if route == "single" and not easy and (answer := self._single_pass(first, case)):
-            return self._conclude(answer, case, "single pass")
-        if not first:
-            return self._conclude(_Answer(UNKNOWN, 0.0), case, "nothing found")
-
-        stop = "rounds"
-        unread = self._unread([*first, *self._fitting(case.queries(), case)], case)
-        for n in range(1, self.rounds.value + 1):
-            self._read(n, unread, case)
-            if not case.sought:
-                stop = "stable" if case.open else "complete"
-                break
-            if n < self.rounds.value and not (unread := self._follow_up(case)):
-                stop = "stable"
-                break
-
-        answer = self._answer(case)
-        if self.review.value == "always" or (self.review.value == "doubt" and not self._is_certain(answer, case)):
-            answer = self._reviewed(answer, case)
-        return self._conclude(answer, case, stop)
-
-    # --- plan --------------------------------------------------------------------------------------------------------
-
-    def _plan(self, case: _Case) -> str:
-        """Set the sub-questions; returns the route."""
-        exemplars = self.exemplars(case.question, case.complexity)
-        single = {exemplar.hops == 1 for exemplar in exemplars}
-        if len(exemplars) > 1 and len(single) == 1:  # exemplars of a single route would suggest that route
-            other = self.exemplars(case.question, Complexity.of(2 if single == {True} else 1))[-1]
-            if (other.hops == 1) not in single:
-                exemplars[0] = other
-        record(Recalled(tuple(exemplar.question for exemplar in exemplars)))
-        shown = [
-            dspy.Example(
-                question=exemplar.question,
-                route="single" if exemplar.hops == 1 else "plan",
-                sub_questions=list(exemplar.sub_questions),
-            )
-            for exemplar in exemplars
-        ]
-        reply = self.planner(question=case.question, demos=[*self.planner.demos, *shown])
-        case.steps = [_Step(text) for text in decomposed(reply.sub_questions, str(reply.route)) or [case.question]]
-        return str(reply.route)
-
-    # --- what to read ------------------------------------------------------------------------------------------------
-
-    def _follow_up(self, case: _Case) -> list[Passage]:
-        """What to read for what is open: what was found already, then the best of a search for each new query."""
-        queries = case.queries()
-        passages = self._fitting(queries, case)
-        for query in queries:
-            if title_key(query) in map(title_key, [case.question, *case.searched]):
-                continue
-            case.searched.append(query)
-            found = self._search(query, case)
-            passages += found[:2]  # again, if they were read once
-            passages += [passage for passage in found if not case.read[passage.id]][:_FOLLOWED]
-        return self._unread(passages, case)
-
-    def _search(self, query: str, case: _Case) -> list[Passage]:
-        """What a search finds, the best first."""
-        hits: list[Hit] = self.search(query)
-        case.found |= {hit.passage.id: hit.passage for hit in hits}
-        return [hit.passage for hit in hits]
-
-    def _fitting(self, queries: Iterable[str], case: _Case) -> list[Passage]:
-        """The best passage for each query, by its words, that searches have found and that has its names."""
-        found, fitting = PassagePool(case.found.values()), list[Passage]()
-        for query in queries:
-            wanted, hits = _named(query), found.search(query, max(1, len(found)))
-            unread = (hit.passage for hit in hits if hit.score > 0 and case.read[hit.passage.id] < _READ)
-            named = (passage for passage in unread if wanted <= set(key_words(f"{passage.heading} {passage.text}")))
-            fitting += islice(named, 1)
-        return fitting
-
-    def _unread(self, passages: Iterable[Passage], case: _Case) -> list[Passage]:
-        """The passages that were not read often enough, without near-duplicates, at most ``shown``."""
-        selected = {item.passage.id for item in case.evidence}
-        known = {id: _shingles(case.found[id]) for id in case.read}
-        new: list[Passage] = []
-        for passage in {passage.id: passage for passage in passages}.values():
-            words = _shingles(passage)
-            others = (other for id, other in known.items() if id != passage.id)
-            twins = (len(words & other) > _DUPLICATE * min(len(words), len(other)) for other in others)
-            if passage.id not in selected and case.read[passage.id] < _READ and not any(twins):
-                known[passage.id] = words
-                new.append(passage)
-        return new[: self.shown.value]
-
-    def _read(self, round: int, passages: Sequence[Passage], case: _Case) -> None:
-        """The gatherer's answers and selection from passages and the evidence, and its queries for what is open."""
-        reply = self.gatherer(
-            question=case.question,
-            sub_questions=case.sub_questions,
-            answers_so_far=case.answers if round > 1 else [],
-            searched=case.searched,
-            passages=case.shown([*whole(case.evidence), *map(Evidence, passages)]),
-        )
-        kept, invalid = case.candidates.resolve(dict.fromkeys(reply.keep))
-        selected, queries = list(kept), read_texts(reply.required)
-        asked = [list(case.filled(step.question)) for step in case.steps]
-        for n, (step, text) in enumerate(zip(case.steps, reply.answers, strict=False), 1):
-            split = ((tidy(part)[0], named) for part, named in map(split_citations, text.split(" | ")))
-            found = [(part, case.candidates.resolve(named)[0]) for part, named in split if part != UNKNOWN]
-            cited = [item for _, items in found for item in items]
-            known, step.answers = step.answers if step.is_doubtful else (), tuple(part for part, _ in found)
-            step.said = " | ".join(case.cited(part, items) for part, items in found) or UNKNOWN
-            step.is_doubtful = n in reply.doubtful or not (cited or kept or {"yes", "no"} & set(step.answers))
-            step.is_settled = step.is_doubtful and known != () and set(known) == set(step.answers)
-            selected += cited
-        if round > 1 and not queries:  # the gatherer gives up what this round has not made another question
-            for step, before in zip(case.steps, asked, strict=True):
-                step.is_settled |= list(case.filled(step.question)) == before
-        if selected:  # what is listed now stays, so that a better sentence replaces a worse one
-            case.evidence = case.candidates.resolve(dict.fromkeys(case.candidates.ids(selected)))[0]
-        case.read.update(passage.id for passage in passages)
-        case.required = queries[: len(case.steps)] if case.sought else []
-        record(Selected(round, ids(case.evidence), invalid))
-        record(Required(tuple(case.required), tuple(" | ".join(step.answers) or UNKNOWN for step in case.steps)))
-
-    # --- answer ------------------------------------------------------------------------------------------------------
-
-    def _single_pass(self, passages: Sequence[Passage], case: _Case) -> _Answer | None:
-        """An answer from the first passages; None if it is not certain, or cites nothing on a name in the question."""
-        if not passages:
-            return None
-        answer = self._ask([case.question], [], list(map(Evidence, passages)), case)
-        cited = {word for item in whole(answer.cited) for word in key_words(f"{item.passage.heading} {item.text}")}
-        if not answer.cited or not self._is_certain(answer, case) or not _named(case.question) <= cited:
-            return None
-        case.evidence = list(answer.cited)
-        return answer
-
-    def _answer(self, case: _Case) -> _Answer:
-        """An answer from the evidence; if the last sub-question has none, from others, too: ``first`` in all."""
-        read = whole(case.evidence)
-        if not case.steps[-1].answers:
-            known = {item.passage.id for item in read}
-            others = (Evidence(passage) for passage in case.candidates.passages if passage.id not in known)
-            read += islice(others, max(0, self.first.value - len(known)))
-        return self._ask(case.sub_questions, case.answers, read, case)
-
-    def _ask(
-        self, sub_questions: list[str], answers_so_far: list[str], read: Sequence[Evidence], case: _Case
-    ) -> _Answer:
-        passages = case.shown(read)
-        reply = self.answerer(
-            question=case.question, sub_questions=sub_questions, answers_so_far=answers_so_far, passages=passages
-        )
-        cited, invalid = case.candidates.resolve(reply.citations)
-        text, confidence = read_answer(reply, invalid)
-        return _Answer(text, confidence, read, cited)
-
-    def _from_knowledge(self, case: _Case) -> _Answer:
-        text, confidence = read_answer(self.direct_answerer(question=case.question))
-        return _Answer(text, confidence, status="model knowledge")
-
-    # --- review ------------------------------------------------------------------------------------------------------
-
-    def _is_certain(self, answer: _Answer, case: _Case) -> bool:
-        return answer.confidence >= self.sure.value and answer.states(answer.text, case.question)
-
-    def _reviewed(self, answer: _Answer, case: _Case) -> _Answer:
-        """The answer with the verifier's verdict; or the verifier's correction, or the answer after a search for the
-        step that it misses, if the verdict on that is better."""
-        if answer.text == UNKNOWN:
-            return answer
-        answer, correction, missing = self._verified(answer, case)
-        if title_key(correction) != title_key(answer.text) and answer.states(correction, case.question):
-            other, why = replace(answer, text=correction, status="not checked"), "the verifier reads it so"
-        else:
-            case.required = [missing]
-            if case.open or not missing or not (unread := self._follow_up(case)):
-                return answer
-            self._read(self.rounds.value + 1, unread, case)
-            other, why = self._answer(case), "after a search for what the verifier misses"
-        if other.text != UNKNOWN:
-            other = self._verified(other, case)[0]
-        if other.confidence <= answer.confidence:
-            return answer
-        record(Replaced(other.text, why))
-        return other
-
-    def _verified(self, answer: _Answer, case: _Case) -> tuple[_Answer, str, str]:
-        """The answer as the verifier sees it, its correction, and a query for what it misses, if it does not pass.
-
-        A verdict that cannot be read counts against the answer.
-        """
-        try:
-            reply = self.verifier(
-                question=case.question,
-                sub_questions=case.sub_questions,
-                searched=case.searched,
-                passages=case.shown(answer.read),
-                proposed_answer=answer.text,
-            )
-        except AdapterParseError:
-            record_incident("verdict unreadable")
-            record(Judged("verification", 0.0, "", ("the verdict could not be read",)))
-            weighed = self.confidence(case.complexity.expected, None, CREDIBILITY["extrapolatory"], answer.text)
-            return replace(answer, confidence=weighed.confidence), answer.text, ""
-        attribution, accuracy = str(reply.attribution), read_probability(reply.accuracy)
-        correction, invalid = tidy(reply.correction)
-        record(Judged("verification", accuracy, attribution, invalid))
-        credibility = CREDIBILITY[attribution]
-        weighed = self.confidence(case.complexity.expected, accuracy, credibility, answer.text)
-        answer = replace(answer, confidence=weighed.confidence, status=checked(accuracy, credibility))
-        return (answer, answer.text, "") if weighed.passed else (answer, correction, read_query(reply.missing)[0])
-
-    def _conclude(self, answer: _Answer, case: _Case, stop: str) -> dspy.Prediction:
-        # Where the evidence lacks a passage, citations of other passages count as evidence.
-        lacks = bool(case.open) and len(whole(case.evidence)) < case.complexity.hops
-        known = set(ids(case.evidence))
-        cited = [item for item in answer.cited if lacks or item.fact in known]
-        evidence = list(dict.fromkeys([*cited, *case.evidence]))
-        confidence = self.calibration(answer.confidence)
-        return conclude(answer.text, confidence, evidence=evidence, stop=stop, status=answer.status)
+def _fitting(queries: Iterable[str], case: _Case) -> list[Passage]:
+    """The best passage for each query, by its words, that searches have found and that has its names."""
+    found, fitting = PassagePool(current().passages.values()), list[Passage]()
+    for query in queries:
+        wanted, hits = _named(query), found.search(query, max(1, len(found)))
+        unread = (hit.passage for hit in hits if hit.score > 0 and case.read[hit.passage.id] < _READ)
+        named = (passage for passage in unread if wanted <= set(key_words(f"{passage.heading} {passage.text}")))
+        fitting += islice(named, 1)
+    return fitting
 
 
 def _is_searchable(text: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import Any, Literal
 
@@ -13,10 +13,10 @@ import dspy
 from ..data.errors import PolyhopError
 from ..data.passages import Evidence, Passage
 from ..data.text import clean, title_key
-from ..signatures.replies import read_probability, read_texts
+from ..signatures.fields import read_probability, read_texts
 from .candidates import cut_citations
 from .run import current, record
-from .trace import Answered, Decomposed, Replaced, Stopped
+from .trace import Answered, Decomposed, Revised, Stopped
 
 Status = Literal["verified", "in doubt", "not supported", "contradicted", "not checked", "model knowledge", "no answer"]
 """How an answer was checked: a verifier found that the passages state it, that it is hardly what was asked for, that
@@ -55,10 +55,8 @@ def check_question(question: str) -> str:
     Raises:
         QuestionError: it is not a string, has no letter or digit, or is longer than `MAX_QUESTION`.
     """
-    if not isinstance(question, str):
-        raise QuestionError(f"a question is a string, got {type(question).__name__}")
-    if not any(character.isalnum() for character in question):
-        raise QuestionError(f"the question {question!r} has no word in it: ask something")
+    if not isinstance(question, str) or not any(map(str.isalnum, question)):
+        raise QuestionError(f"a question is a text with words, got {question!r}")
     if len(question) > MAX_QUESTION:
         raise QuestionError(
             f"a question of {len(question):,} characters; the limit is {MAX_QUESTION:,}. Index a text that is to be "
@@ -87,16 +85,12 @@ def read_answer(reply: dspy.Prediction, invalid: tuple[str, ...] = ()) -> tuple[
 
 
 def tidy(answer: object) -> tuple[str, tuple[str, ...]]:
-    """An answer on one line of at most `MAX_LINE` characters, without citations, and a note if it was truncated.
+    """An answer on one line of at most `MAX_LINE` characters, without citations, and the start of what was cut off.
 
     Any way to say that there is no answer becomes ``"unknown"``.
     """
     text, _ = cut_citations(" ".join(str(answer).split()))
-    if not text or _NO_ANSWER.fullmatch(text):
-        return UNKNOWN, ()
-    if len(text) <= MAX_LINE:
-        return text, ()
-    return text[:MAX_LINE].rsplit(" ", 1)[0], (f"an answer of {len(text):,} characters, cut",)
+    return one_line(text) if text and not _NO_ANSWER.fullmatch(text) else (UNKNOWN, ())
 
 
 def one_line(text: object) -> tuple[str, tuple[str, ...]]:
@@ -139,14 +133,10 @@ class Prediction(dspy.Prediction):
         return "\n".join([self.told, *(f"- {item.passage.title}: {item.text}" for item in self.evidence)])
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left;vertical-align:top'>{escape(item.passage.title)}</th>"
-            f"<td style='text-align:left'>{escape(item.text)}</td></tr>"
-            for item in self.evidence
-        )
+        rows = (f"<tr><th>{escape(each.passage.title)}</th><td>{escape(each.text)}</td></tr>" for each in self.evidence)
         return (
             f"<div><strong>{escape(self.told)}</strong> <small>confidence {self.confidence:.2f} · {self.status} · "
-            f"{escape(self.stop_reason)}</small><table>{rows}</table></div>"
+            f"{escape(self.stop_reason)}</small><table>{''.join(rows)}</table></div>"
         )
 
 
@@ -202,29 +192,24 @@ def conclude(
     """
     run, guess = current(), ""
     if answer != UNKNOWN and confidence < run.abstain_below:
-        record(Replaced(UNKNOWN, f"{answer} is not sure enough"))
+        record(Revised(UNKNOWN, f"{answer} is not sure enough"))
         guess, answer, stop = answer, UNKNOWN, "abstained"
     record(Stopped(stop))
     ranked: dict[str, Passage] = {item.passage.id: item.passage for item in evidence}
-    for hit in run.seen:
-        ranked.setdefault(hit.passage.id, hit.passage)
+    ranked |= {id: passage for id, passage in run.passages.items() if id not in ranked}
+    if answer == UNKNOWN:
+        status = "no answer"
+    elif status == "not checked" and not evidence:
+        key = f" {title_key(answer)} "
+        if not any(key in f" {title_key(each.text)} " for each in ranked.values()):
+            status = "model knowledge"  # no passage has the answer
     return Prediction(
         answer=answer,
         guess=guess,
         evidence=tuple(evidence),
         ranking=tuple(ranked.values()),
         confidence=confidence,
-        status=_status(answer, status, evidence, ranked.values()),
+        status=status,
         trace=run.trace,
         stop_reason=stop,
     )
-
-
-def _status(answer: str, status: Status, evidence: Sequence[Evidence], seen: Iterable[Passage]) -> Status:
-    """An answer without evidence that no passage has does not come from the passages, unless a verifier found it."""
-    if answer == UNKNOWN:
-        return "no answer"
-    key = f" {title_key(answer)} "
-    if status == "not checked" and not evidence and not any(key in f" {title_key(each.text)} " for each in seen):
-        return "model knowledge"
-    return status

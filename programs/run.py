@@ -25,7 +25,6 @@ from ..data.pool import PassagePool
 from .trace import Parallel, Trace, TraceStep
 
 T = TypeVar("T")
-
 Pool: TypeAlias = Sequence[Passage] | PassagePool | None
 """A question's own passages, if it has some."""
 
@@ -47,6 +46,11 @@ class Run:
     asks_models: bool = False  # other than the embedded engine
     trace: Trace = field(default_factory=Trace)
     seen: list[Hit] = field(default_factory=list)  # the hits of all searches, in order
+
+    @property
+    def passages(self) -> dict[str, Passage]:
+        """The passages seen, by id, in the order in which searches found them."""
+        return {hit.passage.id: hit.passage for hit in self.seen}
 
 
 _RUN: ContextVar[Run | None] = ContextVar("run", default=None)
@@ -85,8 +89,8 @@ def together(tasks: Sequence[Callable[[], T]]) -> list[T]:
     if len(tasks) < 2:
         return [task() for task in tasks]
     run, recorded = current(), dspy.settings.trace
-    trace = run.trace
-    branches = [replace(run, trace=Trace(branch=(*trace.branch, n)), seen=[]) for n in range(1, len(tasks) + 1)]
+    path = run.trace.branch
+    branches = [replace(run, trace=Trace(branch=(*path, n)), seen=[]) for n in range(1, len(tasks) + 1)]
     records: list[list[object]] = [[] for _ in tasks]
     outcomes: list[Future[T]] = [Future() for _ in tasks]
 
@@ -108,12 +112,10 @@ def together(tasks: Sequence[Callable[[], T]]) -> list[T]:
         with ThreadPoolExecutor(len(tasks)) as pool:
             for n in range(len(tasks)):
                 pool.submit(copy_context().run, act, n)
-    trace.add(Parallel(tuple(branch.trace for branch in branches)))
-    for branch in branches:
-        run.seen += branch.seen
+    run.trace.add(Parallel(tuple(branch.trace for branch in branches)))
+    run.seen += [hit for branch in branches for hit in branch.seen]
     if recorded is not None:
-        for each in records:
-            recorded.extend(each)
+        recorded.extend(each for calls in records for each in calls)
     return [outcome.result() for outcome in outcomes]
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from functools import partial
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any
 
 import dspy
 
@@ -27,11 +27,6 @@ from .tunable import Tunable, choice, integer, real, switch
 _REFERS = re.compile(r"\b(?:may|can|might)\b[^.]{0,60}\b(?:refers? to|stand for|mean)\s*[:;]?\s*\Z")
 _END = 200  # characters of a text
 _CONTENTS = 0.8  # share of the sentences of a list of contents that have a link
-
-
-@runtime_checkable
-class _BM25(Protocol):
-    def with_bm25(self, k1: float | None = None, b: float | None = None) -> Self: ...
 
 
 class Search(Part):
@@ -60,9 +55,15 @@ class Search(Part):
         self.k1 = real(getattr(retriever, "k1", 0.9), 0.0, 40.0, usual=(0.0, 3.0))
         self.b = real(getattr(retriever, "b", 0.4), 0.0, 1.0)
         self.by_document = switch(False)
-        self.chain = {}
+        self.chain: dict[str, Tunable[Any]] = {}
         if isinstance(retriever, ChainRetriever):
-            self.chain = _chain_tunables(retriever)
+            # Optimizers leave all of these as they are unless they are given a range.
+            for each in fields(ChainWeights):
+                value = getattr(retriever.weights, each.name)
+                needs = ("chain['adaptive']", (True,)) if each.name == "enough" else None
+                bounds = each.metadata["low"], each.metadata["high"]
+                self.chain[each.name] = real(value, *bounds, usual=(value, value), needs=needs)
+            self.chain["adaptive"] = choice(retriever.adaptive, (False, True), usual=2 * (retriever.adaptive,))
             self.effort = choice("auto", ("auto", "fast", "thorough"), usual=("auto", "auto"))
 
     def forward(self, query: str, *, k: int | None = None, offset: int = 0) -> list[Hit]:
@@ -73,9 +74,9 @@ class Search(Part):
         """
         go_on()
         run, hits = current(), list[Hit]()
-        if any(character.isalnum() for character in query):
-            source = self._source(run.pool)
-            if isinstance(source, _BM25):
+        if any(map(str.isalnum, query)):
+            source: Any = self._source(run.pool)
+            if hasattr(source, "with_bm25"):
                 source = source.with_bm25(self.k1.value, self.b.value)
             k = k or self.k.value
             search = partial(one_a_document, source.search) if self.by_document.value else source.search
@@ -86,18 +87,17 @@ class Search(Part):
                 hits = search(query, k, offset)
             hits = [hit for hit in hits if not _is_stub(hit.passage)]
         found = tuple((hit.passage.id, hit.passage.title, hit.score) for hit in hits)
-        reasons = tuple(hit.reason for hit in hits if hit.reason)
         run.seen += hits
-        record(Searched(query, found, reasons, offset))
+        record(Searched(query, found, tuple(hit.reason for hit in hits if hit.reason), offset))
         return hits
 
     def _source(self, pool: Pool) -> Retriever:
         own = None if pool is None else as_pool(pool)
         source: Retriever | None = self.retriever if own is None else own
         if isinstance(self.retriever, ChainRetriever):
-            values = {**asdict(self.retriever.weights), "adaptive": self.retriever.adaptive}
+            values = asdict(self.retriever.weights) | {"adaptive": self.retriever.adaptive}
             values |= {name: tunable.value for name, tunable in self.chain.items()}
-            adaptive = bool(values.pop("adaptive"))
+            adaptive = values.pop("adaptive")
             chain = self.retriever.with_weights(ChainWeights(**values), adaptive=adaptive)
             source = chain if own is None else chain.over(own)
         if source is None or (isinstance(source, ChainRetriever) and source.source is None):
@@ -131,16 +131,6 @@ def retriever_kind(program: dspy.Module) -> str:
     return retriever_name(retriever_of(program)) if searches else "none"
 
 
-def _chain_tunables(retriever: ChainRetriever) -> dict[str, Tunable[Any]]:
-    """The weights and the switch. Optimizers leave them as they are unless they are given a range."""
-    found: dict[str, Tunable[Any]] = {}
-    for each in fields(ChainWeights):
-        value = getattr(retriever.weights, each.name)
-        needs = ("chain['adaptive']", (True,)) if each.name == "enough" else None
-        found[each.name] = real(value, each.metadata["low"], each.metadata["high"], usual=(value, value), needs=needs)
-    return {**found, "adaptive": choice(retriever.adaptive, (False, True), usual=2 * (retriever.adaptive,))}
-
-
 def as_pool(pool: Sequence[Passage] | PassagePool) -> PassagePool:
     """A question's own passages as a retriever.
 
@@ -149,10 +139,9 @@ def as_pool(pool: Sequence[Passage] | PassagePool) -> PassagePool:
     """
     if isinstance(pool, PassagePool):
         return pool
-    for passage in pool:
-        if not isinstance(passage, Passage):
-            raise PolyhopError(
-                f"a pool consists of passages, got {type(passage).__name__}: "
-                "use polyhop.Passage.of(title, text) or Passage.from_record({...})"
-            )
+    if strange := [passage for passage in pool if not isinstance(passage, Passage)]:
+        raise PolyhopError(
+            f"a pool consists of passages, got {type(strange[0]).__name__}: "
+            "use polyhop.Passage.of(title, text) or Passage.from_record({...})"
+        )
     return PassagePool(pool)

@@ -1,7 +1,10 @@
-"""What a program did, as typed steps: searched, kept, added, judged, answered, and why it stopped.
+"""What a program did, as typed steps, and in words as it happens:
 
-All programs record the same kinds of step, so one evaluator, one optimizer and one viewer serve all of them. A step is
-recorded when it is done; ``invalid`` holds the parts of an agent's reply that could not be used.
+    with following(print):
+        program(question="...").trace
+
+All programs record the same kinds of step. A step is recorded when it is done; ``invalid`` holds the parts of an
+agent's reply that could not be used.
 """
 
 from __future__ import annotations
@@ -9,15 +12,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, field
-from typing import Any, TypeAlias
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, ClassVar, NamedTuple
+
+import dspy
+from dspy.utils.callback import BaseCallback
 
 from ..data.passages import Fact, Reason
+from ..data.text import count
 
 
 @dataclass(frozen=True)
 class TraceStep:
-    """A step of a program."""
+    """A step of a program. ``says`` is the step in words, with fields; of a tuple it tells how many."""
+
+    says: ClassVar[str] = ""
 
 
 @dataclass(frozen=True)
@@ -25,6 +34,7 @@ class Estimated(TraceStep):
     """The complexity of the question: the probabilities of 1, 2, 3 and 4 hops."""
 
     probabilities: tuple[float, ...]
+    says = "estimated hops: {probabilities}"
 
 
 @dataclass(frozen=True)
@@ -32,15 +42,7 @@ class Recalled(TraceStep):
     """The questions of the exemplars that the planner is shown."""
 
     questions: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Routed(TraceStep):
-    """The router's choice ("direct", "single", "plan") and its query, if it wrote one."""
-
-    route: str
-    query: str = ""
-    invalid: tuple[str, ...] = ()
+    says = "recalled {questions:solved question}"
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ class Decomposed(TraceStep):
     invalid: tuple[str, ...] = ()
     thoughts: tuple[str, ...] = ()
     route: str = ""
+    says = "asked {sub_questions:sub-question}"
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ class Searched(TraceStep):
     found: tuple[tuple[str, str, float], ...]  # (passage id, title, score) of each hit
     reasons: tuple[Reason, ...] = ()  # why each passage was chosen, from retrievers that say so
     offset: int = 0  # number of better hits that were skipped
+    says = "found {found:passage} for “{query}”"
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,7 @@ class Selected(TraceStep):
     kept: tuple[Fact, ...]
     invalid: tuple[str, ...] = ()
     flagged: tuple[Fact, ...] = ()  # facts that no known fact supports; those not in `kept` were discarded
+    says = "kept {kept} in round {round}"
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,7 @@ class Added(TraceStep):
     round: int
     added: tuple[Fact, ...]
     invalid: tuple[str, ...] = ()
+    says = "added {added} in round {round}"
 
 
 @dataclass(frozen=True)
@@ -89,23 +95,19 @@ class Proposed(TraceStep):
     queries: tuple[tuple[str, float], ...]
     invalid: tuple[str, ...] = ()
     diversity: float = 0.5  # the weight of diversity in the scores; the rest is that of relevance
-
-
-@dataclass(frozen=True)
-class Learned(TraceStep):
-    """The facts and the open gaps after an agent read passages."""
-
-    known: tuple[str, ...]
-    required: tuple[str, ...]
-    invalid: tuple[str, ...] = ()
+    says = "proposed {queries} to search for"
 
 
 @dataclass(frozen=True)
 class Required(TraceStep):
-    """What the evidence must tell or still lacks, and the answers to the sub-questions so far ("unknown" if open)."""
+    """What the evidence must tell or still lacks, the answers to the sub-questions so far ("unknown" if open), and the
+    facts that were learned."""
 
     questions: tuple[str, ...]
     answers: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
+    invalid: tuple[str, ...] = ()
+    says = "required {questions}"
 
 
 @dataclass(frozen=True)
@@ -118,24 +120,18 @@ class Checked(TraceStep):
     invalid: tuple[str, ...] = ()
     irrelevant: tuple[str, ...] = ()
     contradicted: tuple[str, ...] = ()
+    says = "checked, {supported} supported"
 
 
 @dataclass(frozen=True)
 class Decided(TraceStep):
-    """The decision maker's next action: "retrieve" with a query, or "answer"."""
+    """A route ("direct", "single", "plan") or the next action ("retrieve", "answer"), the query for it, and why."""
 
     action: str
     query: str = ""
     thought: str = ""
     invalid: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Thought(TraceStep):
-    """One new sentence of a chain of thought."""
-
-    text: str
-    invalid: tuple[str, ...] = ()
+    says = "decided {action} {query}"
 
 
 @dataclass(frozen=True)
@@ -147,6 +143,7 @@ class StepAnswered(TraceStep):
     answer: str
     cited: tuple[Fact, ...] = ()
     invalid: tuple[str, ...] = ()
+    says = "answered #{number} {answer} ← {question}"
 
 
 @dataclass(frozen=True)
@@ -157,13 +154,7 @@ class Judged(TraceStep):
     score: float
     verdict: str = ""
     invalid: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Scored(TraceStep):
-    """The credibility of an answer by a model that is no language model."""
-
-    credibility: float
+    says = "judged {aspect} {score:.2f} {verdict}"
 
 
 @dataclass(frozen=True)
@@ -180,34 +171,19 @@ class Weighed(TraceStep):
     accuracy: float | None = None
     credibility: float = 0.0
     answer: str = ""
+    says = "weighed {confidence:.2f}"
 
 
 @dataclass(frozen=True)
 class Revised(TraceStep):
-    """The reviser's answer; ``accepted`` if it replaces the draft."""
+    """Another answer; ``accepted`` if it replaces the one before."""
 
     answer: str
     reason: str
-    accepted: bool
+    accepted: bool = True
     cited: tuple[Fact, ...] = ()
     invalid: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Replaced(TraceStep):
-    """An answer that replaced the one before, without another call."""
-
-    answer: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class Refined(TraceStep):
-    """The question of step ``number``, reworded to fit the answers before it."""
-
-    number: int
-    question: str
-    invalid: tuple[str, ...] = ()
+    says = "revised {answer}"
 
 
 @dataclass(frozen=True)
@@ -218,6 +194,7 @@ class Answered(TraceStep):
     reasoning: str
     confidence: float
     invalid: tuple[str, ...] = ()
+    says = "answered {answer} ({confidence:.2f})"
 
 
 @dataclass(frozen=True)
@@ -226,6 +203,7 @@ class Replied(TraceStep):
 
     agent: str
     fields: tuple[tuple[str, str], ...]
+    says = "replied {agent}"
 
 
 @dataclass(frozen=True)
@@ -235,6 +213,7 @@ class Shortened(TraceStep):
     agent: str
     needed: int  # tokens of all passages
     shown: int
+    says = "shortened {agent}: about {needed:,} tokens to {shown:,}"
 
 
 @dataclass(frozen=True)
@@ -242,6 +221,7 @@ class Stopped(TraceStep):
     """Why the program stopped: "stable" (a round changed nothing), "rounds" (the limit), "nothing found", ..."""
 
     reason: str
+    says = "stopped {reason}"
 
 
 @dataclass(frozen=True)
@@ -251,38 +231,18 @@ class Parallel(TraceStep):
     branches: tuple[Trace, ...]
 
 
-Listener: TypeAlias = Callable[[TraceStep, tuple[int, ...]], None]
-"""Is told of a step and of the parallel branches, numbered from 1, in which it was recorded."""
-
-_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
-
-
-@contextmanager
-def listening(listener: Listener) -> Iterator[None]:
-    """Inside, the listener is told of each step when it is recorded, from any thread of the program.
-
-    An exception of the listener stops the program.
-    """
-    token = _listener.set(listener)
-    try:
-        yield
-    finally:
-        _listener.reset(token)
-
-
 @dataclass
 class Trace:
     """The steps of one run, in order."""
 
     steps: list[TraceStep] = field(default_factory=list)
     calls: int = 0  # of agents, without those in parallel branches
-    branch: tuple[int, ...] = field(default=(), compare=False, repr=False)  # as a `Listener` is told
+    branch: tuple[int, ...] = field(default=(), compare=False, repr=False)  # as an `Event` has it
 
     def add(self, step: TraceStep) -> None:
         self.steps.append(step)
-        listener = _listener.get()
-        if listener and not isinstance(step, Parallel):  # its steps are known
-            listener(step, self.branch)
+        if (tell := _tell.get()) and not isinstance(step, Parallel):  # its steps are known
+            tell(Event(describe(step)[0], step, branch=self.branch))
 
     def flat(self) -> Iterator[TraceStep]:
         """Every step; parallel branches one after the other."""
@@ -328,3 +288,89 @@ class Trace:
             else {"step": type(step).__name__.lower(), **asdict(step)}
             for step in self.steps
         ]
+
+
+# --- in words ---------------------------------------------------------------------------------------------------------
+
+
+class Event(NamedTuple):
+    """What a program has done, or now waits for."""
+
+    text: str
+    step: TraceStep | None = None  # that is done; None while the program waits
+    agent: str = ""  # whose reply the program waits for
+    branch: tuple[int, ...] = ()  # the parallel branches in which it happened, numbered from 1, outermost first
+
+
+_tell: ContextVar[Callable[[Event], None] | None] = ContextVar("tell", default=None)
+
+
+@contextmanager
+def following(tell: Callable[[Event], None]) -> Iterator[None]:
+    """Inside, each step of a program and each agent that it asks is told, from any thread of the program.
+
+    An exception that ``tell`` raises for a step stops the program.
+    """
+    token = _tell.set(tell)
+    try:
+        with dspy.context(callbacks=[*(dspy.settings.callbacks or ()), _Asking(tell)]):
+            yield
+    finally:
+        _tell.reset(token)
+
+
+class _Asking(BaseCallback):
+    """Tells of each agent that is asked."""
+
+    def __init__(self, tell: Callable[[Event], None]) -> None:
+        self._tell = tell
+
+    def on_module_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+        if isinstance(instance, dspy.Predict):
+            self._tell(Event(asking(instance), agent=role_of(instance)))
+
+
+def asking(agent: dspy.Predict) -> str:
+    """That an agent is asked, in words."""
+    return f"asking the {role_of(agent).replace('_', ' ')}"
+
+
+def role_of(agent: dspy.Predict) -> str:
+    """The name of an agent in its program, or of its signature."""
+    return str(getattr(agent, "role", "") or agent.signature.__name__)
+
+
+class _Told(tuple[Any, ...]):
+    """A tuple in a line: numbers as they are, of other items how many."""
+
+    def __format__(self, noun: str) -> str:
+        if self and all(isinstance(item, float) for item in self):
+            return _text(self)
+        return count(len(self), noun) if noun else str(len(self) or "nothing")
+
+
+def _text(value: object) -> str:
+    if isinstance(value, tuple):
+        return " ".join(map(_text, value))
+    return f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
+def describe(step: TraceStep) -> tuple[str, list[str], list[Fact]]:
+    """A step in words: a line that begins with a verb, what else it tells, line by line, and the evidence it is about.
+
+    Hits and what was ignored are left to the viewer.
+    """
+    values = {each.name: getattr(step, each.name) for each in fields(step)}
+    told = {name: _Told(value) if isinstance(value, tuple) else value for name, value in values.items()}
+    line = " ".join(getattr(step, "says", "").format_map(told).split()) or type(step).__name__.lower()
+    details, evidence = list[str](), list[Fact]()
+    for each in fields(step):
+        value, name = values[each.name], each.name.replace("_", " ")
+        if value == each.default or each.name in ("found", "reasons", "invalid"):
+            continue
+        for n, item in enumerate(value if isinstance(value, tuple) else _text(value).splitlines(), 1):
+            if isinstance(item, Fact):
+                evidence.append(item)
+            elif (text := _text(item)) not in line:
+                details.append(f"{name} {n}: {text}" if isinstance(value, tuple) else f"{name}: {text}")
+    return line, details, evidence

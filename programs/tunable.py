@@ -41,13 +41,8 @@ class Tunable(Parameter, Generic[T]):
         usual: tuple[T, T] | None = None,
         needs: Needs | None = None,
     ) -> None:
-        self.needs = needs
-        self.low: T | None = low
-        self.high: T | None = high
-        self.usual: tuple[T, T] | None = usual
-        self.choices: tuple[T, ...] = tuple(choices)
-        self.log = log
-        self._value: T
+        self.low, self.high, self.choices, self.log = low, high, tuple(choices), log
+        self.usual, self.needs = usual, needs
         self.value = value
 
     @property
@@ -56,21 +51,21 @@ class Tunable(Parameter, Generic[T]):
 
     @value.setter
     def value(self, value: T) -> None:
-        if self.choices:
-            if not any(value == choice and type(value) is type(choice) for choice in self.choices):
-                raise ValueError(f"must be one of {list(self.choices)}, got {value!r}")
-        else:
-            value = self._number(value)
-        self._value = value
-
-    def _number(self, value: Any) -> Any:
         kind = type(self.low)
         if kind is float and type(value) is int:
-            value = float(value)
-        if type(value) is not kind or not self.low <= value <= self.high:  # type: ignore[operator]  # also refuses nan
-            what = "an integer" if kind is int else "a number"
-            raise ValueError(f"must be {what} in {self.low}..{self.high}, got {value!r}")
-        return value
+            value = kind(value)
+        if self.choices:
+            fits = any(value == choice and type(value) is type(choice) for choice in self.choices)
+        else:
+            fits = type(value) is kind and self.low <= value <= self.high  # type: ignore[operator]
+        if not fits:  # nan, too
+            raise ValueError(f"must be {self._range()}, got {value!r}")
+        self._value = value
+
+    def _range(self) -> str:
+        if self.choices:
+            return f"one of {list(self.choices)}"
+        return f"{'an integer' if type(self.low) is int else 'a number'} in {self.low}..{self.high}"
 
     def reset(self) -> None:
         """Keep the value: teleprompters call this to clear demos."""
@@ -84,7 +79,7 @@ class Tunable(Parameter, Generic[T]):
         self.value = state["value"]
 
     def __repr__(self) -> str:
-        return f"Tunable({self.value!r} in {list(self.choices) if self.choices else f'{self.low}..{self.high}'})"
+        return f"Tunable({self.value!r}: {self._range()})"
 
 
 def integer(value: int, low: int, high: int, **options: Any) -> Tunable[int]:
@@ -112,7 +107,7 @@ def tunables(program: dspy.Module) -> dict[str, Tunable[Any]]:
     return {name: each for name, each in program.named_parameters() if isinstance(each, Tunable)}
 
 
-def conditions_of(program: dspy.Module) -> dict[str, tuple[str, tuple[Any, ...]]]:
+def conditions_of(program: dspy.Module) -> dict[str, Needs]:
     """Of each tunable that does not always matter, the one that it needs, and the values for which it matters."""
     found = {}
     for name, each in tunables(program).items():

@@ -22,9 +22,9 @@ from ..eval.folder import replacing
 from ..eval.records import read_records
 from ..eval.run import evaluate
 from ..eval.settings import RunManifest, files_of
-from ..programs.asking import ask as answer
-from ..programs.asking import completed
 from ..programs.prediction import QuestionError, check_question
+from ..programs.program import ask as answer
+from ..programs.program import completed
 from .options import Ask
 from .program import build_program, label, paying, searches
 from .source import chosen_index, open_source

@@ -10,10 +10,9 @@ import typer
 
 from ..data import dense
 from ..data.errors import PolyhopError, Problem
-from ..data.lucene.adoption import adopt_index
-from ..data.lucene.index import BuildProgress, build_index, check_index
+from ..data.lucene.index import BuildProgress, adopt_index, build_index, check_index
 from ..data.lucene.layout import PROBLEMS, rebuild
-from ..data.lucene.prebuilt import locate
+from ..data.lucene.pyserini import locate
 from ..data.lucene.update import update_index
 from ..data.passages import PAGE
 from ..data.text import plain

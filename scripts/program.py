@@ -31,7 +31,7 @@ from ..programs import PROGRAMS, Program, new_program
 from ..programs.tunable import tunables
 from .terminal import warn
 
-_PLAIN = {"react": "polyhop.programs.react:ReAct"}  # programs of ours that are plain DSPy
+_PLAIN = {"react": "polyhop.programs.baselines:ReAct"}  # programs of ours that are plain DSPy
 
 
 def build_program(

@@ -25,8 +25,7 @@ from ..eval.scoring import exact_match
 from ..programs import trace as steps
 from ..programs.prediction import UNKNOWN
 from ..programs.prediction import to_record as prediction_record
-from ..programs.progress import Event, describe, following
-from ..programs.trace import Trace
+from ..programs.trace import Event, Trace, describe, following
 from .tables import costs_table
 from .terminal import compact, new_console, short
 
@@ -158,11 +157,12 @@ def _grow(tree: Tree, trace: Trace, passages: Mapping[str, Passage]) -> None:
             for number, each in enumerate(step.branches, 1):
                 _grow(branch.add(Text(f"branch {number}", style="dim")), each, passages)
             continue
-        said = describe(step)
-        branch = tree.add(Text.assemble((f"{said.verb} ", "cyan"), plain(said.text)))
-        for text in said.details:
+        line, details, facts = describe(step)
+        verb, blank, text = plain(line).partition(" ")
+        branch = tree.add(Text.assemble((verb + blank, "cyan"), text))
+        for text in details:
             branch.add(Text(plain(text)))
-        for fact in said.facts:
+        for fact in facts:
             item = Evidence(passages[fact.passage_id], fact.sentence)
             heading = (quoted(item.passage.title), "bold")
             branch.add(Text.assemble(heading, f"  {short(item.text)}  ", (_address(fact), "dim")))

@@ -33,10 +33,9 @@ from ..engines.budget import Budget, BudgetSpent
 from ..engines.costs import CANCELLED, Abandoned, Ledger
 from ..engines.replies import ModelError, explain, model_errors
 from ..engines.secrets import without_secrets
-from ..programs.asking import ask, completed
 from ..programs.prediction import check_question, to_record
-from ..programs.progress import Event, following
-from ..programs.trace import Searched, TraceStep
+from ..programs.program import ask, completed
+from ..programs.trace import Event, Searched, TraceStep, following
 from .guard import Metrics
 
 log = logging.getLogger("polyhop.serve")

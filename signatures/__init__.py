@@ -1,5 +1,8 @@
 """The prompts: one signature class per agent, and the field types that they share. No logic."""
 
+# mypy: implicit-reexport
+# ruff: noqa: F401
+
 from .answers import (
     AnswerDirectly,
     AnswerFromContext,
@@ -14,21 +17,19 @@ from .answers import (
 )
 from .evidence import (
     AddEvidence,
+    AssessEvidence,
+    CheckFacts,
     FilterForObjective,
     FilterPassages,
+    FilterSpans,
     GatherEvidence,
+    ProposeQueries,
     SelectAnswers,
     SelectEvidence,
     SelectSet,
-)
-from .fields import NumberedPassage, NumberedPassages
-from .knowledge import (
-    AssessEvidence,
-    CheckFacts,
-    FilterSpans,
-    ProposeQueries,
     UpdateKnowledge,
 )
+from .fields import NumberedPassage, NumberedPassages
 from .planning import (
     AnalyzeQuestion,
     DecideNext,
@@ -39,38 +40,3 @@ from .planning import (
     RefineQuestion,
     RouteQuestion,
 )
-
-__all__ = [
-    "AddEvidence",
-    "AnalyzeQuestion",
-    "AnswerDirectly",
-    "AnswerFromContext",
-    "AnswerFromPassages",
-    "AnswerFromTrajectory",
-    "AnswerStep",
-    "AnswerWithCitations",
-    "AssessEvidence",
-    "CheckFacts",
-    "DecideNext",
-    "DrawRoadmap",
-    "FilterForObjective",
-    "FilterPassages",
-    "FilterSpans",
-    "GatherEvidence",
-    "JudgeAccuracy",
-    "JudgeAttribution",
-    "NumberedPassage",
-    "NumberedPassages",
-    "PlanResearch",
-    "PlanSteps",
-    "ProposeQueries",
-    "ReasonOn",
-    "RefineQuestion",
-    "ReviseAnswer",
-    "RouteQuestion",
-    "SelectAnswers",
-    "SelectEvidence",
-    "SelectSet",
-    "UpdateKnowledge",
-    "VerifyAnswer",
-]

@@ -19,6 +19,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Self
 from weakref import finalize
+from zlib import crc32
 
 import numpy as np
 import ujson
@@ -30,24 +31,12 @@ from ..errors import IndexFault
 from ..passages import Hit, Passage, SearchTool, Shared, check_page
 from ..text import clean, ends_path, title_key, with_code_parts
 from .jvm import attach, autoclass, call, call_long, english_analyzer, java_exception, reason
-from .layout import (
-    CONTENTS,
-    DOCUMENT,
-    ID,
-    IndexManifest,
-    generation_of,
-    open_reader,
-    rebuild,
-    segments_of,
-    settled,
-    stamp,
-)
-from .prebuilt import locate
-from .stored import StoredPassages
+from .layout import CONTENTS, DOCUMENT, ID, OURS, RAW, IndexManifest, newest_segments, open_reader, rebuild, stamp
+from .pyserini import document_passage, locate
 
 _opening = Lock()  # pyjnius examines classes here for the first time
 _PASSAGE_NUMBER = re.compile(r"#\d+$")
-_MAX_NAMED = 10_000  # passages of one document or title
+MOST_NAMED = 10_000  # passages of one document or title
 _LARGEST_K1 = 1e9  # Java's float has an end, and long before BM25 is the sum of the frequencies
 
 
@@ -86,7 +75,7 @@ class BM25Index(OpenIndex):
     keeps the path and the parameters.
 
     Args:
-        path: The folder of the index, or ``pyserini:NAME`` for one of Pyserini's (see `polyhop.data.lucene.prebuilt`).
+        path: The folder of the index, or ``pyserini:NAME`` for one of Pyserini's (see `polyhop.data.lucene.pyserini`).
         k1: Term-frequency saturation, 0 or more.
         b: Length normalization, 0 to 1.
 
@@ -108,12 +97,17 @@ class BM25Index(OpenIndex):
             ValueError: ``k`` is not positive or ``offset`` is negative.
             IndexFault: the index is damaged or closed.
         """
-        return self._lucene.search(self.k1, self.b, query, k, offset)
+        check_page(k, offset)
+        lucene = self._lucene
+        found = lucene.top(lucene.words(query), offset + k, self.k1, self.b, lucene.by_score)[offset:]
+        passages = lucene.stored([number for number, _ in found])
+        ranked = enumerate(zip(passages, found, strict=True), offset + 1)
+        return [Hit(passage, score, rank, document=number) for rank, (passage, (number, score)) in ranked]
 
     @property
     def has_titles(self) -> bool:
         """Whether passages can be looked up by title: not in an index of Anserini or Pyserini that is not adopted."""
-        return self._lucene.has_titles
+        return bool(self.manifest.chain)
 
     def with_bm25(self, k1: float | None = None, b: float | None = None) -> BM25Index:
         """A view of the same opened index with other parameters."""
@@ -134,23 +128,20 @@ class BM25Index(OpenIndex):
         Raises:
             KeyError: it does not exist.
         """
-        return self.passages([id])[0]
+        if found := self._lucene.look_up(ID, id, 1):
+            return found[0]
+        raise KeyError(id)
 
     def passages(self, ids: Sequence[str]) -> list[Passage]:
-        """The passages with these ids, in their order.
-
-        Raises:
-            KeyError: one of them does not exist.
-        """
-        found = {passage.id: passage for passage in self._lucene.look_up(self._lucene.with_ids(set(ids)), len(ids))}
-        return [found[id] for id in ids]
+        """The passages with these ids, in their order; raises `KeyError` as `passage` does."""
+        return [self.passage(id) for id in ids]
 
     def titled(self, title: str) -> list[Passage]:
         """The passages with a title, ordered by id; case, accents and punctuation are ignored."""
         lucene, key = self._lucene, title_key(title)
         # The store also finds short forms of a title.
         found = [each for each in lucene.stored(title_rows(lucene.store, title)) if title_key(each.title) == key]
-        return sorted(found[:_MAX_NAMED], key=lambda passage: passage.id.encode())
+        return sorted(found[:MOST_NAMED], key=lambda passage: passage.id.encode())
 
     def named(self, name: str) -> list[Passage]:
         """The passages of the document, or the one passage, with an id; else those with a title; else those of the
@@ -158,10 +149,8 @@ class BM25Index(OpenIndex):
         """
         lucene, name = self._lucene, name.strip().removeprefix("./")
         document = _PASSAGE_NUMBER.sub("", name)
-        paths = lucene.look_up(lucene.with_keyword(DOCUMENT, "/".join(document.split("/")[-3:])), _MAX_NAMED)
-        found = [each for each in paths if name in (each.document, each.id)] or lucene.look_up(
-            lucene.with_ids((name,)), 1
-        )
+        paths = lucene.look_up(DOCUMENT, "/".join(document.split("/")[-3:]))
+        found = [each for each in paths if name in (each.document, each.id)] or lucene.look_up(ID, name, 1)
         if not found and self.has_titles:
             found = self.titled(name)
         return found or [each for each in paths if ends_path(each.document, name) or ends_path(each.id, name)]
@@ -173,7 +162,8 @@ class BM25Index(OpenIndex):
 
     def ranking(self, query: str, k: int, offset: int = 0) -> list[tuple[int, float]]:
         """The document numbers and scores of what `search` finds, with other ties: several times faster."""
-        return self._lucene.ranking(self.k1, self.b, query, k, offset)
+        lucene = self._lucene
+        return lucene.top(lucene.words(query), offset + k, self.k1, self.b)[offset:]
 
     def stored(self, rows: Sequence[int]) -> list[Passage]:
         """The passages of Lucene's document numbers."""
@@ -213,101 +203,94 @@ class _Current:
 
 
 class LuceneReader:
-    """An open Lucene index, shared by all views of a `BM25Index` and by `DenseIndex`.
+    """A state of a Lucene index, shared by all views of a `BM25Index` and by `DenseIndex`. Thread-safe.
 
-    Each search has a searcher of its own, because changing a searcher's parameters is not thread-safe.
+    Args:
+        adopting: As of `IndexManifest.of`.
     """
 
-    def __init__(self, path: Path, manifest: IndexManifest) -> None:
+    def __init__(self, path: Path, *, adopting: bool = False) -> None:
         attach()
-        self.manifest = manifest
+        if newest_segments(path) is None:
+            state = " (its build was stopped or is still running)" if (path / OURS).exists() else ""
+            raise IndexFault(f"There is no index at {path}{state}. Build one: polyhop index CORPUS --out {path}")
+        for package, returned in (  # see `autoclass`
+            ("search", ("Query", "TopFieldDocs", "TopDocs", "ScoreDoc", "BooleanQuery")),
+            ("index", ("StoredFields", "LeafReader", "LeafReaderContext")),
+            ("document", ("Document",)),
+        ):
+            for name in returned:
+                autoclass(f"org.apache.lucene.{package}.{name}")
         self._path = path
-        for returned in ("Query", "TopFieldDocs", "TopDocs", "ScoreDoc", "BooleanQuery"):
-            autoclass(f"org.apache.lucene.search.{returned}")  # see `autoclass`
-        autoclass("org.apache.lucene.document.Document")
-        autoclass("org.apache.lucene.index.StoredFields")
         with self._faults():
             self._reader = open_reader(path)
             self._close = finalize(self, _closed, self._reader)  # when no search uses it any more
             self._close.atexit = False
-            if generation_of(path, segments_of(self._reader)) != manifest.generation:
-                raise IndexFault(f"The index {path} changes. Try again.")
-            found = call(self._reader, "numDocs")
+            self.manifest = IndexManifest.of(path, self._reader, adopting=adopting)
             self.has_deletions = bool(call(self._reader, "hasDeletions"))
-            self._passage = StoredPassages(self._reader, path, foreign=manifest.foreign)
             infos = call(autoclass("org.apache.lucene.index.FieldInfos"), "getMergedFieldInfos", self._reader)
-            id_field = call(infos, "fieldInfo", ID)
-            ties_by_id = id_field is not None and call(call(id_field, "getDocValuesType"), "name") != "NONE"
-        self.has_titles = bool(manifest.chain)
-        if found != manifest.passages:
-            raise IndexFault(f"The index {path} has {found} of its {manifest.passages} passages. {rebuild(path)}")
+            if any(call(infos, "fieldInfo", field) is None for field in (ID, CONTENTS)):
+                raise IndexFault(f"{path} is not a BM25 index of Anserini or Pyserini: it has no ids or no contents.")
+            ties_by_id = call(call(call(infos, "fieldInfo", ID), "getDocValuesType"), "name") != "NONE"
         self._analyzer = english_analyzer()
         self._bag_of_words = autoclass("io.anserini.search.query.BagOfWordsQueryGenerator")()
-        self._scored_docs = autoclass("io.anserini.search.ScoredDocs")
         sort, field = autoclass("org.apache.lucene.search.Sort"), autoclass("org.apache.lucene.search.SortField")
         # Indexes of Lucene 8 cannot sort by id; Anserini orders their ties by document number, too.
         by_id = field(ID, autoclass("org.apache.lucene.search.SortField$Type").STRING_VAL)
         by_id = by_id if ties_by_id else field.FIELD_DOC
-        self._by_score = sort(field.FIELD_SCORE, by_id)
-        self._by_id = sort(by_id)
-        searcher = autoclass("org.apache.lucene.search.IndexSearcher")
-        call(searcher, "setMaxClauseCount", 2**31 - 1)  # long queries are allowed
-        self._top_docs = autoclass("org.apache.lucene.search.TopDocs")
+        self.by_score, self.by_id = sort(field.FIELD_SCORE, by_id), sort(by_id)
+        call(autoclass("org.apache.lucene.search.IndexSearcher"), "setMaxClauseCount", 2**31 - 1)  # long queries
         self._json = autoclass("com.fasterxml.jackson.databind.ObjectMapper")()
+        if self.manifest.foreign:
+            self.stored(np.flatnonzero(self.live)[:1])  # stores a text, or says so
 
     @classmethod
     def open(cls, path: Path) -> LuceneReader:
-        def read() -> LuceneReader:
-            with _opening:
-                found = cls(path, IndexManifest.read(path))
-                if found.has_titles:
-                    len(found.store)  # opens its files while they are there
-            return found
-
-        return settled(path, read)
+        """The newest state; again, if a writer replaces it meanwhile."""
+        while True:
+            before = stamp(path)
+            try:
+                with _opening:
+                    found = cls(path)
+                    if found.manifest.chain:
+                        len(found.store)  # opens its files while they are there
+                return found
+            except IndexFault:
+                if stamp(path) == before:
+                    raise
 
     def close(self) -> None:
         self._close()
 
-    def searcher(self, k1: float, b: float) -> Any:
-        """A new one, which takes microseconds."""
-        searcher = autoclass("org.apache.lucene.search.IndexSearcher")(
-            self._reader, signature="(Lorg/apache/lucene/index/IndexReader;)V"
+    def words(self, query: str) -> Any:
+        """The query of the words of a text, analyzed as the passages of the index were."""
+        attach()
+        text = clean(query) if self.manifest.foreign else with_code_parts(clean(query))
+        with self._faults():
+            return call(self._bag_of_words, "buildQuery", CONTENTS, self._analyzer, text)
+
+    def top(self, query: Any, most: int, k1: float, b: float, order: Any = None) -> list[tuple[int, float]]:
+        """The document numbers and scores of what a query finds, in the order of `by_score` or `by_id`; without, ties
+        have none, and Lucene skips what cannot be among the best."""
+        attach()
+        with self._faults():
+            # One for each search, which takes microseconds: changing its parameters is not thread-safe.
+            searcher = autoclass("org.apache.lucene.search.IndexSearcher")(
+                self._reader, signature="(Lorg/apache/lucene/index/IndexReader;)V"
+            )
+            call(searcher, "setSimilarity", autoclass("org.apache.lucene.search.similarities.BM25Similarity")(k1, b))
+            most = min(most, self.manifest.passages)
+            found = call_long(searcher, "search", query, most, *(() if order is None else (order, True)))
+            hits = ujson.loads(call(self._json, "writeValueAsString", found))["scoreDocs"]  # all hits in one call
+        return [(hit["doc"], hit["score"]) for hit in hits]
+
+    def look_up(self, field: str, keyword: str, most: int = MOST_NAMED) -> list[Passage]:
+        """The passages with a keyword, ordered by id."""
+        attach()
+        query = autoclass("org.apache.lucene.search.TermQuery")(
+            autoclass("org.apache.lucene.index.Term")(field, clean(keyword))
         )
-        call(searcher, "setSimilarity", autoclass("org.apache.lucene.search.similarities.BM25Similarity")(k1, b))
-        return searcher
-
-    def search(self, k1: float, b: float, query: str, k: int, offset: int) -> list[Hit]:
-        check_page(k, offset)
-        attach()
-        most = self.manifest.passages
-        with self._faults():
-            searcher = self.searcher(k1, b)
-            parsed = call(self._bag_of_words, "buildQuery", CONTENTS, self._analyzer, self._written(query))
-            top = call_long(searcher, "search", parsed, min(offset + k, most), self._by_score, True)
-            page = call(self._top_docs, "merge", self._by_score, min(offset, most), min(k, most), [top])
-            found = call(self._scored_docs, "fromTopDocs", page, searcher)
-            rows = zip(found.lucene_documents, found.scores, found.lucene_docids, strict=True)
-            return [
-                Hit(self._passage(document, number, self._reader), score, rank, document=number)
-                for rank, (document, score, number) in enumerate(rows, offset + 1)
-            ]
-
-    def _written(self, query: str) -> str:
-        """A query as the passages of the index were analyzed."""
-        return clean(query) if self.manifest.foreign else with_code_parts(clean(query))
-
-    def look_up(self, query: Any, limit: int) -> list[Passage]:
-        """The passages that match a query, ordered by id."""
-        if limit < 1:
-            return []
-        attach()
-        searcher = self.searcher(0.9, 0.4)
-        with self._faults():
-            top = call_long(searcher, "search", query, min(limit, self.manifest.passages), self._by_id)
-            found = call(self._scored_docs, "fromTopDocs", top, searcher)
-            rows = zip(found.lucene_documents, found.lucene_docids, strict=True)
-            return [self._passage(document, number, self._reader) for document, number in rows]
+        return self.stored([number for number, _ in self.top(query, most, 0.9, 0.4, self.by_id)])
 
     @cached_property
     def leaves(self) -> list[Any]:
@@ -322,7 +305,7 @@ class LuceneReader:
 
     @cached_property
     def store(self) -> Store:
-        if not self.has_titles:
+        if not self.manifest.chain:
             raise IndexFault(
                 f"The index {self._path} has no titles to look up. Add them once: polyhop index --adopt {self._path}"
             )
@@ -331,38 +314,20 @@ class LuceneReader:
         except (OSError, ValueError) as error:
             raise IndexFault(f"The index {self._path} is damaged ({error}). {rebuild(self._path)}") from error
 
-    def ranking(self, k1: float, b: float, query: str, k: int, offset: int) -> list[tuple[int, float]]:
-        attach()
-        with self._faults():
-            parsed = call(self._bag_of_words, "buildQuery", CONTENTS, self._analyzer, self._written(query))
-            # Without an order for ties, Lucene skips what cannot be among the best.
-            top = call_long(self.searcher(k1, b), "search", parsed, min(offset + k, self.manifest.passages))
-            found = ujson.loads(call(self._json, "writeValueAsString", top))["scoreDocs"]  # all hits in one call
-        return [(hit["doc"], hit["score"]) for hit in found[offset:]]
-
     def stored(self, documents: Iterable[int]) -> list[Passage]:
         """The passages of Lucene's document numbers, in their order; ascending numbers are fastest."""
         attach()
         with self._faults():
             fields = call(self._reader, "storedFields")  # not thread-safe: one per call
-            return [self._passage(call(fields, "document", int(n)), int(n), self._reader) for n in documents]
+            return [self._passage(call(fields, "document", int(number))) for number in documents]
 
-    def with_ids(self, ids: Iterable[str]) -> Any:
-        """The query that matches the passages with these ids."""
-        attach()
-        as_bytes = autoclass("org.apache.lucene.util.BytesRef")
-        keys = autoclass("java.util.ArrayList")()
-        for id in ids:
-            call(keys, "add", as_bytes(clean(id).encode()))
-        return autoclass("org.apache.lucene.search.TermInSetQuery")(
-            ID, keys, signature="(Ljava/lang/String;Ljava/util/Collection;)V"
-        )
-
-    def with_keyword(self, field: str, key: str) -> Any:
-        """The query that matches the passages with this keyword of their document."""
-        attach()
-        term = autoclass("org.apache.lucene.index.Term")(field, key)
-        return autoclass("org.apache.lucene.search.TermQuery")(term)
+    def _passage(self, document: Any) -> Passage:
+        raw = call(document, "get", RAW)
+        if self.manifest.foreign:
+            return document_passage(call(document, "get", ID), raw, call(document, "get", CONTENTS))
+        if raw is None or (raw[-20:].startswith(',"crc32":"') and sealed(f"{raw[:-20]}}}") != raw):
+            raise ValueError("the stored text of a passage has changed on the disk")
+        return Passage.from_record(ujson.loads(raw))
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
@@ -377,6 +342,13 @@ class LuceneReader:
             raise IndexFault(f"The index {self._path} is damaged ({error}). {rebuild(self._path)}") from error
 
 
+def sealed(record: str) -> str:
+    """A JSON object with a checksum as its last field: Lucene verifies its files when it merges them, and on --check,
+    but not when it reads a document, so that a damaged one could be shown.
+    """
+    return f'{record[:-1]},"crc32":"{crc32(record.encode()):08x}"}}'
+
+
 def _closed(reader: Any) -> None:
     attach()
     call(reader, "close")
@@ -384,8 +356,6 @@ def _closed(reader: Any) -> None:
 
 def leaves_of(reader: Any) -> list[Any]:
     """The readers of the segments of an index."""
-    for returned in ("LeafReader", "LeafReaderContext"):
-        autoclass(f"org.apache.lucene.index.{returned}")  # see `autoclass`
     contexts = call(reader, "leaves")
     return [call(call(contexts, "get", number), "reader") for number in range(call(contexts, "size"))]
 

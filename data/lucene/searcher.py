@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import PolyhopError
-from ..passages import Hit, Passage, SearchTool, Shared, check_page
+from ..passages import Hit, SearchTool, Shared, check_page
 from .jvm import attach, exclusive
-from .stored import document_passage
+from .pyserini import document_passage
 
 _BM25 = re.compile(r"BM25\(k1=([\d.]+),b=([\d.]+)\)")
 
@@ -19,7 +19,7 @@ class PyseriniSearcher(SearchTool, Shared):
     whatever it ranks by. It cannot be pickled: worker processes take a `BM25Index`.
 
     Raises:
-        PolyhopError: the index stores nothing to read.
+        IndexFault: the index stores nothing to read.
     """
 
     def __init__(self, searcher: Any) -> None:
@@ -31,17 +31,11 @@ class PyseriniSearcher(SearchTool, Shared):
         attach()
         with exclusive():  # Pyserini's calls into Java are not thread-safe
             hits = self.searcher.search(query, k=offset + k)[offset:]
-            return [Hit(self._passage(hit.docid), hit.score, rank) for rank, hit in enumerate(hits, offset + 1)]
-
-    def _passage(self, id: str) -> Passage:
-        document = self.searcher.doc(id)
-        passage = document_passage(id, document.raw(), document.contents())
-        if passage is None:
-            raise PolyhopError(
-                "the index of the LuceneSearcher stores no text of its documents: build it again with --storeRaw or "
-                "--storeContents, or search it with BM25Index, which reads --storeDocvectors, too"
-            )
-        return passage
+            documents = [self.searcher.doc(hit.docid) for hit in hits]
+            stored = [(document.raw(), document.contents()) for document in documents]
+        found = [document_passage(hit.docid, *each) for hit, each in zip(hits, stored, strict=True)]
+        ranked = enumerate(zip(found, hits, strict=True), offset + 1)
+        return [Hit(passage, hit.score, rank) for rank, (passage, hit) in ranked]
 
     def __repr__(self) -> str:
         return f"PyseriniSearcher({self.searcher!r})"
@@ -59,9 +53,9 @@ def chain_source(source: Any) -> Any:
     Raises:
         PolyhopError: the searcher ranks by something else than BM25 alone.
     """
-    if isinstance(source, str | Path):
-        from .bm25 import BM25Index
+    from .bm25 import BM25Index
 
+    if isinstance(source, str | Path):
         return BM25Index(source)
     if not _is_searcher(source):
         return source
@@ -71,8 +65,6 @@ def chain_source(source: Any) -> Any:
             "the chain retriever searches with BM25 alone: call set_bm25, unset_rm3 and unset_rocchio of the "
             "LuceneSearcher"
         )
-    from .bm25 import BM25Index
-
     return BM25Index(source.index_dir, float(found[1]), float(found[2]))
 
 

@@ -9,8 +9,7 @@ import shutil
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import ujson
 
@@ -18,6 +17,7 @@ from ..chain.arrays import Bools
 from ..chain.store import StoreWriter
 from ..corpora import Version
 from ..passages import Passage
+from .bm25 import sealed
 from .jvm import attach, autoclass, call, call_long, english_analyzer, open_directory
 from .layout import (
     CONTENTS,
@@ -28,11 +28,10 @@ from .layout import (
     TEXT,
     VERSION,
     IndexManifest,
-    next_generation,
+    generation_of,
+    newest_segments,
     publish,
-    remove_old,
 )
-from .stored import sealed
 
 _BUFFER_MB = 32.0  # that Lucene buffers before it writes a segment; more is not faster
 _BATCH = 256  # passages handed to Lucene at a time
@@ -57,11 +56,12 @@ class IndexWriter:
         self._config = autoclass("org.apache.lucene.index.IndexWriterConfig")(english_analyzer())
         call(self._config, "setRAMBufferSizeMB", _BUFFER_MB)
         call(self._config, "setUseCompoundFile", False)
-        call(self._config, "setOpenMode", _constant("IndexWriterConfig$OpenMode", "CREATE" if create else "APPEND"))
-        if not create:
-            call(self._config, "setMergePolicy", _constant("NoMergePolicy", "INSTANCE"))
-        else:
+        mode = autoclass("org.apache.lucene.index.IndexWriterConfig$OpenMode")
+        call(self._config, "setOpenMode", mode.CREATE if create else mode.APPEND)
+        if create:
             self._merge_in_order()
+        else:
+            call(self._config, "setMergePolicy", autoclass("org.apache.lucene.index.NoMergePolicy").INSTANCE)
         self._lucene = autoclass("org.apache.lucene.index.IndexWriter")(open_directory(index), self._config)
         self._document = _Document()
         self._store = StoreWriter(unfinished / STORE)
@@ -115,19 +115,16 @@ class IndexWriter:
         call(told, "put", "polyhop", str(manifest["polyhop"]))
         call(self._lucene, "setLiveCommitData", call(told, "entrySet"))  # also makes a commit of no other change
         call_long(self._lucene, "prepareCommit")
-        generation = next_generation(self._index)
+        prepared = newest_segments(self._index, "pending_segments_")
+        generation = generation_of(self._index / str(prepared))
         made = IndexManifest(generation=generation, chain=(*chain, generation), **manifest)
-        publish(self._index, self._unfinished, made)
-        call_long(self._lucene, "commit")
-        remove_old(self._index, made)
+        publish(self._index, self._unfinished, made, lambda: call_long(self._lucene, "commit"))
         return made
 
-    def __enter__(self) -> IndexWriter:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         call_long(self._lucene, "rollback")  # discards what was not committed; stops a merge
         self._pool.shutdown(cancel_futures=True)
         self._store.close()
@@ -158,10 +155,6 @@ class IndexWriter:
         # Merges neighboring segments only, unlike the default, which would change the order.
         policy = autoclass("org.apache.lucene.index.LogDocMergePolicy")()
         call(self._config, "setMergePolicy", policy)
-
-
-def _constant(name: str, constant: str) -> Any:
-    return getattr(autoclass(f"org.apache.lucene.index.{name}"), constant)
 
 
 class _Document:

@@ -87,7 +87,7 @@ export class Run {
     if (step.step === "stepanswered" && this.plan[step.number - 1]) this.plan[step.number - 1].answer = step.answer;
     if (step.step === "required") step.answers.forEach((answer, n) => { if (this.plan[n] && answer !== "unknown") this.plan[n].answer = answer; });
     if (step.step === "weighed") this.check = step.passed ? "verified" : "not verified";
-    if (["answered", "replaced", "revised"].includes(step.step)) this.others.push({ answer: step.answer, reason: step.reason ?? "" });
+    if (["answered", "revised"].includes(step.step)) this.others.push({ answer: step.answer, reason: step.reason ?? "" });
     for (const [id, sentence] of facts(step)) this.keep(id, sentence, "kept");
     this.doing.textContent = event.text;
     this.step(event, step.step);

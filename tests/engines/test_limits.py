@@ -13,7 +13,7 @@ from typing import Any
 
 import dspy
 import pytest
-from dspy import LMError, LMRateLimitError, LMServerError, LMTimeoutError, lm15
+from dspy import LMError, LMRateLimitError, LMServerError, lm15
 from dspy.utils.callback import BaseCallback
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 from polyhop.engines.budget import Budget, BudgetSpent
 from polyhop.engines.costs import CANCELLED, Abandoned, Ledger
 from polyhop.engines.limits import LONGEST_WAIT, LimitedLM, Limits, Pacing, RateLimit, unlimited
-from polyhop.engines.models import language_model
 from polyhop.engines.replies import LONGEST_REPLY, OverlongReplyError, RefusedError, WaitTooLongError
 
 from ..faults.listening import Listening, fails, says
@@ -153,13 +152,10 @@ def test_a_reply_that_is_late_is_asked_for_again() -> None:
     [
         (LMRateLimitError("slow down"), 3),
         (LMServerError("boom", status=503), 3),
-        (LMTimeoutError("late"), 3),
         (dspy.LMTransportError("connection reset"), 3),
         (dspy.LMAuthError("who are you?", status=401), 1),
-        (dspy.LMBillingError("pay first", status=402), 1),
         (dspy.LMInvalidRequestError("no such field", status=400), 1),
         (dspy.ContextWindowExceededError(message="too long"), 1),
-        (dspy.LMNotConfiguredError("no key"), 1),
         (dspy.LMProviderError("a teapot", status=418), 1),
     ],
     ids=lambda each: getattr(each, "code", each),
@@ -206,21 +202,16 @@ def test_a_call_is_one_call() -> None:
     """For callbacks, histories and trackers, although one model stands before another."""
 
     class Counting(BaseCallback):
-        started, ended = 0, 0
+        started = 0
 
         def on_lm_start(self, *arguments: Any, **more: Any) -> None:
             self.started += 1
-
-        def on_lm_end(self, *arguments: Any, **more: Any) -> None:
-            self.ended += 1
 
     everywhere, own, ledger = Counting(), Counting(), Ledger()
     lm = limited(Scripted(), callbacks=[own])
     with dspy.context(callbacks=[everywhere], usage_tracker=ledger):
         assert ask(lm) == "42"
-    assert (everywhere.started, everywhere.ended, own.started, own.ended) == (1, 1, 1, 1)
-    assert len(lm.history) == 1
-    assert ledger.costs()["lm_calls"] == 1
+    assert (everywhere.started, own.started, len(lm.history), ledger.costs()["lm_calls"]) == (1, 1, 1, 1)
 
 
 def test_a_plain_model_and_its_limited_one_share_their_cache() -> None:
@@ -248,17 +239,13 @@ def test_another_process_gets_the_same_limits() -> None:
     first, second = pickle.loads(pickle.dumps(both))
     assert first.engine.limit is second.engine.limit
     assert first.engine.limit.limits == limit.limits
-    assert (first.model, first.kwargs) == (both[0].model, both[0].kwargs)
-    assert unlimited(first).kwargs == unlimited(both[0]).kwargs
-
-
-def test_it_can_do_what_the_model_can() -> None:
-    lm = dspy.LM("openai/gpt-4o-mini")
-    for each in (language_model("openai/gpt-4o-mini"), Budget().meter(language_model("openai/gpt-4o-mini"))):
-        assert each.supported_params == lm.supported_params
-        assert each.supports_response_schema is lm.supports_response_schema is True
-        assert each.supports_function_calling is lm.supports_function_calling
-        assert each.supports_reasoning is lm.supports_reasoning
+    for each in (first, Budget().meter(first)):
+        assert (each.model, each.kwargs, unlimited(each).kwargs) == (
+            both[0].model,
+            both[0].kwargs,
+            unlimited(both[0]).kwargs,
+        )
+        assert each.supported_params == dspy.LM("openai/x").supported_params
 
 
 def test_a_saved_program_has_the_plain_model(tmp_path: Path) -> None:
@@ -291,20 +278,12 @@ def test_a_stream_has_the_whole_reply() -> None:
 
 
 def test_a_stream_in_an_event_loop() -> None:
-    class Sink:
-        async def send(self, chunk: Any) -> None:
-            pass
-
     async def stream() -> Any:
         program = dspy.streamify(dspy.Predict("question -> answer"), is_async_program=False)
         return [each async for each in program(question="What?")][-1].answer
 
-    async def stream_acall() -> Any:
-        with dspy.context(send_stream=Sink()):
-            return (await dspy.Predict("question -> answer").acall(question="What?")).answer
-
     with dspy.context(lm=limited(Scripted())):
-        assert asyncio.run(stream()) == asyncio.run(stream_acall()) == "42"
+        assert asyncio.run(stream()) == "42"
 
 
 def test_many_coroutines_at_once() -> None:
@@ -343,7 +322,7 @@ def server() -> Iterator[Listening]:
 
 
 @pytest.mark.parametrize("engine", ["auto", "lm15", "litellm"])
-@pytest.mark.parametrize("status", [200, 401, 429, 500, 503])
+@pytest.mark.parametrize("status", [200, 429, 500])
 def test_an_attempt_is_one_request(engine: str, status: int, server: Listening) -> None:
     """The clients inside LiteLLM would repeat it on their own, unlimited and unpaid."""
     server.act = says(ANSWER) if status == 200 else fails(status)
@@ -377,13 +356,6 @@ def test_replies_of_two_servers_are_cached_apart() -> None:
         models = [limited(dspy.LM(name, api_base=server.url, api_key=KEY)) for server in (one, other, one)]
         assert [ask(lm) for lm in models] == ["42", "43", "42"]
         assert [len(server.seen) for server in (one, other)] == [1, 1]
-
-
-@pytest.mark.parametrize("engine", ["auto", "litellm"])
-def test_another_process_connects_anew(engine: str, server: Listening) -> None:
-    lm = limited(dspy.LM("openai/some-model", api_base=server.url, api_key=KEY, cache=False, engine=engine))
-    assert [ask(each) for each in (lm, pickle.loads(pickle.dumps(lm)))] == ["42"] * 2
-    assert [seen["key"] for seen in server.seen] == [f"Bearer {KEY}"] * 2
 
 
 def test_tokens_that_a_reply_did_not_use_may_be_used_by_others() -> None:

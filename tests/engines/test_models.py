@@ -1,4 +1,4 @@
-"""Models by name, and who gets which."""
+"""Models by name, who gets which, and profiles: what they may say, and that no key gets out of them."""
 
 from __future__ import annotations
 
@@ -12,55 +12,60 @@ import pytest
 from dspy.utils import exceptions as errors
 
 from polyhop.data.errors import PolyhopError
-from polyhop.engines.limits import unlimited
-from polyhop.engines.models import assign_models, language_model, protect_cache, read_profile, roles
+from polyhop.engines.limits import Limits, unlimited
+from polyhop.engines.models import (
+    Profile,
+    ProfileError,
+    assign_models,
+    chosen_models,
+    language_model,
+    protect_cache,
+    read_profile,
+    roles,
+)
 from polyhop.engines.replies import ModelError, OverlongReplyError, RefusedError, explain, model_errors
 from polyhop.programs import Direct, Prism
+
+KEY = "planted-0123456789"
 
 
 def names(program: dspy.Module) -> dict[str, str]:
     return {role: predictors[0].lm.model for role, predictors in roles(program).items()}
 
 
-@pytest.mark.parametrize(
-    "spec", ["", " ", "lexcial", "gpt-4o", "openai/", "/gpt-4o", "openai/gpt 4o", "openai//x", "a\nb/c"]
-)
+def profile(folder: Path, text: str) -> Profile:
+    (folder / "models.toml").write_text(text, encoding="utf-8")
+    return read_profile(folder / "models.toml")
+
+
+# --- who gets which --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spec", ["", " ", "lexcial", "gpt-4o", "openai/", "/gpt-4o", "openai//x", "a\nb/c"])
 def test_nonsense_is_refused_with_examples(spec: str) -> None:
     with pytest.raises(ModelError, match="'lexical' .* a LiteLLM name with its provider, such as"):
         language_model(spec)
 
 
-def test_the_environment_names_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("POLYHOP_LM", "openai/gpt-4o-mini")
+@pytest.mark.parametrize("specs", [["a/b", "adder=c/d=e"], ["adder=c/d=e"]])
+def test_a_role_beats_the_default_and_the_environment_names_it(
+    specs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POLYHOP_LM", "not/asked" if len(specs) > 1 else "a/b")
     program = Prism()
-    assign_models(program, ["selector=lexical"])
-    assert names(program) == {
-        "analyzer": "openai/gpt-4o-mini",
-        "selector": "lexical",
-        "selector_without_bridging": "openai/gpt-4o-mini",
-        "adder": "openai/gpt-4o-mini",
-        "answerer": "openai/gpt-4o-mini",
-    }
-
-
-@pytest.mark.parametrize("specs", [["a/b", "adder=c/d=e"], ["adder=c/d=e", "a/b"]])
-def test_a_role_beats_the_default_in_any_order(specs: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("POLYHOP_LM", "not/asked")
-    program = Prism()
-    assign_models(program, specs)
-    assert names(program) == {"adder": "c/d=e"} | dict.fromkeys(set(names(program)) - {"adder"}, "a/b")
+    for order in (specs, specs[::-1]):
+        assign_models(program, order)
+        assert names(program) == {"adder": "c/d=e"} | dict.fromkeys(set(names(program)) - {"adder"}, "a/b")
 
 
 @pytest.mark.parametrize(
     ("specs", "message"),
     [
-        (
-            ["judge=lexical"],
-            "Prism has no role 'judge': its roles are analyzer, selector, selector_without_bridging, adder, answerer",
-        ),
+        (["judge=lexical"], "Prism has no role 'judge': its roles are analyzer, selector, "),
         (["adder="], "unknown language model ''"),
         (["a/b", "c/d"], "two models for all roles"),
         (["adder=a/b", "adder=c/d"], "two models for the adder"),
+        (["a.toml", "b.toml"], "two profiles: a.toml and b.toml"),
     ],
 )
 def test_wrong_specs_are_errors(specs: list[str], message: str) -> None:
@@ -68,57 +73,11 @@ def test_wrong_specs_are_errors(specs: list[str], message: str) -> None:
         assign_models(Prism(), specs)
 
 
-def test_a_reply_without_the_fields_is_explained(parrot: Callable[[str], Any]) -> None:
-    program = Direct()
-    program.set_lm(parrot("I would rather\ntalk about cats."))
-    with pytest.raises(ModelError) as caught, model_errors():
-        program(question="Who?")
-    assert "reply to AnswerDirectly" in str(caught.value)
-    assert "(reasoning, answer, confidence)" in str(caught.value)
-    assert "'I would rather talk about cats.'" in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_missing_key_is_explained() -> None:
-    program = Direct()
-    assign_models(program, ["openai/gpt-4o-mini"])
-    with pytest.raises(ModelError, match="OPENAI_API_KEY .*--lm lexical, which needs no key"), model_errors():
-        program(question="Who?")
-
-
-def test_a_server_that_is_not_there_is_explained_without_the_key() -> None:
-    program = Direct()
-    program.set_lm(dspy.LM("openai/x", api_base="http://127.0.0.1:9", api_key="sk-planted", num_retries=0, cache=False))
-    with pytest.raises(ModelError, match="is the server up") as caught, model_errors():
-        program(question="Who?")
-    assert "sk-planted" not in str(caught.value)
-
-
-@pytest.mark.parametrize("variable", ["OPENAI_API_BASE", "OPENAI_BASE_URL", None])
-def test_a_server_of_ones_own_is_asked_without_a_key(
-    variable: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "models.toml").write_text('[models."*"]\napi_base = "http://127.0.0.1:9/v1"')
-    profile = None if variable else read_profile(tmp_path / "models.toml")
-    if variable:
-        monkeypatch.setenv(variable, "http://127.0.0.1:9/v1")
-    assert unlimited(language_model("openai/x", profile)).kwargs["api_key"] == "none"
-    assert "api_key" not in unlimited(language_model("ollama_chat/x", profile)).kwargs
-    monkeypatch.setenv("OPENAI_API_KEY", "planted-0123456789")
-    assert "api_key" not in unlimited(language_model("openai/x", profile)).kwargs
-
-
-def test_settings_that_do_not_fit_a_model(tmp_path: Path) -> None:
-    (tmp_path / "models.toml").write_text('[models."openai/*"]\ntemperature = 0.2')
-    with pytest.raises(ModelError, match="reasoning models require passing temperature=1.0"):
-        language_model("openai/gpt-5", read_profile(tmp_path / "models.toml"))
-
-
-def test_a_profile_gives_models_to_roles_and_may_know_others(tmp_path: Path) -> None:
-    path = tmp_path / "models.toml"
-    path.write_text('lm = "a/b"\n[roles]\nselector = "lexical"\njudge = "c/d"')
+def test_a_profile_gives_models_to_roles_and_may_know_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    profile(tmp_path, 'lm = "a/b"\n[roles]\nselector = "lexical"\njudge = "c/d"')
+    path = str(tmp_path / "models.toml")
     program = Prism()
-    assign_models(program, [str(path), "adder=e/f"])
+    assign_models(program, [path, "adder=e/f"])
     assert names(program) == {
         "analyzer": "a/b",
         "selector": "lexical",
@@ -127,9 +86,34 @@ def test_a_profile_gives_models_to_roles_and_may_know_others(tmp_path: Path) -> 
         "answerer": "a/b",
     }
     with pytest.raises(ModelError, match="Prism has no role 'jugde'"):
-        assign_models(program, [str(path), "jugde=e/f"])
-    with pytest.raises(ModelError, match="two profiles: .*models.toml and other.toml"):
-        assign_models(program, [str(path), "other.toml"])
+        assign_models(program, [path, "jugde=e/f"])
+    monkeypatch.setenv("POLYHOP_LM", path)
+    assert chosen_models([])[:2] == ({"": "a/b", "selector": "lexical", "judge": "c/d"}, "a/b")
+    assert chosen_models(["e/f", "selector=g/h"])[:2] == ({"": "e/f", "selector": "g/h", "judge": "c/d"}, "e/f")
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_reply_without_the_fields_is_explained(parrot: Callable[[str], Any]) -> None:
+    program = Direct()
+    program.set_lm(parrot("I would rather\ntalk about cats."))
+    with pytest.raises(ModelError) as caught, model_errors():
+        program(question="Who?")
+    for part in ("reply to AnswerDirectly", "(reasoning, answer, confidence)", "'I would rather talk about cats.'"):
+        assert part in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_key_and_a_missing_server_are_explained_without_the_key() -> None:
+    program = Direct()
+    assign_models(program, ["openai/gpt-4o-mini"])
+    with pytest.raises(ModelError, match="OPENAI_API_KEY .*--lm lexical, which needs no key"), model_errors():
+        program(question="Who?")
+    program.set_lm(dspy.LM("openai/x", api_base="http://127.0.0.1:9", api_key="sk-planted", num_retries=0, cache=False))
+    with pytest.raises(ModelError, match="is the server up") as caught, model_errors():
+        program(question="Who?")
+    assert "sk-planted" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -141,13 +125,150 @@ def test_a_profile_gives_models_to_roles_and_may_know_others(tmp_path: Path) -> 
         (errors.ContextWindowExceededError(message="no"), "(give the program fewer passages with -k)"),
         (OverlongReplyError("a reply of 1,000,000 characters"), "or try a more capable model)"),
         (errors.LMTransportError("connection reset"), "--lm lexical needs neither)"),
-        (errors.LMProviderError("Connection error."), "--lm lexical needs neither)"),
         (RefusedError("the model refused to answer: no"), "the model refused to answer: no"),
+        (PolyhopError(f"{'?' * 600_000}: ask something"), ": ask something"),
+        (ValueError("?" * 600_000), "?"),
     ],
 )
-def test_errors_say_the_way_out(error: errors.LMError, way_out: str) -> None:
+def test_errors_say_the_way_out_in_one_short_line(error: Exception, way_out: str) -> None:
     assert explain(error).endswith(way_out)
+    assert len(explain(error)) < 2_100
     assert "\n" not in explain(error)
+
+
+# --- profiles --------------------------------------------------------------------------------------------------------
+
+
+def test_all_that_a_profile_can_say(tmp_path: Path) -> None:
+    told = profile(
+        tmp_path,
+        """
+        lm = "openai/gpt-4o-mini"
+        [roles]
+        selector = "lexical"
+        [models."openai/*"]
+        concurrency = 16
+        requests_per_minute = 500
+        tokens_per_minute = 200_000
+        timeout = 60
+        retries = 0
+        api_base = "https://localhost:11434/v1"
+        api_version = "1"
+        model_type = "responses"
+        reasoning_effort = "low"
+        temperature = 1
+        top_p = 0.9
+        max_tokens = 100
+        seed = 7
+        cache = false
+        extra_body = { guided = true, skip_special_tokens = false, stop_token_ids = [1, 2] }
+        """,
+    )
+    assert (told.lm, told.roles) == ("openai/gpt-4o-mini", {"selector": "lexical"})
+    section = told.section("openai/gpt-4o-mini")
+    assert section is not None
+    assert section.limit.limits == Limits(
+        concurrency=16, requests_per_minute=500, tokens_per_minute=200_000, timeout=60, retries=0
+    )
+    settings = told.settings("openai/gpt-4o-mini")
+    assert settings["extra_body"] == {"guided": True, "skip_special_tokens": False, "stop_token_ids": [1, 2]}
+    lm = language_model("openai/gpt-4o-mini", told)
+    assert (lm.cache, lm.model_type, lm.kwargs["temperature"], lm.kwargs["seed"]) == (False, "responses", 1, 7)
+    assert unlimited(lm).kwargs["api_base"] == "https://localhost:11434/v1"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lm = 3",
+        'lm = ""',
+        "roles = 3",
+        '[roles]\nselector = ""',
+        "[models]\nconcurrency = 3",
+        "colour = 3",
+        "[models.x]\nconcurency = 3",
+        "[models.x]\nconcurrency = 0",
+        "[models.x]\nconcurrency = true",
+        '[models.x]\ntimeout = "60"',
+        "[models.x]\ntimeout = inf",
+        "[models.x]\ntimeout = nan",
+        "[models.x]\nrequests_per_minute = -5",
+        '[models.x]\ntemperature = "hot"',
+        '[models.x]\nmodel_type = "text"',
+        '[models.x]\napi_base = "localhost:80"',
+        f'[models.x]\napi_base = "https://me:{KEY}@h/v1"',
+        f'[models.x]\napi_base = "https://h/v1?key={KEY}"',
+        f'[models.x]\napi_key = "{KEY}"',
+        f'[models.x]\nheaders = {{ Authorization = "{KEY}" }}',
+        f'[models.x]\napi_key_env = "{KEY}"',
+        f'lm = "{KEY}',
+    ],
+)
+def test_a_profile_that_is_wrong_is_one_line_without_its_values(text: str, tmp_path: Path) -> None:
+    with pytest.raises(ProfileError, match="models.toml") as caught:
+        profile(tmp_path, text)
+    assert "\n" not in str(caught.value)
+    assert "planted" not in str(caught.value)
+    with pytest.raises(ProfileError, match="cannot read the profile .*none.toml: No such file"):
+        read_profile(tmp_path / "none.toml")
+
+
+def test_the_name_beats_a_pattern_and_the_first_pattern_the_next(tmp_path: Path) -> None:
+    told = profile(tmp_path, '[models."openai/*"]\n[models."*"]\n[models."openai/gpt-4o"]\n[models."a/[x]"]')
+    found = {spec: told.pattern(spec) for spec in ("openai/gpt-4o", "openai/x", "b/c", "a/[x]")}
+    assert found == {"openai/gpt-4o": "openai/gpt-4o", "openai/x": "openai/*", "b/c": "*", "a/[x]": "a/[x]"}
+
+
+def test_programs_of_a_process_share_limits_until_the_profile_changes(tmp_path: Path) -> None:
+    path = tmp_path / "models.toml"
+    path.write_text('lm = "openai/x"\n[models."openai/*"]\nconcurrency = 2')
+    first, second = Prism(), Prism()
+    assign_models(first, [str(path)])
+    assign_models(second, [str(path)])
+    assert first.adder.lm.engine.limit is second.selector.lm.engine.limit
+    path.write_text('lm = "openai/y"')
+    os.utime(path, ns=(1, 1))
+    assign_models(second, [str(path)])
+    assert second.adder.lm.model == "openai/y"
+
+
+@pytest.mark.parametrize("variable", ["OPENAI_API_BASE", "OPENAI_BASE_URL", None])
+def test_a_server_of_ones_own_is_asked_without_a_key(
+    variable: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = None if variable else profile(tmp_path, '[models."*"]\napi_base = "http://127.0.0.1:9/v1"')
+    if variable:
+        monkeypatch.setenv(variable, "http://127.0.0.1:9/v1")
+    assert unlimited(language_model("openai/x", told)).kwargs["api_key"] == "none"
+    assert "api_key" not in unlimited(language_model("ollama_chat/x", told)).kwargs
+    monkeypatch.setenv("OPENAI_API_KEY", "planted-0123456789")
+    assert "api_key" not in unlimited(language_model("openai/x", told)).kwargs
+
+
+def test_settings_that_do_not_fit_a_model(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="reasoning models require passing temperature=1.0"):
+        language_model("openai/gpt-5", profile(tmp_path, '[models."openai/*"]\ntemperature = 0.2'))
+
+
+def test_a_key_comes_from_the_environment_and_stays_in_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = profile(tmp_path, '[models."openai/*"]\napi_key_env = "MY_OWN_KEY"')
+    with pytest.raises(ProfileError, match=r"reads the key of openai/x from MY_OWN_KEY: export MY_OWN_KEY="):
+        language_model("openai/x", told)
+    monkeypatch.setenv("MY_OWN_KEY", KEY)
+    lm = language_model("openai/x", told)
+    assert unlimited(lm).kwargs["api_key"] == KEY
+    program = dspy.Predict("question -> answer")
+    program.set_lm(lm)
+    program.save(tmp_path / "program.json")
+    files = [path.read_text() for path in tmp_path.iterdir()]
+    sections = [told.section("openai/x"), told]
+    shown = [repr(each) for each in (*sections, lm, lm.engine, lm.kwargs, lm.dump_state(), program.dump_state())]
+    assert not [text for text in (*files, *shown) if KEY in text]
+
+
+# --- the reply cache -------------------------------------------------------------------------------------------------
 
 
 class _Planted:
@@ -178,9 +299,3 @@ def test_without_a_folder_the_reply_cache_is_in_memory(tmp_path: Path, monkeypat
     protect_cache.__wrapped__()
     dspy.cache.put({"question": 2}, {"reply": "Tula"})
     assert dspy.cache.get({"question": 2}) == {"reply": "Tula"}
-
-
-def test_an_error_that_repeats_a_question_is_cut() -> None:
-    for error in (PolyhopError(f"no words in {'?' * 600_000}: ask something"), ValueError("?" * 600_000)):
-        assert len(explain(error)) < 2_100
-    assert explain(PolyhopError(f"{'?' * 600_000}: ask something")).endswith(": ask something")

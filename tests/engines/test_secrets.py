@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from traceback import format_exception
 
 import dspy
 import pytest
@@ -11,7 +10,7 @@ from dspy import lm15
 from dspy.utils.exceptions import AdapterParseError, LMAuthError, LMServerError
 
 from polyhop.engines.replies import RefusedError, checked, diagnosed, explain
-from polyhop.engines.secrets import learn, scrub, without_secret_settings, without_secrets
+from polyhop.engines.secrets import learn, without_secret_settings, without_secrets
 
 from .guarded import request, response
 
@@ -22,7 +21,8 @@ SIGNATURE = dspy.Signature("question -> reasoning, answer")
 @pytest.mark.parametrize("name", ["MY_API_KEY", "hf_token", "AWS_SECRET_ACCESS", "DB_PASSWORD", "GOOGLE_CREDENTIALS"])
 def test_what_the_environment_calls_a_secret(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, KEY)
-    assert without_secrets(f"{KEY}, key={KEY}&x, x{KEY.upper()}y") == "***, key=***&x, x***y"
+    monkeypatch.setenv("B_KEY", f"{KEY}-and-more")
+    assert without_secrets(f"{KEY}, key={KEY}-and-more&x, x{KEY.upper()}y") == "***, key=***&x, x***y"
 
 
 def test_what_is_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,12 +36,6 @@ def test_what_is_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_looks_like_one() -> None:
     text = "Incorrect: sk-abc*****xyz. Authorization: Bearer abc.def; https://me:pass@host/v1"
     assert without_secrets(text) == "Incorrect: *** Authorization: *** https://***@host/v1"
-
-
-def test_one_secret_in_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("A_KEY", "abcdefgh")
-    monkeypatch.setenv("B_KEY", "abcdefgh-and-more")
-    assert without_secrets("abcdefgh-and-more abcdefgh") == "*** ***"
 
 
 def test_no_text_takes_minutes() -> None:
@@ -63,15 +57,11 @@ def refused(words: str) -> str:
 
 
 CUTS: dict[str, tuple[int, Callable[[str], str]]] = {
-    "an error": (300, lambda text: str(diagnosed(LMServerError(text, status=500, model="made/up")))),
-    "a title": (300, lambda text: str(diagnosed(LMAuthError(f"<html><title>{text}</title>", status=401)))),
+    "an error": (250, lambda text: str(diagnosed(LMServerError(text, status=500, model="made/up")))),
+    "a page": (250, lambda text: str(diagnosed(LMAuthError(f"<html><title>{text}</title>", status=401)))),
     "a long error": (10_000, lambda text: str(diagnosed(LMServerError(text.replace("x", " "))))),
     "a refusal": (160, refused),
     "a reply": (160, lambda text: explain(AdapterParseError("ChatAdapter", SIGNATURE, text))),
-    "a reply of blanks": (
-        1_000,
-        lambda text: explain(AdapterParseError("ChatAdapter", SIGNATURE, text.replace("x", " "))),
-    ),
     "a line": (600, lambda text: explain(LMServerError(text, model="made/up"))),
     "a reply to the chat adapter": (160, lambda text: unread(dspy.ChatAdapter(), text + "x" * 2_000)),
 }
@@ -100,37 +90,3 @@ def test_settings_without_their_secrets() -> None:
     settings = {"api_key": KEY, "headers": {"X": KEY}, "max_tokens": 77, "temperature": None, "extra_body": {"a": "b"}}
     kept = {"max_tokens": 77, "temperature": None, "extra_body": {"a": "b"}}
     assert without_secret_settings(settings) == kept
-
-
-def test_errors_lose_their_secrets_wherever_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MY_KEY", KEY)
-
-    class Theirs(Exception):
-        def __init__(self, message: str) -> None:
-            super().__init__(message, 401)
-            self.message, self.request = message, object()
-
-        def __str__(self) -> str:
-            return self.message
-
-    def fail() -> None:
-        try:
-            try:
-                raise KeyError(f"no {KEY}")
-            except KeyError as error:
-                raise Theirs(f"not {KEY}") from error
-        except Theirs:
-            raise ValueError(f"nor {KEY}")  # noqa: B904  # the context is what is looked at
-
-    with pytest.raises(ValueError, match="nor") as caught:
-        fail()
-    error = caught.value
-    error.add_note(f"asked with {KEY}")
-    error.__cause__ = error  # a ring
-    scrub(error)
-    assert KEY not in "".join(format_exception(error))
-    assert str(error) == "nor ***"
-    assert isinstance(error.__context__, Theirs)
-    assert (str(error.__context__), error.__context__.args) == ("not ***", ("not ***", 401))
-    assert str(error.__context__.__cause__) == "'no ***'"
-    assert error.__notes__ == ["asked with ***"]

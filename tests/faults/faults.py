@@ -56,16 +56,6 @@ def _rejected_key(exchange: Exchange) -> None:
     exchange.reply({"error": {"message": message, "type": "invalid_request_error", "code": "invalid_api_key"}}, 401)
 
 
-def _too_long_openai(exchange: Exchange) -> None:
-    tokens = len(exchange.prompt) // 4
-    message = (
-        f"This model's maximum context length is {tokens // 2} tokens. However, your messages resulted in {tokens} "
-        "tokens. Please reduce the length of the messages."
-    )
-    body = {"message": message, "type": "invalid_request_error", "param": "messages", "code": "context_length_exceeded"}
-    exchange.reply({"error": body}, 400)
-
-
 def _too_long_vllm(exchange: Exchange) -> None:
     tokens = len(exchange.prompt) // 4
     message = (
@@ -117,12 +107,6 @@ def _reset_in_body(exchange: Exchange) -> None:
     exchange.send(head(len(data)) + data[: len(data) // 2])
     exchange.wait(0.05)  # a reset throws away what has not been read yet
     exchange.close(reset=True)
-
-
-def _closed_in_body(exchange: Exchange) -> None:
-    data = encode(exchange.completion())
-    exchange.send(head(len(data)) + data[: len(data) // 2])
-    exchange.close()
 
 
 def dies(seconds: float = 2.0) -> Fault:
@@ -200,10 +184,8 @@ FAULTS = {
         unavailable("502", 502, _PAGE),
         unavailable("503", 503, _PAGE, Retry_After="1"),
         Fault("401-echo", _rejected_key),
-        Fault("context-openai", _too_long_openai),
         Fault("context-vllm", _too_long_vllm),
         Fault("context-llama", _too_long_llama),
-        error("filter-400-openai", 400, "Rejected by our safety system.", "content_policy_violation"),
         error(
             "filter-400-azure",
             400,
@@ -218,7 +200,6 @@ FAULTS = {
         drip(),
         Fault("reset", lambda exchange: exchange.close(reset=True)),
         Fault("reset-in-body", _reset_in_body),
-        Fault("closed-in-body", _closed_in_body),
         dies(),
         _bytes("truncated", _half),
         _said("empty", lambda _: ""),
@@ -228,21 +209,17 @@ FAULTS = {
         _said("prose", lambda _: _PROSE),
         _said("prose-around-json", _as_json_in_prose),
         _said("1mb", lambda content: f"{content}\n{_ENDLESS}", "length"),
-        _said("1mb-prose", lambda _: _ENDLESS, "length"),
         _said("1mb-in-field", _endless_field, "length"),
         _said("1mb-braces", lambda _: "{" * MEGABYTE, "length"),
-        _said("1mb-brackets", lambda _: "[" * MEGABYTE, "length"),
         _said("length", _cut, "length"),
         _bytes(
             "latin-1",
             lambda sound: encode(_spoilt(sound, "é")).decode().encode("latin-1", "replace"),
             "application/json; charset=utf-8",
         ),
-        _bytes("invalid-utf-8", lambda sound: encode(_spoilt(sound, "\0\0")).replace(b"\\u0000\\u0000", b"\xff\xfe")),
         _bytes("lone-surrogate", lambda sound: json.dumps(_spoilt(sound, "\ud800")).encode()),
         _bytes("utf-16", lambda sound: encode(_spoilt(sound, "é")).decode().encode("utf-16")),
         _bytes("bom", lambda sound: b"\xef\xbb\xbf" + encode(sound)),
-        _bytes("content-type", encode, "text/html; charset=utf-8"),
         _bytes("no-usage", lambda sound: encode({key: value for key, value in sound.items() if key != "usage"})),
         _bytes("unknown-fields", lambda sound: encode({**sound, "x_provider": {"cached": [1, None]}, "usage2": 3})),
     )

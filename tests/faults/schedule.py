@@ -6,91 +6,63 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from hashlib import blake2b
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, TypeAlias
 
 
 class Asked(NamedTuple):
-    """A request at its arrival."""
+    """A request at its arrival.
+
+    Attributes:
+        number: Of requests so far, this one included.
+        seen: Earlier requests with the same prompt.
+        seconds: Since the first request.
+    """
 
     number: int
-    """Requests so far, this one included."""
     prompt: str
     seen: int
-    """Earlier requests with the same prompt."""
     seconds: float
-    """Since the first request."""
 
 
-class Schedule(Protocol):
-    def hits(self, asked: Asked) -> bool:
-        """Whether the fault hits this request."""
+Schedule: TypeAlias = Callable[[Asked], bool]
+"""Whether the fault hits a request."""
 
 
-class Always(Schedule):
-    def hits(self, asked: Asked) -> bool:
-        return True
+def Always() -> Schedule:
+    return lambda asked: True
 
 
-@dataclass(frozen=True)
-class Every(Schedule):
-    """Every n-th request."""
-
-    n: int
-
-    def hits(self, asked: Asked) -> bool:
-        return asked.number % self.n == 0
+def Every(n: int) -> Schedule:
+    return lambda asked: asked.number % n == 0
 
 
-@dataclass(frozen=True)
-class First(Schedule):
+def Nth(n: int) -> Schedule:
+    """A single request, counted from 1."""
+    return lambda asked: asked.number == n
+
+
+def First(n: int = 1) -> Schedule:
     """The first n requests of each prompt, so that retries succeed."""
-
-    n: int = 1
-
-    def hits(self, asked: Asked) -> bool:
-        return asked.seen < self.n
+    return lambda asked: asked.seen < n
 
 
-@dataclass(frozen=True)
-class Share(Schedule):
+def Share(share: float, seed: int = 0) -> Schedule:
     """A share of all requests, by a hash of the prompt and its repetitions."""
 
-    share: float
-    seed: int = 0
+    def hits(asked: Asked) -> bool:
+        text = f"{seed}\n{asked.seen}\n{asked.prompt}".encode("utf-8", "replace")
+        return int.from_bytes(blake2b(text, digest_size=8).digest()) < share * 2**64
 
-    def hits(self, asked: Asked) -> bool:
-        text = f"{self.seed}\n{asked.seen}\n{asked.prompt}".encode("utf-8", "replace")
-        return int.from_bytes(blake2b(text, digest_size=8).digest()) < self.share * 2**64
+    return hits
 
 
-@dataclass(frozen=True)
-class During(Schedule):
+def During(start: float, end: float) -> Schedule:
     """All requests in a time window, in seconds since the first request."""
-
-    start: float
-    end: float
-
-    def hits(self, asked: Asked) -> bool:
-        return self.start <= asked.seconds < self.end
+    return lambda asked: start <= asked.seconds < end
 
 
-@dataclass(frozen=True)
-class Nth(Schedule):
-    """A single request, counted from 1."""
-
-    n: int
-
-    def hits(self, asked: Asked) -> bool:
-        return asked.number == self.n
-
-
-@dataclass(frozen=True)
-class Longer(Schedule):
-    """Every prompt longer than ``characters``."""
-
-    characters: int
-
-    def hits(self, asked: Asked) -> bool:
-        return len(asked.prompt) > self.characters
+def Longer(characters: int) -> Schedule:
+    """Every prompt longer than that."""
+    return lambda asked: len(asked.prompt) > characters

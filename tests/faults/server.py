@@ -1,11 +1,9 @@
 """A local OpenAI-compatible endpoint, answered by the embedded lexical engine, that injects faults.
 
-    with Server([(First(1), FAULTS["429"])]) as server:
-        lm = dspy.LM("openai/lexical-behind-http", api_base=server.url, api_key="any")
-        ...
-    print(server.injected, server.requests)
-
-or as a process, which prints its URL: ``python -m ..faults.server --latency 0.2``.
+with Server([(First(1), FAULTS["429"])]) as server:
+    lm = dspy.LM("openai/lexical-behind-http", api_base=server.url, api_key="any")
+    ...
+print(server.injected, server.requests)
 """
 
 from __future__ import annotations
@@ -13,12 +11,12 @@ from __future__ import annotations
 import socket
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from io import BufferedIOBase
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from time import monotonic, sleep
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from .completions import completion_of, encode
 from .exchange import Exchange, HungUp, response
@@ -31,41 +29,30 @@ ANSWER = "[[ ## reasoning ## ]]\nCanned.\n[[ ## answer ## ]]\n42\n[[ ## confiden
 
 
 class Server:
-    """Answers ``POST /v1/chat/completions`` and ``GET /v1/models`` on loopback, over persistent connections.
-
-    ``GET /counts`` returns the numbers of requests, of injected faults and of concurrent requests. Requests are neither
-    kept nor logged.
+    """Answers ``POST /v1/chat/completions`` on loopback, over persistent connections.
 
     Args:
         faults: Schedules and faults; the first schedule that hits a request counts.
         latency: Seconds from the end of a request to its reply.
         canned: A fixed reply instead of the engine's.
-        port: 0 for a free one.
     """
 
     def __init__(
-        self,
-        faults: Iterable[tuple[Schedule, Fault]] = (),
-        *,
-        latency: float = 0.0,
-        canned: str = "",
-        port: int = 0,
+        self, faults: Iterable[tuple[Schedule, Fault]] = (), *, latency: float = 0.0, canned: str = ""
     ) -> None:
         self.requests = 0
         self.injected: Counter[str] = Counter()
-        self.at_once = 0
-        self._under_way = 0
         self._faults, self._latency = tuple(faults), latency
         self._canned = response(encode(completion_of("canned", canned))) if canned else b""
         self._seen: Counter[str] = Counter()
         self._first = 0.0
         self._lock = threading.Lock()
         self._closed = threading.Event()
-        self._listener = _Listener(self, port)
+        self._listener = _Listener(self, 0)
         self.port: int = self._listener.server_address[1]
         self.url = f"http://{_HOST}:{self.port}/v1"
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> Self:
         self._listener.listen()
         return self
 
@@ -97,32 +84,15 @@ class Server:
         """
         due = monotonic() + self._latency
         exchange = Exchange(connection, request.body, request.headers.get("authorization", ""), self.die)
-        if request.asks == ("GET", "/v1/models"):
-            return exchange.reply({"object": "list", "data": [{"id": "lexical-behind-http", "object": "model"}]})
-        if request.asks == ("GET", "/counts"):
-            return exchange.reply({"requests": self.requests, "injected": self.injected, "at_once": self.at_once})
         if request.asks != ("POST", "/v1/chat/completions"):
             return exchange.reply(_error(f"there is no {' '.join(request.asks)}"), 404)
         try:
-            with self._waiting():
-                fault = self._fault(exchange)
-                data = b"" if fault else self._canned or response(encode(exchange.completion()))
-                sleep(max(0.0, due - monotonic()))
+            fault = self._fault(exchange)
+            data = b"" if fault else self._canned or response(encode(exchange.completion()))
+            sleep(max(0.0, due - monotonic()))
             return fault.act(exchange) if fault else exchange.send(data)
         except (ValueError, KeyError, TypeError) as error:  # not a chat request, or none that the engine reads
             return exchange.reply(_error(f"{type(error).__name__}: {error}"), 400)
-
-    @contextmanager
-    def _waiting(self) -> Iterator[None]:
-        """Counts a concurrent request, until right before its reply is sent."""
-        with self._lock:
-            self._under_way += 1
-            self.at_once = max(self.at_once, self._under_way)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._under_way -= 1
 
     def _fault(self, exchange: Exchange) -> Fault | None:
         """The fault that hits this request."""
@@ -133,7 +103,7 @@ class Server:
             self.requests += 1
             asked = Asked(self.requests, prompt, self._seen[prompt], now - self._first)
             self._seen[prompt] += 1
-            fault = next((fault for schedule, fault in self._faults if schedule.hits(asked)), None)
+            fault = next((fault for schedule, fault in self._faults if schedule(asked)), None)
             if fault:
                 self.injected[fault.name] += 1
             return fault

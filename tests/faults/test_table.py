@@ -61,20 +61,16 @@ MIX = (
     (Every(250), dies(1.0)),
 )
 TRANSIENT = (
-    "429-bare 500 502 reset reset-in-body closed-in-body truncated empty null latin-1 invalid-utf-8 prose-around-json "
-    "bom content-type no-usage unknown-fields"
+    "429-bare 500 502 reset reset-in-body truncated empty null latin-1 prose-around-json bom no-usage unknown-fields"
 ).split()
-LASTING = (
-    "429-absurd 429-quota 401-echo filter-400-openai filter-400-azure refusal filter length "
-    "1mb 1mb-prose 1mb-in-field 1mb-braces 1mb-brackets"
-).split()
+LASTING = ("429-absurd 429-quota 401-echo filter-400-azure refusal filter length 1mb 1mb-in-field 1mb-braces").split()
 TABLE = {
     **{name: some(name) for name in TRANSIENT},
     **{name: some(name, 0.02, passes=False) for name in LASTING},
     **{name: Row(((During(0.2, 1.2), FAULTS[name]),)) for name in ("429", "429-date", "503")},
     **{
         name: Row(((Longer(5_000), FAULTS[name]),), passes=False)  # the agents read less
-        for name in ("context-openai", "context-vllm", "context-llama")
+        for name in ("context-vllm", "context-llama")
     },
     **{name: some(name, passes=False) for name in ("prose", "lone-surrogate", "utf-16")},
     **{fault.name: Row(((Share(0.05), fault),), timeout=1.0) for fault in (slow(5.0), FAULTS["hang"], drip(0.3))},
@@ -82,7 +78,7 @@ TABLE = {
     **{f"mixed {program}": Row(MIX, 2.0, False, program) for program in ("polyhop", "prism", "kair")},
     "mixed resumed": Row(MIX, 2.0, False, calls=60),
 }
-OTHER_TEXT = {"context-openai", "context-vllm", "context-llama", "lone-surrogate", "utf-16"}
+OTHER_TEXT = {"context-vllm", "context-llama", "lone-surrogate", "utf-16"}
 
 
 _sleep = time.sleep
@@ -148,7 +144,7 @@ def test_nothing_is_lost_or_hangs_or_is_wrong(name: str, tmp_path: Path, monkeyp
         assert len(answered) == QUESTIONS
 
 
-@pytest.mark.parametrize("name", ["429-bare", "500", "reset-in-body", "truncated", "empty", "null", "latin-1"])
+@pytest.mark.parametrize("name", ["429-bare", "500", "reset-in-body", "truncated", "empty"])
 def test_what_passes_costs_requests_and_no_question(name: str, tmp_path: Path) -> None:
     records, server = run(Row(((First(), FAULTS[name]),), program="naive"), tmp_path / "run")
     assert {n: result(record) for n, record in records.items()} == {
@@ -163,8 +159,6 @@ def test_what_passes_costs_requests_and_no_question(name: str, tmp_path: Path) -
     ("name", "cause", "requests"),
     [
         ("401-echo", "model", 1),
-        ("429-absurd", "model", 1),
-        ("filter", "refused", 1),
         ("refusal", "refused", 1),
         ("1mb-braces", "reply", 1),
         ("length", "reply", 1),
@@ -186,16 +180,15 @@ def test_a_server_that_asks_to_wait_is_not_asked_by_others(tmp_path: Path, monke
     monkeypatch.setattr(limits, "uniform", lambda low, high: 0.0)
     asked, until = list[float](), list[float]()
 
-    class Noted(Always):
-        def hits(self, request: object) -> bool:
-            asked.append(time.monotonic())
-            return len(asked) == 1
+    def first(request: object) -> bool:
+        asked.append(time.monotonic())
+        return len(asked) == 1
 
     def refuse(exchange: object) -> None:
         until.append(time.monotonic() + 1.0)
         FAULTS["429"].act(exchange)  # type: ignore[arg-type]
 
-    run(Row(((Noted(), Fault("429", refuse)),), program="naive"), tmp_path / "run")
+    run(Row(((first, Fault("429", refuse)),), program="naive"), tmp_path / "run")
     early = [moment for moment in asked if until[0] - 0.6 < moment < until[0] - 0.05]
     assert not early
 

@@ -86,9 +86,7 @@ FORMATS = {
     "complexity": Format(
         json.loads(SHIPPED.read_bytes()), "a.json", lambda path: ComplexityHead.load(path).model_dump(mode="json")
     ),
-    "exemplars": Format(
-        EXEMPLARS, "a.jsonl", lambda path: [each.to_record() for each in ExemplarMemory.load(path).exemplars]
-    ),
+    "exemplars": Format(EXEMPLARS, "a.jsonl", lambda path: ExemplarMemory.load(path).dump_state()["exemplars"]),
     "passages": Format(LINES, "a.jsonl", passages),
     "aliases": Format({"Q_id": "Q7", "aliases": ["a"], "demonyms": ["b"]}, "id_aliases.json", read_aliases),
     "table": Format(TABLE, "a.csv", questions("own")),

@@ -13,8 +13,7 @@ from polyhop.data.errors import PolyhopError
 from polyhop.data.pool import PassagePool
 from polyhop.eval.options import ProgramOptions
 from polyhop.optimizers.artifact import save
-from polyhop.programs import PROGRAMS, Naive, Prism, tunables
-from polyhop.programs.react import ReAct
+from polyhop.programs import PROGRAMS, Naive, Prism, ReAct, tunables
 from polyhop.scripts.program import build_program, label, searches
 
 POOL = PassagePool([])

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyhop.data import dense
-from polyhop.data.dense import DenseIndex, embed_index
+from polyhop.data.dense import DenseIndex
 
-from .hashing import Hashing, build, found, ranked
+from .hashing import Hashing, found, ranked
 
 
 @pytest.mark.parametrize("block", [1, 7, 999, 4096])
@@ -52,20 +52,6 @@ def test_ties_go_by_document_number(index: DenseIndex, rows: list[list[int]], co
             assert similar.tolist() == scores[expected].tolist()
 
 
-def test_copies_of_a_passage_score_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever they stand, in whatever block: vectors of a realistic size."""
-    monkeypatch.setattr(dense, "_BLOCK", 300)
-    same = [{"id": f"{n:04}", "title": "Same", "text": "The very same text."} for n in range(1000)]
-    path, encoder = build(tmp_path, same), Hashing(dimension=384)
-    embed_index(path, encoder)
-    with DenseIndex(path, encoder) as index:
-        hits = index.search("another text of same", 1000)
-        order = [passage.id for passage in index._lucene.stored(range(1000))]
-        assert [hit.passage.id for hit in hits] == order
-        [score] = {hit.score for hit in hits}
-        assert set(index.similarities("another text of same", range(0, 1000, 97)).tolist()) == {score}
-
-
 def test_similarities_and_rows(index: DenseIndex) -> None:
     scores = dict(found(index.search("moon river", 1000)))
     documents = [5, 0, 999, 5]
@@ -81,14 +67,10 @@ def test_similarities_and_rows(index: DenseIndex) -> None:
         index.rows([1000])
 
 
-def test_odd_queries(index: DenseIndex) -> None:
-    assert index.search("", 5) == index.search(" \n", 5) == []
-    assert len(index.search("moon \ud800 \x00 river", 5)) == 5
-
-
 def test_a_query_is_encoded_once(built: Path) -> None:
     encoder = Hashing()
     with DenseIndex(built, encoder) as index:
+        assert index.search("", 5) == index.search(" \n", 5) == []
         for page in range(3):
             index.search("moon", 5, 5 * page)
         index.similarities("moon", [1, 2])

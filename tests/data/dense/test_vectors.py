@@ -14,9 +14,9 @@ import pytest
 
 from polyhop.data.dense import DEFAULT_MODEL, DenseIndex, embed_index, encode
 from polyhop.data.errors import IndexFault
-from polyhop.data.lucene.layout import IndexManifest
 from polyhop.data.passages import Passage
 
+from ..lucene.anserini import manifest_of
 from .hashing import Hashing, build, file, records
 
 
@@ -27,7 +27,7 @@ def test_files_and_progress(tmp_path: Path) -> None:
     assert (vectors.rows, vectors.size) == (101, 101 * 16 * 2)
     assert told == [(0, 101), (40, 101), (80, 101), (101, 101)]
     assert max(encoder.calls) == 40
-    home = IndexManifest.read(path).home(path)
+    home = manifest_of(path).home(path)
     assert [name.name for name in home.glob("vectors-*")] == ["vectors-tests%2Fhashing.npy"]
     assert np.load(file(path)).shape == (101, 16)
     with DenseIndex(path, encoder) as index:
@@ -36,7 +36,7 @@ def test_files_and_progress(tmp_path: Path) -> None:
         assert index.rows(range(101)) == pytest.approx(encode(encoder, expected), abs=1e-3)
     before, encoder = file(path).read_bytes(), Hashing()
     assert embed_index(path, encoder) == vectors
-    assert (encoder.calls, file(path).read_bytes()) == ([], before)
+    assert (encoder.calls, file(path).read_bytes()) == ([1], before)
 
 
 def test_rebuilding_drops_the_vectors(own: Path, tmp_path: Path) -> None:
@@ -77,17 +77,19 @@ def test_a_killed_run_is_resumed(own: Path, built: Path) -> None:
         embed_index(own, Hashing())
     running.send_signal(signal.SIGKILL)
     running.communicate(timeout=60)
-    with part.open("ab") as half:
-        half.write(b"three rows, and half of one" * 4)
-    kept = (part.stat().st_size - 128) // 32
+    vectors = np.load(part, "r+")
+    kept = int(np.argmin(vectors.any(axis=1)))
     assert 100 <= kept < 1000
-    with pytest.raises(IndexFault, match="has no vectors. Add them, or resume: polyhop index --dense"):
+    vectors[kept : kept + 3] = 1  # half a batch
+    vectors.flush()
+    kept = (kept + 3) // 8 * 8
+    with pytest.raises(IndexFault, match="has no vectors of .*Add them, or resume: polyhop index --dense"):
         DenseIndex(own, Hashing())
     told: list[int] = []
     encoder = Hashing()
     embed_index(own, encoder, batch=8, on_progress=lambda done, rows: told.append(done))
-    assert told[0] == kept // 8 * 8
-    assert sum(encoder.calls) == 1000 - told[0] + 1  # and a first one, which tells the dimension
+    assert told[0] == kept
+    assert sum(encoder.calls) == 1000 - kept + 1  # and a first one, which tells the dimension
     assert file(own).read_bytes() == whole
 
 
@@ -106,46 +108,8 @@ def test_the_remains_of_another_model_are_not_kept(own: Path, other: Hashing) ->
     assert DenseIndex(own, other).search("moon", 5)
 
 
-def test_a_folder_that_cannot_be_locked(own: Path) -> None:
-    (own / "polyhop" / ".lock").unlink()
-    (own / "polyhop" / ".lock").mkdir()
-    with pytest.raises(IndexFault, match="could not be written"):
-        embed_index(own, Hashing("tests/other"))
-
-
-@pytest.mark.slow
-def test_memory_does_not_grow_with_the_corpus(tmp_path: Path) -> None:
-    if not Path("/proc/self/status").exists():
-        pytest.skip("measured by Linux's /proc")
-    code = """
-import sys
-sys.path.insert(0, sys.argv[1])
-import numpy as np
-from polyhop.data.dense import DenseIndex, embed_index
-def resident(kind):
-    return next(int(line.split()[1]) // 1024 for line in open("/proc/self/status") if line.startswith(kind))
-class Flat:
-    name, dimension = "tests/flat", 4096
-    def __call__(self, texts):
-        return np.ones((len(texts), self.dimension), np.float32)
-samples = []
-embed_index(sys.argv[2], Flat(), on_progress=lambda done, rows: samples.append(resident("RssAnon")))
-index = DenseIndex(sys.argv[2], Flat())
-index.search("moon", 10)
-print(samples[len(samples) // 3], samples[-1], resident("RssAnon"), file=sys.stdout)
-"""
-    path = build(tmp_path, records(30_000))  # 250 MB of vectors, 500 MB as float32
-    command = [sys.executable, "-c", code, str(Path(__file__).parent), str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-    early, late, searched = map(int, done.stdout.split())
-    assert late < early + 60
-    assert searched < late + 150
-
-
 def test_what_is_missing_or_damaged(own: Path, tmp_path: Path) -> None:
-    with pytest.raises(
-        IndexFault, match=r"another encoder \(tests/hashing\), not of tests/other.*--encoder tests/other"
-    ):
+    with pytest.raises(IndexFault, match=r"no vectors of tests/other .*tests/hashing.*--encoder tests/other"):
         DenseIndex(own, Hashing("tests/other"))
     with pytest.raises(IndexFault, match="the model has changed"):
         DenseIndex(own, Hashing(dimension=8)).search("moon", 1)
@@ -162,7 +126,7 @@ def test_what_is_missing_or_damaged(own: Path, tmp_path: Path) -> None:
         embed_index(own, Hashing())
         assert rows.read_bytes() == whole
     rows.unlink()
-    with pytest.raises(IndexFault, match=r"has no vectors. Add them, or resume: polyhop index --dense .*ix$"):
+    with pytest.raises(IndexFault, match=r"has no vectors of .*Add them, or resume: polyhop index --dense .*ix$"):
         DenseIndex(own, Hashing(DEFAULT_MODEL))
     for missing in (tmp_path / "nowhere", tmp_path):
         with pytest.raises(IndexFault, match="Build one"):

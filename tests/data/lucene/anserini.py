@@ -1,4 +1,4 @@
-"""Indexes as `python -m pyserini.index.lucene` makes them: by the Java class that it calls."""
+"""Indexes as `python -m pyserini.index.lucene` makes them, by the Java class that it calls; the manifest of any."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.jvm import autoclass, call
+from polyhop.data.lucene.layout import IndexManifest
 
 
 def anserini_index(folder: Path, records: Iterable[Mapping[str, Any]], **options: Any) -> Path:
@@ -21,3 +23,8 @@ def anserini_index(folder: Path, records: Iterable[Mapping[str, Any]], **options
         setattr(arguments, name, value)
     call(autoclass("io.anserini.index.IndexCollection")(arguments), "run")
     return folder
+
+
+def manifest_of(index: Path) -> IndexManifest:
+    with BM25Index(index) as opened:
+        return opened.manifest

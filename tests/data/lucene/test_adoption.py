@@ -13,17 +13,15 @@ from typer.testing import CliRunner
 from polyhop.data.chain import ChainRetriever
 from polyhop.data.dense import DenseIndex, embed_index
 from polyhop.data.errors import IndexFault, PolyhopError
-from polyhop.data.lucene.adoption import adopt_index
 from polyhop.data.lucene.bm25 import BM25Index
-from polyhop.data.lucene.index import build_index, check_index
+from polyhop.data.lucene.index import adopt_index, build_index
 from polyhop.data.lucene.jvm import autoclass, call, open_directory
-from polyhop.data.lucene.layout import IndexManifest
 from polyhop.data.passages import Hit, Passage
 from polyhop.data.sample import sample_passages
 from polyhop.scripts.main import app
 
 from ..dense.hashing import Hashing
-from .anserini import anserini_index
+from .anserini import anserini_index, manifest_of
 
 PARIS = {"id": "p", "contents": "Paris\nParis is the capital of France."}
 ROME = {"id": "r", "contents": "Rome\nRome is the capital of Italy, with running fountains."}
@@ -49,7 +47,6 @@ def contents(folder: Path) -> dict[str, bytes]:
     [
         ({"storeRaw": True}, "Rome", "Rome is the capital of Italy, with running fountains."),
         ({"storeContents": True}, "Rome", "Rome is the capital of Italy, with running fountains."),
-        ({"storeDocvectors": True}, "", "rome rome capit itali run fountain"),
     ],
 )
 def test_what_is_stored_is_read(tmp_path: Path, options: dict[str, Any], title: str, text: str) -> None:
@@ -62,21 +59,10 @@ def test_what_is_stored_is_read(tmp_path: Path, options: dict[str, Any], title: 
         assert index.named("r") == [hit.passage]
 
 
-def test_records_that_are_not_json(tmp_path: Path) -> None:
-    corpus = tmp_path / "corpus.xml"
-    corpus.write_text("<DOC>\n<DOCNO>x-1</DOCNO>\n<TEXT>\nA heron stands by the river.\n</TEXT>\n</DOC>\n")
-    settings = {"collectionClass": "TrecCollection", "input": str(corpus.parent), "storeRaw": True}
-    with BM25Index(anserini_index(tmp_path / "ix", [], **settings)) as index:
-        [hit] = index.search("heron", 1)
-        assert hit.passage.id == "x-1"
-        assert "A heron stands by the river." in hit.passage.text
-        assert "<" not in hit.passage.text
-
-
 def test_nothing_stored(tmp_path: Path) -> None:
     folder = anserini_index(tmp_path / "ix", [PARIS, ROME])
     for use in (BM25Index, adopt_index):
-        with pytest.raises(IndexFault, match="stores no text .* Build it again with --storeRaw"):
+        with pytest.raises(IndexFault, match="stores no text"):
             use(folder)
     assert not (folder / "polyhop").exists()
 
@@ -88,7 +74,7 @@ def test_other_lucene_indexes_are_refused(tmp_path: Path) -> None:
     call(document, "add", autoclass("org.apache.lucene.document.StoredField")("name", "x"))
     call(writer, "addDocument", document)
     call(writer, "close")
-    with pytest.raises(IndexFault, match="not a BM25 index of Anserini or Pyserini: it has no field 'id'"):
+    with pytest.raises(IndexFault, match="not a BM25 index of Anserini or Pyserini"):
         BM25Index(tmp_path)
 
 
@@ -155,21 +141,6 @@ def test_an_adopted_index_is_searched_like_polyhops_own(tmp_path: Path) -> None:
             assert [hit.passage for hit in theirs.search(query, 5)] == [hit.passage for hit in own.search(query, 5)]
 
 
-def test_words_of_code_are_ranked_as_anserini_ranks_them(tmp_path: Path) -> None:
-    """Its indexes do not have the parts of such words."""
-    texts = "os.urandom gives bytes", "the urandom file", "max_wal_senders is a setting", "senders of mail", "an os"
-    records = [{"id": f"r{n}", "contents": text} for n, text in enumerate(texts)]
-    folder = anserini_index(tmp_path / "ix", records, storeRaw=True)
-    searcher = autoclass("io.anserini.search.SimpleSearcher")(str(folder))
-    for adopt in (False, True):
-        if adopt:
-            adopt_index(folder)
-        with BM25Index(folder) as index:
-            for query in ("os.urandom", "urandom", "max_wal_senders", "senders", "what os.urandom is"):
-                theirs = [(hit.docid, round(hit.score, 3)) for hit in call(searcher, "search", query, 10)]
-                assert [(id, round(score, 3)) for id, score in found(index.search(query, 10))] == theirs != []
-
-
 def test_chains_are_the_same(tmp_path: Path) -> None:
     passages = sample_passages()
     corpus = tmp_path / "corpus.jsonl"
@@ -203,19 +174,6 @@ def test_vectors_are_kept_beside_the_titles(tmp_path: Path) -> None:
         embed_index(folder, Hashing())
 
 
-def test_an_interrupted_adoption_leaves_nothing(tmp_path: Path) -> None:
-    folder = anserini_index(tmp_path / "ix", map(as_pyserini, large(600)), storeRaw=True)
-
-    def stop(done: int, total: int) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        adopt_index(folder, on_progress=stop)
-    assert not (folder / "polyhop").exists()
-    with BM25Index(folder) as index:
-        assert not index.has_titles
-
-
 def test_an_index_that_changed_is_adopted_again(tmp_path: Path) -> None:
     folder = anserini_index(tmp_path / "ix", [PARIS], storeRaw=True)
     adopt_index(folder)
@@ -227,26 +185,23 @@ def test_an_index_that_changed_is_adopted_again(tmp_path: Path) -> None:
         assert [passage.id for passage in index.titled("Rome")] == ["r"]
 
 
-def test_damaged_words(tmp_path: Path) -> None:
-    folder = anserini_index(tmp_path / "ix", [PARIS, ROME], storeRaw=True)
-    manifest = adopt_index(folder)
-    assert check_index(folder).problems == ()
-    (manifest.home(folder) / "chain" / "titles.npy").write_bytes(b"x")
-    assert check_index(folder).problems
-    with pytest.raises(IndexFault, match="damaged"):
-        BM25Index(folder)
-    adopt_index(folder)
-    assert check_index(folder).problems == ()
-
-
-def test_only_an_index_of_others_is_adopted(tmp_path: Path) -> None:
+def test_what_is_not_adopted(tmp_path: Path) -> None:
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text('{"title": "Rome", "text": "A city."}\n')
     build_index([corpus], tmp_path / "own")
-    with pytest.raises(IndexFault, match="was made by polyhop"):
-        adopt_index(tmp_path / "own")
-    with pytest.raises(IndexFault, match="There is no index"):
-        adopt_index(tmp_path / "nowhere")
+    for folder, message in ((tmp_path / "own", "was made by polyhop"), (tmp_path / "nowhere", "There is no index")):
+        with pytest.raises(IndexFault, match=message):
+            adopt_index(folder)
+
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    folder = anserini_index(tmp_path / "ix", map(as_pyserini, large(600)), storeRaw=True)
+    with pytest.raises(KeyboardInterrupt):
+        adopt_index(folder, on_progress=stop)
+    assert not (folder / "polyhop").exists()
+    with BM25Index(folder) as index:
+        assert not index.has_titles
 
 
 # --- the command line ------------------------------------------------------------------------------------------------
@@ -276,7 +231,7 @@ def test_a_prebuilt_index_in_pyserinis_cache(tmp_path: Path, monkeypatch: pytest
     with BM25Index("pyserini:wikipedia-dpr-100w") as index:
         assert index.path == folder
         assert [hit.passage.title for hit in index.search("Rome", 1)] == ["Rome"]
-    assert IndexManifest.read(folder).corpus == (name,)
+    assert manifest_of(folder).corpus == (name,)
 
 
 def test_an_unknown_prebuilt_index() -> None:

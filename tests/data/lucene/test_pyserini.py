@@ -15,6 +15,7 @@ import pytest
 
 from polyhop.data.errors import PolyhopError
 from polyhop.data.fusion import FusedRetriever
+from polyhop.data.lucene.pyserini import passage_of
 from polyhop.data.passages import Hit, Passage, Retriever
 from polyhop.data.sample import sample_passages
 from polyhop.programs.search import Search
@@ -112,6 +113,29 @@ def test_hits_are_the_searchers_own() -> None:
     textless: Any = Search(LuceneSearcher({"s": (None, None)}))  # type: ignore[arg-type]
     with pytest.raises(PolyhopError, match="stores no text"):
         textless.retriever.search("any", 1)
+
+
+@pytest.mark.parametrize(
+    ("record", "title", "text"),
+    [
+        ({"contents": "Rome\nA city."}, "Rome", "A city."),
+        ({"contents": '"Rome"\nA city.'}, "Rome", "A city."),  # Wikipedia in passages of 100 words
+        ({"contents": "Only a text."}, "", "Only a text."),
+        ({"contents": "Only a text.\n"}, "", "Only a text."),
+        ({"contents": "w " * 200 + "\nThe first line is no title."}, "", "w " * 200 + "\nThe first line is no title."),
+        ({"contents": "---\nauthor: Ada\ntitle: Rome: A City\ndate: 2004\n---\nA city."}, "Rome: A City", "A city."),
+        ({"_id": "x", "title": "Rome", "text": "A city.", "metadata": {}}, "Rome", "A city."),  # BEIR
+        ({"title": "Rome", "text": "A city.", "contents": "Rome\nA city."}, "Rome", "A city."),
+        ({"title": "Rome", "contents": "Rome\nA city."}, "Rome", "A city."),
+        ({"docid": "x", "title": "Rome", "segment": "A city.", "url": "u"}, "Rome", "A city."),  # MS MARCO v2
+        ({"title": None, "body": "A city."}, "", "A city."),
+        ({"title": "Rome", "contents": ["a", "list"]}, "Rome", '{"title":"Rome","contents":["a","list"]}'),
+    ],
+)
+def test_records(record: dict[str, Any], title: str, text: str) -> None:
+    assert passage_of("1", record) == Passage("1", title, text.strip())
+    sentences = ["A city.", "It is old."]
+    assert passage_of("1", record | {"sentences": sentences}).sentences == tuple(sentences)
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from polyhop.signatures import AddEvidence, AnalyzeQuestion, SelectEvidence
 
 from .play import play
 
-SIGNATURES = [each for name in signatures.__all__ if issubclass(each := getattr(signatures, name), dspy.Signature)]
+SIGNATURES = [each for each in vars(signatures).values() if isinstance(each, type) and issubclass(each, dspy.Signature)]
 
 WORLD = [
     Passage.of(
