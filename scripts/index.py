@@ -16,11 +16,8 @@ from ..data.lucene.pyserini import locate
 from ..data.lucene.update import update_index
 from ..data.passages import PAGE
 from ..data.text import plain
-from .options import Index
+from .options import HOME, Index
 from .terminal import progress_bar, warn
-
-HOME = ".polyhop"
-"""The index of a folder of documents, in it: a hidden folder, which is not indexed itself."""
 
 _SHOWN = 5  # of what is skipped, and kinds of files
 _LINE_EVERY = 30.0  # seconds, where there is no terminal

@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dspy
 
@@ -25,11 +25,12 @@ from ..engines.models import VARIABLE, assign_models, chosen_models, protect_cac
 from ..engines.replies import explain
 from ..eval.folder import account
 from ..eval.options import Limits, ProgramOptions
-from ..optimizers.artifact import Artifact, Manifest, build, read, read_manifest, restore
-from ..optimizers.records import BEST
 from ..programs import PROGRAMS, Program, new_program
 from ..programs.tunable import tunables
 from .terminal import warn
+
+if TYPE_CHECKING:
+    from ..optimizers.artifact import Artifact, Manifest
 
 _PLAIN = {"react": "polyhop.programs.baselines:ReAct"}  # programs of ours that are plain DSPy
 
@@ -84,6 +85,9 @@ def label(name: str) -> str:
     path = Path(saved).resolve()
     with suppress(PolyhopError):  # raised again where the artifact is loaded
         if name not in PROGRAMS and path.is_dir():
+            from ..optimizers.artifact import read_manifest
+            from ..optimizers.records import BEST
+
             program, folder = read_manifest(path).program, path.parent if path.name == BEST else path
             return f"{program.name or program.kind} ({'/'.join(folder.relative_to(folder.anchor).parts[-2:])})"
     return path.name
@@ -93,7 +97,11 @@ def artifact_of(name: str) -> Artifact | None:
     """The artifact of a name; None for any other program."""
     own, folder = _parts(name)
     is_saved = folder and (Path(folder).is_dir() or (own and not folder.endswith(".json")))
-    return read(folder) if is_saved and name not in PROGRAMS else None
+    if not is_saved or name in PROGRAMS:
+        return None
+    from ..optimizers.artifact import read  # which takes time, for artifacts alone
+
+    return read(folder)
 
 
 def _parts(name: str) -> tuple[str, str]:
@@ -123,11 +131,15 @@ def _program(name: str, source: BM25Index | PassagePool | None, retriever: str |
         kind = artifact.manifest.program.retriever if artifact else "none"
         used = "chain" if kind == "none" else kind if kind in RETRIEVERS else "bm25"
         searched = build_retriever(retriever or used, source)
-    program = _made(found, name, searched, source) if found else build(artifact, searched, source)  # type: ignore[arg-type]
-    if artifact:
+    if not artifact:
+        program = _made(found, name, searched, source)
+    else:
+        from ..optimizers.artifact import build, restore
+
+        program = _made(found, name, searched, source) if found else build(artifact, searched, source)
         for difference in restore(artifact, program):  # between then and now
             warn(f"{artifact.path}: {difference}")
-    elif own and saved:
+    if own and saved and not artifact:
         try:
             program.load(saved)
         except Exception as error:  # whatever DSPy says of a state that does not fit

@@ -21,8 +21,7 @@ from ..engines.costs import FREE
 from ..engines.secrets import without_secrets
 from ..eval.options import ProgramOptions
 from ..programs import PROGRAMS
-from .index import HOME
-from .options import Serve
+from .options import HOME, Serve
 from .program import build_program, label, models_of, searches
 from .source import SAMPLE, chosen_index, open_source
 

@@ -29,9 +29,7 @@ from ..eval.settings import RunManifest, files_of
 from ..programs.run import ABSTAIN_BELOW
 from ..programs.search import retriever_kind
 from ..programs.tunable import Tunable
-from .index import HOME
-from .index import index as build
-from .options import Index
+from .options import HOME, Index
 from .program import build_program, searches
 from .tables import evaluation_bar
 from .terminal import warn
@@ -67,6 +65,8 @@ def chosen_index(index: Path | None) -> Path:
             "another, and --index sample is the sample corpus"
         )
     typer.confirm(f"{folder.resolve()} has no index. Index its documents now?", default=True, abort=True, err=True)
+    from .index import index as build  # which reads documents
+
     build(Index(names=(str(folder),), out=inside))
     return inside
 
