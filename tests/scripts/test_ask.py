@@ -62,7 +62,7 @@ def test_json_is_one_object_and_nothing_else(program: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["?!"], "has no word in it: ask something"),
+        (["?!"], "a question is a text with words"),
         (["word " * 2_000], "a question of 10,000 characters; the limit is 5,000"),
         ([QUESTION, "--program", "nope"], "unknown program 'nope'"),
         ([QUESTION, "--lm", "nope"], "unknown language model 'nope'"),

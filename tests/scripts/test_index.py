@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -42,7 +43,7 @@ def test_build_and_check(corpus: Path, tmp_path: Path) -> None:
     path = next((tmp_path / "ix").glob("*.fdt"))
     path.write_bytes(path.read_bytes()[:40] + b"\x00" * 8 + path.read_bytes()[48:])
     damaged = run("--check", tmp_path / "ix")
-    assert (damaged.exit_code, "is damaged. " in damaged.stderr) == (1, True)
+    assert (damaged.exit_code, "damaged" in damaged.stderr) == (1, True)
     assert "polyhop index CORPUS --out" in damaged.stderr
 
 
@@ -68,7 +69,7 @@ def test_what_is_skipped_is_counted_by_reason(tmp_path: Path) -> None:
     assert told[5][0] == "  all of them"
     assert ".py" not in built.stderr  # nobody expects it
     listed = records(next(out.glob("polyhop/*/problems.jsonl")))
-    assert [each["kind"] for each in listed] == ["damaged"] * 9 + ["other"] * 2251 + ["duplicate"]
+    assert Counter(each["kind"] for each in listed) == {"damaged": 9, "other": 2251, "duplicate": 1}
 
 
 @pytest.mark.parametrize(
