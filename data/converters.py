@@ -1,7 +1,7 @@
 """The text of documents: plain text, Markdown, HTML, PDF, Word and tables, as lines under headings.
 
-Markdown, reStructuredText, notebooks, books and Word are converted to HTML first, so that one reader knows headings,
-lists, tables, code and links. Large or compressed files are converted in processes of their own (`.conversion`).
+Markdown, reStructuredText, notebooks, books and Word become HTML first, so that one reader knows headings, lists,
+tables, code and links. `conversions` reads many files, each in a process with limits.
 """
 
 from __future__ import annotations
@@ -11,33 +11,44 @@ import csv
 import gzip
 import io
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
 import zlib
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from posixpath import dirname, normpath
-from typing import Any, NamedTuple
+from threading import local
+from typing import Any, TypeVar
 from urllib.parse import unquote
 from zipfile import BadZipFile, ZipFile
 
 from lxml import etree
 
-from .files import LARGEST_RECORD, read_bytes
-from .html import LONGEST_ANCHOR_TEXT, LONGEST_HEADING, Text, Unreadable, of_html
+from .files import LARGEST_RECORD, read_bytes, table_rows
+from .html import LONGEST_ANCHOR_TEXT, LONGEST_CELL, LONGEST_HEADING, Text, Unreadable, of_html
 from .importing import installs
 from .links import TEMPLATE, untemplated
-from .passages import MOST_LINKS
 from .splitting import Href, Line, bounded_metadata
-from .tables import Cell, TableRows, of_row
 from .text import clean, split_sentences
 
-__all__ = ["CONVERTERS", "LARGEST_FILE", "Text", "Unreadable", "convert", "of_html", "suffix_of"]
+__all__ = ["CONVERTERS", "Text", "Unreadable", "conversions", "convert", "of_html", "suffix_of"]
 
-LARGEST_FILE = 256 << 20  # bytes of a PDF, Word file or book
-TOO_LARGE = f"its text is larger than {LARGEST_RECORD >> 20} MB: split it"
+_LARGEST_FILE = 256 << 20  # bytes of a PDF, Word file or book
+_TOO_LARGE = f"its text is larger than {LARGEST_RECORD >> 20} MB: split it"
 _UNPACKED, _MOST_LINES = 512 << 20, 400_000  # bytes of what a Word file or a book contains; lines of a document
+_MEMORY, _SECONDS = 4 << 30, 300.0  # bytes and seconds for the conversion of one document
+# Of the processor, so that it does not depend on what else runs. The slowest PDF files that we know take 20 a megabyte.
+_COMPUTING, _COMPUTING_A_MB = 30.0, 60.0
+_LONGEST_REPLY = 128 << 20  # characters of a document as JSON, in which each line has its headings
+_AHEAD = 8  # documents for each process, so that they have work while a slow one is waited for
 
 _CHARSET = re.compile(rb"""charset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE)
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.{0,20000}?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
@@ -46,22 +57,25 @@ _WIKI_LINK = re.compile(r"\[\[([^\[\]|\n]{1,200})(?:\|([^\[\]\n]{1,200}))?\]\](?
 _ROLE = re.compile(r"\{([a-z][a-z:]{0,40})\}`[!~]?([^`<>]{1,200}?)(?:\s*<([^`<>\s]{1,200})>)?`")  # of MyST
 _TEMPLATE_LINK = re.compile(rf"(\]\(|\]:[ \t]*)({TEMPLATE.pattern})")
 _PACKED = frozenset(".txt .text .md .markdown .rst .html .htm .xhtml".split())  # also as .gz
-_ASCII = bytes(range(128))
 _MOST_ACCENTS = 0.3  # share of the letters of a text in an alphabet with accents
 _LONGEST_OUTPUT = 2_000  # characters of what a cell of a notebook has printed
-_OPF = "{http://www.idpf.org/2007/opf}"
-_WORD = re.compile(r"[^\W\d_]+")
-_LONGEST_WORD = 24  # letters; few are longer
 _LEADERS = re.compile(r"(?:\. ?){6}")  # of a line in a table of contents
-_GAP = 180  # thousandths of the size of a font: a space is wider, and an even space between letters narrower
-_WIDE_GAP = 500  # what pypdf takes for a space in any font
-_DIGITS = re.compile(r"\d+")
+_GAP, _WIDE_GAP = 180, 500  # thousandths of the size of a font: a space is wider; what pypdf takes for a space in any
+_LIBRARIES = {
+    ".md": "markdown_it",
+    ".ipynb": "markdown_it",
+    ".rst": "docutils.core",
+    ".docx": "mammoth",
+    ".pdf": "pypdf",
+}
+
+Job = TypeVar("Job")
+_Wait = Callable[[], Text | Unreadable | None]
 
 
 def suffix_of(path: Path) -> str:
     """The suffix by which `CONVERTERS` knows a file: ".txt" also of "a.txt.gz"."""
-    suffix = path.suffix.lower()
-    inner = Path(path.stem).suffix.lower()
+    suffix, inner = path.suffix.lower(), Path(path.stem).suffix.lower()
     return inner if suffix == ".gz" and inner in _PACKED else suffix
 
 
@@ -72,15 +86,23 @@ def convert(path: Path) -> Text:
         Unreadable: it is damaged, encrypted, too large, has no text, or a library is missing.
     """
     suffix = suffix_of(path)
-    content = _read(path, LARGEST_FILE if suffix in (".pdf", ".docx", ".epub") else LARGEST_RECORD)
-    if path.suffix.lower() == ".gz":
-        content = _unpacked(content)
     try:
+        content = read_bytes(path, _LARGEST_FILE if suffix in (".pdf", ".docx", ".epub") else LARGEST_RECORD)
+        if path.suffix.lower() == ".gz":
+            with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+                if len(content := file.read(LARGEST_RECORD + 1)) > LARGEST_RECORD:
+                    raise Unreadable(_TOO_LARGE)
         text = CONVERTERS[suffix](content)
     except Unreadable:
         raise
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise Unreadable("the gzip file is damaged or cut short") from None
     except BadZipFile:
         raise Unreadable(f"no {suffix} file, or encrypted") from None
+    except ImportError:
+        raise Unreadable(f"{suffix} files need a library that is missing: run `{installs('documents')}`") from None
+    except OSError as error:
+        raise Unreadable(error.strerror or str(error)) from None
     except (MemoryError, RecursionError) as error:
         raise Unreadable(f"too large or nested too deep ({type(error).__name__})") from None
     except Exception as error:  # noqa: BLE001  # a library may raise anything for a damaged or hostile file
@@ -88,29 +110,104 @@ def convert(path: Path) -> Text:
     if not text.lines and not text.title:
         raise Unreadable("empty")
     if sum(len(line.text) for line in text.lines) > LARGEST_RECORD:
-        raise Unreadable(TOO_LARGE)
+        raise Unreadable(_TOO_LARGE)
     if len(text.lines) > _MOST_LINES:
         raise Unreadable(f"more than {_MOST_LINES:,} sentences: split it")
     return text
 
 
-def _read(path: Path, most: int) -> bytes:
-    try:
-        return read_bytes(path, most)
-    except OSError as error:
-        reason = (error.strerror or "it cannot be read").removeprefix("it is ")
-        raise Unreadable(f"{reason}: split it" if reason.startswith("larger") else reason) from None
+# --- processes -------------------------------------------------------------------------------------------------------
 
 
-def _unpacked(content: bytes) -> bytes:
+def conversions(
+    jobs: Iterable[tuple[Job, Path | None]],
+) -> Iterator[tuple[Job, Callable[[], Text | Unreadable | None]]]:
+    """Convert documents, each in a process of its own with limits of time and memory.
+
+    Args:
+        jobs: With the path of a document, or None for no document. A few are converted ahead.
+
+    Returns:
+        Each job with a function that waits for what its document says, in their order.
+    """
+    threads, jobs = min(4, os.cpu_count() or 1), iter(jobs)
+    started, mine = list[subprocess.Popen[str]](), local()
+    waiting = deque[tuple[Job, Future[Text | Unreadable] | None]]()
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="polyhop-convert")
+
+    def converted(path: Path) -> Text | Unreadable:
+        process = getattr(mine, "process", None)
+        if process is None:
+            process = mine.process = subprocess.Popen(
+                [sys.executable, "-m", __name__],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                start_new_session=True,  # Ctrl-C is for the process that waits
+            )
+            started.append(process)
+        assert process.stdin
+        assert process.stdout
+        reply = ""
+        with suppress(OSError, ValueError):
+            process.stdin.write(json.dumps([str(path.absolute()), _SECONDS, _COMPUTING, _COMPUTING_A_MB]) + "\n")
+            process.stdin.flush()
+            reply = process.stdout.readline()
+        if not reply.endswith("\n"):
+            mine.process = None
+            late = {getattr(signal, "SIGALRM", -1): "its conversion took too long"}
+            late |= {getattr(signal, "SIGPROF", -1): "its conversion took too long to compute, for its size"}
+            return Unreadable(late.get(process.wait(), "its conversion failed: the process ended"))
+        given = json.loads(reply)
+        if "error" in given:
+            return Unreadable(given["error"])
+        lines = [
+            Line(text, tuple(headings), is_heading, apart, tuple(Href(*link) for link in links), tuple(anchors))
+            for text, headings, is_heading, apart, links, anchors in given["lines"]
+        ]
+        return Text(given["title"], lines, given["metadata"])
+
+    def submit(count: int) -> None:
+        for job, path in islice(jobs, count):
+            waiting.append((job, pool.submit(converted, path) if path else None))
+
     try:
-        with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
-            unpacked = file.read(LARGEST_RECORD + 1)
-    except (OSError, EOFError, zlib.error):
-        raise Unreadable("the gzip file is damaged or cut short") from None
-    if len(unpacked) > LARGEST_RECORD:
-        raise Unreadable(f"it unpacks to more than {LARGEST_RECORD >> 20} MB: split it")
-    return unpacked
+        submit(_AHEAD * threads)
+        while waiting:
+            job, future = waiting.popleft()
+            yield job, future.result if future else lambda: None
+            submit(1)
+    finally:  # perhaps while a document is converted, which nobody waits for any more
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in started:
+            with suppress(OSError), process:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def _serve() -> None:
+    """Convert the documents that are named on the standard input, each in a fork, which ends at its limits."""
+    from resource import RLIMIT_AS, setrlimit
+
+    for line in sys.stdin:
+        name, seconds, computing, a_megabyte = json.loads(line)
+        with suppress(ImportError, KeyError):  # once for all forks
+            import_module(_LIBRARIES[suffix_of(Path(name))])
+        if not (child := os.fork()):
+            setrlimit(RLIMIT_AS, (_MEMORY, _MEMORY))
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+            try:
+                signal.setitimer(signal.ITIMER_PROF, computing + a_megabyte * Path(name).stat().st_size / 1e6)
+                reply = json.dumps(convert(Path(name))._asdict())
+            except (Unreadable, OSError) as error:
+                reply = json.dumps({"error": getattr(error, "strerror", None) or str(error)})
+            print(reply if len(reply) <= _LONGEST_REPLY else json.dumps({"error": _TOO_LARGE}), flush=True)
+            os._exit(0)
+        if status := os.waitpid(child, 0)[1]:
+            os._exit(abs(os.waitstatus_to_exitcode(status)))
+
+
+# --- texts -----------------------------------------------------------------------------------------------------------
 
 
 def _decoded(content: bytes, charset: str = "cp1252") -> str:
@@ -122,7 +219,7 @@ def _decoded(content: bytes, charset: str = "cp1252") -> str:
     try:
         return clean(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        if charset == "cp1252" and len(content.translate(None, _ASCII)) > _MOST_ACCENTS * len(content):
+        if charset == "cp1252" and len(content.translate(None, bytes(range(128)))) > _MOST_ACCENTS * len(content):
             raise Unreadable(f"not UTF-8 (byte {error.start + 1}): save it as UTF-8") from None
     try:
         return clean(content.decode(charset, "replace"))
@@ -191,12 +288,9 @@ def _rendered(source: str) -> str:
 
 
 def _rst(content: bytes) -> Text:
-    try:
-        from .rst import rendered
+    from .rst import rendered
 
-        return of_html(rendered(_decoded(content)), first_heading=True)
-    except ImportError:
-        raise _missing("reStructuredText files") from None
+    return of_html(rendered(_decoded(content)), first_heading=True)
 
 
 def _notebook(content: bytes) -> Text:
@@ -223,10 +317,6 @@ def _cell(cell: Mapping[str, Any]) -> Iterator[str]:
 # --- books and Word --------------------------------------------------------------------------------------------------
 
 
-def _missing(kind: str) -> Unreadable:
-    return Unreadable(f"{kind} need a library that is not installed: run `{installs('documents')}`")
-
-
 @contextmanager
 def _archive(content: bytes) -> Iterator[ZipFile]:
     with ZipFile(io.BytesIO(content)) as parts:
@@ -242,8 +332,8 @@ def _epub(content: bytes) -> Text:
         container = etree.fromstring(parts.read("META-INF/container.xml"), parser)
         place = next(container.iter("{*}rootfile")).get("full-path")
         package = etree.fromstring(parts.read(place), parser)
-        files = {each.get("id"): unquote(each.get("href")) for each in package.iter(f"{_OPF}item")}
-        names = [files[each.get("idref")] for each in package.iter(f"{_OPF}itemref") if each.get("idref") in files]
+        files = {each.get("id"): unquote(each.get("href")) for each in package.iter("{*}item")}
+        names = [files[each.get("idref")] for each in package.iter("{*}itemref") if each.get("idref") in files]
         chapters = [_html(parts.read(normpath(f"{dirname(place)}/{name}".lstrip("/")))) for name in names]
     title = next((each.text for each in package.iter("{http://purl.org/dc/elements/1.1/}title") if each.text), "")
     lines: list[Line] = []
@@ -252,71 +342,57 @@ def _epub(content: bytes) -> Text:
         if above:
             lines.append(Line(f"{chapter.title}:", above, is_heading=True))
         for line in chapter.lines:
-            links = tuple(map(_in_book, line.links))
+            links = tuple(  # to another file of the book: to another place in it
+                link if ":" in link.target else link._replace(target=f"#{link.target.partition('#')[2]}")
+                for link in line.links
+            )
             if not any(link.kind == "contents" and link.target.startswith("#") for link in links):
                 lines.append(line._replace(headings=(*above, *line.headings), links=links))
     return Text(" ".join(clean(title).split())[:LONGEST_HEADING], lines)
 
 
-def _in_book(href: Href) -> Href:
-    """A link to another file of the book as one to another place in it."""
-    file, _, fragment = href.target.partition("#")
-    return href if ":" in file else href._replace(target=f"#{fragment}")
-
-
 def _docx(content: bytes) -> Text:
-    try:
-        from mammoth import convert_to_html, images
-    except ImportError:
-        raise _missing("Word files") from None
+    from mammoth import convert_to_html, images
+
     with _archive(content):
         markup = convert_to_html(
             io.BytesIO(content),
             style_map="p[style-name='Title'] => h1:fresh",
             convert_image=images.img_element(lambda image: {"src": ""}),
         ).value
-    text = of_html(_with_headers(clean(markup)))
+
+    def headers(row: re.Match[str]) -> str:
+        return row.group().replace("<td", "<th").replace("</td>", "</th>")
+
+    # Word does not tell that the first row of a table is its header.
+    text = of_html(re.sub(r"<table>(?:<tbody>)?<tr>.*?</tr>", headers, clean(markup), flags=re.DOTALL))
     if not text.lines:
         raise Unreadable("no text in it")
     return text
 
 
-def _with_headers(markup: str) -> str:
-    """The first row of each table as its header: Word does not tell."""
-
-    def headers(match: re.Match[str]) -> str:
-        return match.group().replace("<td", "<th").replace("</td>", "</th>")
-
-    return re.sub(r"<table>(?:<tbody>)?<tr>.*?</tr>", headers, markup, flags=re.DOTALL)
-
-
 # --- PDF -------------------------------------------------------------------------------------------------------------
 
-
-class _Page(NamedTuple):
-    lines: list[str]
-    links: list[tuple[str, str]]  # texts and targets
+_Page = tuple[list[str], list[tuple[str, str]]]  # lines; texts and targets of links
 
 
 def _pdf(content: bytes) -> Text:
-    try:
-        from pypdf import PdfReader
-    except ImportError:
-        raise _missing("PDF files") from None
+    from pypdf import PdfReader
+
     reader = PdfReader(io.BytesIO(content))
     if reader.is_encrypted and not reader.decrypt(""):
         raise Unreadable("it is encrypted and needs a password")
     pages = [_pdf_page(page) for page in reader.pages]
-    if any(
-        _are_glued(page.lines) and not _are_glued(_pdf_page(each, are_glued=True).lines)
-        for each, page in zip(reader.pages, pages, strict=True)
-    ):  # then in all of the document, which was made by one program
-        pages = [_pdf_page(page, are_glued=True) for page in reader.pages]
     title = str((reader.metadata and reader.metadata.title) or "").strip()
-    if not any(page.lines for page in pages):
+    if not any(lines for lines, _ in pages):
         raise Unreadable("no text in it: scanned pages need OCR first")
-    pages = _without_running_lines(pages)
-    if not title and (first := next((page.lines for page in pages if page.lines), None)):
+    # Headers and footers: first and last lines that most pages have, but for numbers.
+    bare = [[re.sub(r"\d+", "0", line) for line in lines] for lines, _ in pages]
+    ends = Counter(line for lines in bare for line in {*lines[:1], *lines[-1:]})
+    running = {line for line, count in ends.items() if count > max(1, (len(pages) - 1) / 2) or line == "0"}
+    for (lines, _), those in zip(pages, bare, strict=True):
+        lines[:] = [line for n, line in enumerate(lines) if 0 < n < len(lines) - 1 or those[n] not in running]
+    if not title and (first := next((lines for lines, _ in pages if lines), None)):
         heading = first[0]
         if len(first) > 1 and len(heading) <= 100 and heading[-1] not in ".,;":
             title = heading
@@ -324,24 +400,14 @@ def _pdf(content: bytes) -> Text:
     return Text(clean(title)[:LONGEST_HEADING], list(_paged(pages)))
 
 
-def _are_glued(lines: list[str]) -> bool:
-    """Whether words have no spaces between them."""
-    words = _WORD.findall(" ".join(lines))
-    return sum(len(word) > _LONGEST_WORD for word in words) > max(2, len(words) / 100)
-
-
-def _pdf_page(page: Any, are_glued: bool = False) -> _Page:
-    """The text of a page, and its links to other documents.
-
-    Args:
-        are_glued: A small gap between letters is a space, too.
-    """
+def _pdf_page(page: Any) -> _Page:
+    """The text of a page, and its links to other documents."""
     from pypdf.generic import FloatObject
 
-    areas = [area for each in page.get("/Annots") or () if (area := _area(each.get_object()))]
     runs: list[tuple[float, float, str]] = []
 
     def widen(operator: bytes, operands: list[Any], *matrices: object) -> None:
+        """Spaces that are only gaps, in a font that says its spaces are wide."""
         if operator == b"TJ":
             parts: list[Any] = []
             for each in operands[0]:
@@ -353,80 +419,49 @@ def _pdf_page(page: Any, are_glued: bool = False) -> _Page:
         x, y = inner[4:6]
         runs.append((x * outer[0] + y * outer[2] + outer[4], x * outer[1] + y * outer[3] + outer[5], text))
 
-    before, after = widen if are_glued else None, collect if areas else None
-    text = page.extract_text(visitor_operand_before=before, visitor_text=after)
+    text = page.extract_text(visitor_operand_before=widen, visitor_text=collect)
     links = []
-    for left, low, right, high, target in areas:
-        inside = [run for x, y, run in runs if left - 2 <= x < right and low - 2 <= y < high and run.strip()]
-        links.append((" ".join("".join(inside).split())[:LONGEST_ANCHOR_TEXT], target))
-    return _Page([line.strip() for line in text.splitlines() if line.strip() and not _LEADERS.search(line)], links)
-
-
-def _area(annotation: Any) -> tuple[float, float, float, float, str] | None:
-    """Where a link to another document is on the page, and its target."""
-    action = annotation.get("/A")
-    if annotation.get("/Subtype") != "/Link" or not action:
-        return None
-    file = action.get_object().get("/URI") or action.get_object().get("/F")
-    target = str((file.get("/UF") or file.get("/F") or "") if isinstance(file, dict) else file or "")
-    if not target:
-        return None
-    left, low, right, high = map(float, annotation["/Rect"])
-    return min(left, right), min(low, high), max(left, right), max(low, high), target
-
-
-def _without_running_lines(pages: list[_Page]) -> list[_Page]:
-    """The pages without headers and footers: first and last lines that most pages have, but for numbers."""
-    ends = Counter(_DIGITS.sub("0", line) for page, _ in pages for line in {*page[:1], *page[-1:]})
-    running = {line for line, count in ends.items() if count > max(1, (len(pages) - 1) / 2) or line == "0"}
-    kept = (
-        [line for n, line in enumerate(page) if 0 < n < len(page) - 1 or _DIGITS.sub("0", line) not in running]
-        for page, _ in pages
-    )
-    return [page._replace(lines=lines) for page, lines in zip(pages, kept, strict=True)]
+    for annotation in (each.get_object() for each in page.get("/Annots") or ()):
+        action = annotation["/A"].get_object() if annotation.get("/A") else {}
+        file = action.get("/URI") or action.get("/F") or ""
+        target = str((file.get("/UF") or file.get("/F") or "") if isinstance(file, dict) else file)
+        if annotation.get("/Subtype") == "/Link" and target:
+            (left, right), (low, high) = (sorted(map(float, annotation["/Rect"][n::2])) for n in (0, 1))
+            inside = [run for x, y, run in runs if left - 2 <= x < right and low - 2 <= y < high and run.strip()]
+            links.append((" ".join("".join(inside).split())[:LONGEST_ANCHOR_TEXT], target))
+    return [line.strip() for line in text.splitlines() if line.strip() and not _LEADERS.search(line)], links
 
 
 def _paged(pages: list[_Page]) -> Iterator[Line]:
     """Sentences below the number of the page on which they end."""
     carried = ""
-    links: list[tuple[str, str]] = []
-    for number, page in enumerate(pages, 1):
-        text = carried + "\n".join(page.lines)
+    for number, (page, targets) in enumerate(pages, 1):
+        text = carried + "\n".join(page)
         text = re.sub(r"(?<=[^\W\d_])[-\u00ad]\n(?=[a-zß-ÿ])", "", text)  # a word that was divided
         sentences = split_sentences(clean(text).replace("\n", " "))
         is_open = bool(sentences) and number < len(pages) and sentences[-1][-1] not in ".?!:…。？！\"”')"
         carried = sentences.pop() + "\n" if is_open and len(sentences[-1]) < 1000 else ""
-        found: list[list[Href]] = [[] for _ in sentences]
-        waiting = []
-        for text, target in [*links, *page.links]:
+        links: list[list[Href]] = [[] for _ in sentences]
+        for text, target in targets if sentences else ():
             shown = next((n for n, sentence in enumerate(sentences) if text in sentence), 0)
-            if text and text in carried:
-                waiting.append((text, target))
-            elif sentences:
-                before = sentences[shown][: max(0, sentences[shown].find(text))]
-                found[shown].append(Href(len("".join(before.split())), target, text or target[:LONGEST_ANCHOR_TEXT]))
-        links = waiting[:MOST_LINKS]
-        for sentence, hrefs in zip(sentences, found, strict=True):
+            before = sentences[shown].partition(text)[0] if text in sentences[shown] and text else ""
+            links[shown].append(Href(len("".join(before.split())), target, text or target[:LONGEST_ANCHOR_TEXT]))
+        for sentence, hrefs in zip(sentences, links, strict=True):
             yield Line(sentence, (f"page {number}",), links=tuple(sorted(hrefs)))
 
 
-# --- tables ----------------------------------------------------------------------------------------------------------
-
-
 def _table(content: bytes) -> Text:
-    """The rows of a table with a header, each a sentence."""
-    number = 0
+    """The rows of a table with a header, each a sentence: "Service: Ledger; Owner: Ada Berg."."""
+    lines = []
     try:
-        rows = TableRows(io.StringIO(_decoded(content), newline=""))
-        named = [name[:1].upper() + name[1:] for name in rows.columns]
-        lines = []
-        for row in rows:
-            for texts, _ in of_row(named, [Cell(" ".join(cell.split())) for cell in row]):
-                lines += [Line(text) for text in texts]
-            number = rows.line_num
+        for _, row in table_rows(io.StringIO(_decoded(content), newline="")):
+            cells = [(f"{name[:1].upper()}{name[1:]}: " if name else "", cell) for name, cell in row.items()]
+            short = "; ".join(name + cell for name, cell in cells if len(cell) <= LONGEST_CELL)
+            lines += [f"{short}." if short and short[-1] not in ".!?" else short] if short else []
+            lines += [text for _, cell in cells if len(cell) > LONGEST_CELL for text in split_sentences(cell)]
     except csv.Error as error:
-        raise Unreadable(f"not a table from line {number + 1} on: {error}") from None
-    return Text("", lines)
+        raise Unreadable(f"not a table: {error}") from None
+    return Text("", [Line(text) for text in lines])
 
 
 CONVERTERS: dict[str, Callable[[bytes], Text]] = {
@@ -446,3 +481,6 @@ CONVERTERS: dict[str, Callable[[bytes], Text]] = {
     ".tsv": _table,
 }
 """By suffix, see `suffix_of`."""
+
+if __name__ == "__main__":
+    _serve()

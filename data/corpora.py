@@ -6,45 +6,42 @@ file of another kind is an error.
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from warnings import catch_warnings, simplefilter
 
-import numpy as np
 import ujson
-from numpy.typing import NDArray
+from pathspec import GitIgnoreSpec
 
 from .benchmarks.corpora import passages_of
-from .conversion import conversions
-from .converters import CONVERTERS, Text, Unreadable, suffix_of
+from .converters import CONVERTERS, Text, Unreadable, conversions, suffix_of
 from .errors import DataError, Problem
-from .files import check_regular
-from .folder import walk
+from .files import check_regular, read_bytes
 from .links import LinkMap
 from .passages import Passage
 from .records import LONGEST_ID, TEXTS, read_records
 from .splitting import LONGEST_PASSAGE, MAX_WORDS, USUAL_PASSAGE, Document, count_words, split
-from .tables import TableRows
 from .text import clean
 
 _LINES = (".jsonl", ".ndjson")
 _LOOKED_AT = 100  # records, to tell what a file has
-_SLOW = {".pdf": 15.0, ".docx": 5.0, ".epub": 5.0, ".gz": 2.0}
-"""Seconds per megabyte of the manuals of Python, git, R and gnuplot; of other formats about one."""
 _FORMATS = ".html .htm .xhtml .md .markdown .rst .ipynb .docx .epub .txt .text .pdf".split()
 """The formats that a document may have beside others, richest first. HTML is what Markdown and other sources were made
 into, with the names of its links; a PDF has lost the structure of its text, and some the spaces."""
 _SAME = 0.5
 """The share of the three-word runs of a file that its twin in a richer format has. Of 766 files with the name of a
 richer one (the manuals of Python and git, Debian's policy), 749 have more; of 1,500 pairs with other names, one has."""
-_WORD = re.compile(r"\w+")
 
-_Runs = NDArray[np.int64]
+SKIPPED = frozenset(("node_modules", "__pycache__", "__MACOSX"))
+_LONGEST_LIST = 1 << 16  # bytes of a .gitignore
+_OUTSIDE = "a link out of the folder, or to itself: name its target, if you want it read"
+
+_Rules = dict[Path, GitIgnoreSpec]  # of a .gitignore, by its folder
 
 
 class _Source(NamedTuple):
@@ -55,16 +52,12 @@ class _Source(NamedTuple):
     in_folder: bool
 
     @property
-    def cost(self) -> float:
-        return self.size * _SLOW.get(self.path.suffix.lower(), 1.0)
-
-    @property
     def format(self) -> tuple[int, str]:
         """The rank of a document's format, and what its twins have in common: the name without the formats, and without
         the folder in which Sphinx keeps the sources of its pages ("_sources/library/os.rst.txt" of
         "library/os.html")."""
         name, rank = self.name.replace("/_sources/", "/"), len(_FORMATS)
-        while (suffix := PurePosixPath(name).suffix) and suffix.lower() in (*_FORMATS, ".gz"):
+        while self.is_document and (suffix := PurePosixPath(name).suffix) and suffix.lower() in (*_FORMATS, ".gz"):
             name = name.removesuffix(suffix)
             rank = rank if suffix.lower() == ".gz" else _FORMATS.index(suffix.lower())
         return rank, name
@@ -92,18 +85,12 @@ class Version(NamedTuple):
 
 
 class _Job(NamedTuple):
-    """A file to read.
-
-    Attributes:
-        version: Of a document.
-        is_settled: The document and its twins are as they were.
-        twins: The three-word runs of those of its twins that are read, by id; None if it has none.
-    """
+    """A file to read: its version if it is a document, and the three-word runs of those of its twins that are read, by
+    id (None if it has none)."""
 
     source: _Source
     version: Version = Version()
-    is_settled: bool = False
-    twins: dict[str, _Runs] | None = None
+    twins: dict[str, set[int]] | None = None
 
 
 class Corpus:
@@ -159,27 +146,22 @@ class Corpus:
         self._covered = set[str]()  # the files and folders that were named
         self._sources = [source for path in paths for source in self._found(path, roots)]
         self._replaced = {Version(content).document for content in known}  # without those that are as they were
-        documents = [source.name for source in self._sources if source.is_document]
-        self._links = LinkMap([*documents, *self._replaced])
-        self._done, self._all = 0.0, sum(source.cost for source in self._sources) or 1.0
+        self._links = LinkMap([*(source.name for source in self._sources if source.is_document), *self._replaced])
+        self._done, self._all = 0, sum(source.size for source in self._sources) or 1
 
     def __iter__(self) -> Iterator[tuple[Passage, str]]:
         """Every passage with its place (``"corpus.jsonl:17"``)."""
-        for job, text in conversions(self._jobs(), self._start):
-            self._start(job)
-            before = self._done
-            yield from self._document(job, text) if job.source.is_document else self._records(job.source)
-            self._done = before + job.source.cost
+        for job, text in conversions(self._jobs()):
+            self.file, before = job.source.name, self._done
+            self._on_progress()
+            yield from self._document(job, text()) if job.source.is_document else self._records(job.source)
+            self._done = before + job.source.size
             self._on_progress()
 
     @property
     def share(self) -> float:
-        """How much of the work is done, from 0 to 1: a megabyte of PDF takes as long as many of text."""
+        """How much of the work is done, from 0 to 1."""
         return self._done / self._all
-
-    def _start(self, job: _Job) -> None:
-        self.file = job.source.name
-        self._on_progress()
 
     def covers(self, where: str) -> bool:
         """Whether a place is in one of the files or folders that are read."""
@@ -196,33 +178,51 @@ class Corpus:
         self._on_problem(problem)
 
     def _found(self, path: Path, roots: Collection[str]) -> Iterator[_Source]:
-        """The files to read; the others are reported."""
+        """The files to read; the others of a folder are reported."""
+        home = path.resolve()
         if not path.is_dir():
-            single = _single(path, roots)
-            self._covered.add(single.name)
-            yield single
+            folder = next((each for each in home.parents if clean(each.name) in roots), None)
+            name = clean(home.relative_to(folder.parent).as_posix() if folder else path.name)
+            self._covered.add(name)
+            if not path.exists():
+                raise DataError(f"There is no file or folder {path}.")
+            try:
+                yield _source(path, name, in_folder=folder is not None)
+            except (OSError, ValueError) as error:
+                raise DataError(f"{path} cannot be read: {error}.") from error
             return
-        home, count = path.resolve(), 0
         self._covered.add(clean(home.name))
-        for found in walk(path):
-            if isinstance(source := _in_folder(found, home), _Source):
-                count += 1
-                yield source
+        count = 0
+        for file, reason in walk(path):
+            # The folder's name is part of the id, since many folders have a README.md.
+            name, suffix = clean((Path(home.name) / file.relative_to(home)).as_posix()), suffix_of(file)
+            is_read = suffix in (*CONVERTERS, *_LINES) or (suffix == ".gz" and Path(file.stem).suffix.lower() in _LINES)
+            if not is_read and not reason:
+                kind = file.suffix or "without a suffix"
+                self._on_problem(Problem(name, f"no reader for files of the kind {kind}", "other"))
                 continue
-            if source.kind == "damaged":
-                self.failed.add(source.where)
-            self._on_problem(source)
+            try:
+                if not reason:
+                    yield _source(file, name, in_folder=True)
+                    count += 1
+            except OSError as error:
+                reason = error.strerror or "it cannot be read"
+            except ValueError as error:
+                reason = str(error).removeprefix(f"{file} ")
+            if reason:
+                is_missed = is_read or not file.suffix  # other than a link to a picture
+                self.failed.update([name] if is_missed else ())
+                self._on_problem(Problem(name, reason, "damaged" if is_missed else "other"))
         if not count:
             kinds = ", ".join((*CONVERTERS, *_LINES))
             raise DataError(f"The folder {path} has no file of a kind that is read: {kinds}.")
 
     def _jobs(self) -> Iterator[tuple[_Job, Path | None]]:
         """The files, those of one document in several formats together, the richest first; with the path of those that
-        are to be converted."""
+        are to be converted. A document is not read again if neither it nor its twins nor what they copy has changed."""
         groups: dict[tuple[bool, str], list[_Source]] = {}
         for source in self._sources:
-            name = source.format[1] if source.is_document else source.name
-            groups.setdefault((source.is_document, name), []).append(source)
+            groups.setdefault((source.is_document, source.format[1]), []).append(source)
         versions = {source: _version(source) for source in self._sources if source.is_document and self._known}
         known = {source.name for source, version in versions.items() if version.content in self._known}
         others = {
@@ -230,24 +230,20 @@ class Corpus:
             for source, version in versions.items()
             if version.content in self._left_out
         }
-        settled, candidates, there = dict[tuple[bool, str], list[_Source]](), groups, known
-        while candidates != settled:  # what is a duplicate of a document that may change is read again with it
-            settled = candidates
-            there = known & {source.name for group in settled.values() for source in group}
-            candidates = {
-                key: group
-                for key, group in settled.items()
-                if all(source.name in there or others.get(source.name) in there for source in group)
-            }
-        self._replaced -= there  # before any is read: files that follow may be copies of what is there as it was
-        for (is_document, name), group in groups.items():
-            if not is_document:
-                yield from ((_Job(source), None) for source in group)
-                continue
-            twins: dict[str, _Runs] | None = {} if len(group) > 1 else None
+        same = [group for group in groups.values() if all(each.name in known or each.name in others for each in group)]
+        there = known & {source.name for group in same for source in group}
+        settled = {
+            source.name
+            for group in same
+            if all(each.name in there or others[each.name] in there for each in group)
+            for source in group
+        }
+        self._replaced -= known & settled  # before any is read: files that follow may be copies of what is there
+        for (is_document, _), group in groups.items():
+            twins: dict[str, set[int]] | None = {} if len(group) > 1 else None
             for source in sorted(group, key=lambda source: source.format):
-                job = _Job(source, versions.get(source) or _version(source), (True, name) in settled, twins)
-                yield job, None if job.is_settled else source.path
+                version = (versions.get(source) or _version(source)) if is_document else Version()
+                yield _Job(source, version, twins), source.path if is_document and source.name not in settled else None
 
     # --- reading ---
 
@@ -261,11 +257,11 @@ class Corpus:
             self._fail(Problem(source.name, str(text)), source)
         elif len(source.name) > LONGEST_ID:
             self._fail(Problem(source.name, f"the id is longer than {LONGEST_ID} characters"), source)
-        elif twin := _twin(text, source.name, job.twins):
-            reason = f"the same text as {twin}, in another format"
-            self._on_problem(Problem(source.name, reason, "duplicate", version.content, twin))
-        elif first := self._first(digest := _text_hash(text), source.name):
-            self._on_problem(Problem(source.name, f"the same text as {first}", "duplicate", version.content, first))
+        elif other := _twin(text, source.name, job.twins):
+            reason = f"the same text as {other}, in another format"
+            self._on_problem(Problem(source.name, reason, "duplicate", version.content, other))
+        elif other := self._first(digest := _text_hash(text), source.name):
+            self._on_problem(Problem(source.name, f"the same text as {other}", "duplicate", version.content, other))
         elif version.content in self._known:
             self.unchanged.add(version.content)
         else:
@@ -286,7 +282,7 @@ class Corpus:
         before = self._done
 
         def progress(position: int) -> None:
-            self._done = before + source.cost * position / source.size
+            self._done = before + position
 
         try:
             records = read_records(source.path, source.name, progress)
@@ -355,15 +351,14 @@ def _text_hash(text: Text) -> str:
     return digest.hexdigest()
 
 
-def _twin(text: Text, name: str, twins: dict[str, _Runs] | None) -> str | None:
+def _twin(text: Text, name: str, twins: dict[str, set[int]] | None) -> str | None:
     """The document in a richer format that says the same, if one does; else its own three-word runs are noted."""
     if twins is None:
         return None
-    words = np.fromiter((hash(word) for line in text.lines for word in _WORD.findall(line.text.lower())), np.int64)
-    first, second, third = words[:-2], words[1:-1], words[2:]
-    runs = np.unique(first * 3 + second * 5 + third * 7)
+    words = [word for line in text.lines for word in re.findall(r"\w+", line.text.lower())]
+    runs = {hash(run) for run in zip(words, words[1:], words[2:], strict=False)}
     for other, richer in twins.items():
-        if len(runs) and np.isin(runs, richer).mean() >= _SAME:
+        if runs and len(runs & richer) >= _SAME * len(runs):
             return other
     twins[name] = runs
     return None
@@ -383,43 +378,90 @@ def _are_documents(passages: Iterator[tuple[Passage, str]]) -> tuple[bool, Itera
 # --- which files -----------------------------------------------------------------------------------------------------
 
 
-def _single(path: Path, roots: Collection[str]) -> _Source:
-    if not path.exists():
-        raise DataError(f"There is no file or folder {path}.")
-    folder = next((each for each in path.resolve().parents if clean(each.name) in roots), None)
-    name = clean(path.resolve().relative_to(folder.parent).as_posix() if folder else path.name)
-    try:
-        return _source(path, name, in_folder=folder is not None)
-    except (OSError, ValueError) as error:
-        raise DataError(f"{error}.") from error
-
-
-def _in_folder(found: Path | Problem, home: Path) -> _Source | Problem:
-    path = Path(found.where) if isinstance(found, Problem) else found
-    suffix = suffix_of(path)
-    is_read = Path(path.stem).suffix.lower() in _LINES if suffix == ".gz" else suffix in (*CONVERTERS, *_LINES)
-    if isinstance(found, Problem):
-        # Of a kind that nobody misses is also a link to a picture.
-        return found._replace(where=clean(found.where), kind="damaged" if is_read or not path.suffix else "other")
-    # The folder's name is part of the id, since many folders have a README.md.
-    name = clean((Path(home.name) / path.relative_to(home)).as_posix())
-    if not is_read:
-        return Problem(name, f"no reader for files of the kind {path.suffix or 'without a suffix'}", "other")
-    try:
-        return _source(path, name, in_folder=True)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error).removeprefix(f"{path} ")
-        return Problem(name, reason or "it cannot be read")
-
-
 def _source(path: Path, name: str, in_folder: bool) -> _Source:
+    """A file to read.
+
+    Raises:
+        OSError, ValueError: it cannot be read.
+    """
     check_regular(path)
-    suffix = suffix_of(path)
-    is_document = suffix in CONVERTERS
-    if suffix in (".csv", ".tsv"):
+    is_document = suffix_of(path) in CONVERTERS
+    if suffix_of(path) in (".csv", ".tsv"):  # of documents, or of records
         with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-            try:
-                is_document = {*TEXTS, "sentences"}.isdisjoint(TableRows(file).columns)
-            except csv.Error as error:
-                raise ValueError(f"{path} is not a table: {error}") from error
+            names = re.split("[,;\t]", file.readline(1 << 20).casefold())
+        is_document = {*TEXTS, "sentences"}.isdisjoint(name.strip(' "\r\n') for name in names)
     return _Source(path, name, is_document, path.stat().st_size, in_folder)
+
+
+def walk(folder: Path) -> list[tuple[Path, str]]:
+    """The files below a folder in the order of their names, each with the reason why it cannot be read, or "".
+
+    Left out are hidden files and folders, `SKIPPED`, and what a .gitignore names: of the folder, of those below it, and
+    of those above it in the same checkout, unless these name the folder itself. Links are not followed out of it.
+    """
+    home = folder.resolve()
+    rules, found, waiting = _rules_above(home), list[tuple[Path, str]](), [home]
+    while waiting:
+        here = waiting.pop()
+        try:
+            inside = list(here.iterdir())
+        except OSError:
+            found.append((here, "it cannot be read"))
+            continue
+        rules[here] = _rules_of(here)
+        for path in inside:
+            is_folder = path.is_dir()
+            if path.name.startswith(".") or path.name in SKIPPED or _is_ignored(path, is_folder, rules):
+                continue
+            if path.is_symlink() and _leads_out(path, home):
+                found.append((path, _OUTSIDE))
+            elif not is_folder:
+                found.append((path, ""))
+            elif not path.is_symlink():  # a folder inside is read where it is
+                waiting.append(path)
+    return sorted(found, key=lambda each: each[0].parts)
+
+
+def _leads_out(link: Path, home: Path) -> bool:
+    try:
+        return not link.resolve().is_relative_to(home)
+    except (OSError, RuntimeError):  # to itself
+        return True
+
+
+def _rules_of(folder: Path) -> GitIgnoreSpec:
+    """The rules of its .gitignore; git passes over lines that are none."""
+    try:
+        lines = read_bytes(folder / ".gitignore", _LONGEST_LIST).decode("utf-8", "replace").splitlines()
+    except OSError:
+        lines = []
+    patterns: list[Any] = []
+    with catch_warnings():
+        simplefilter("ignore", FutureWarning)  # a set such as "[a--z]", which Python may read otherwise one day
+        for line in lines:
+            try:
+                patterns += GitIgnoreSpec.from_lines([line]).patterns
+            except (ValueError, re.error):
+                continue
+    return GitIgnoreSpec(patterns)
+
+
+def _rules_above(home: Path) -> _Rules:
+    checkout = next((folder for folder in (home, *home.parents) if (folder / ".git").exists()), home)
+    above = [folder for folder in home.parents if folder.is_relative_to(checkout)]
+    found = {folder: _rules_of(folder) for folder in above}
+    return {
+        folder: rules
+        for folder, rules in found.items()
+        if not any(_is_ignored(each, True, {folder: rules}) for each in (home, *above))
+    }
+
+
+def _is_ignored(path: Path, is_folder: bool, rules: _Rules) -> bool:
+    """Whether the rules nearest to a path leave it out."""
+    for folder in path.parents:
+        if folder in rules:
+            name = path.relative_to(folder).as_posix() + "/" * is_folder
+            if (excludes := rules[folder].check_file(name).include) is not None:
+                return excludes
+    return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import json
 from collections.abc import Iterator
@@ -26,6 +27,26 @@ def bounded_lines(file: IO[bytes], most: int = LARGEST_RECORD) -> Iterator[bytes
         while (rest := file.readline(_PIECE)) and not rest.endswith(b"\n"):
             pass
         yield None
+
+
+def table_rows(lines: Iterator[str]) -> Iterator[tuple[int, dict[str | None, str]]]:
+    """The rows of a table whose first line names the columns, by commas, semicolons or tabs: each with its line and its
+    cells by folded names. Empty cells are left out; those without a column are below None.
+
+    Raises:
+        csv.Error: this is no table, or has a cell of more than 4 MB.
+    """
+    csv.field_size_limit(4 << 20)
+    header = next(lines, "")
+    delimiter = max(",;\t", key=header.count)
+    columns = [name.strip().casefold() for name in next(csv.reader([header], delimiter=delimiter), [])]
+    rows, line = csv.reader(lines, delimiter=delimiter), 2
+    for row in rows:
+        cells = [" ".join(row[len(columns) :]), *row]
+        found = {name: cell.strip() for name, cell in zip([None, *columns], cells, strict=False) if cell.strip()}
+        if found:
+            yield line, found
+        line = rows.line_num + 2
 
 
 def check_regular(path: Path) -> None:

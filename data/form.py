@@ -7,13 +7,21 @@ ignore case, final punctuation and names: "who wrote solaris" equals "Who wrote 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from .text import FUNCTION_WORDS
 
 NAME = "@"
 """Replaces a name in a masked question."""
 
+_OWNER = re.compile(r"(?:'s|(?<=s)')$")
+_PLAIN = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"'})
+_CAPITAL = r"(?:(?<!\w)[^\W\d_a-zß-öø-ÿ][\w'’.&+-]*)"
+_NAMED = re.compile(
+    r'["“][^"”“]{2,80}["”]'
+    rf"|{_CAPITAL}(?:\s+(?:(?:of|the|de|da|di|du|del|la|le|von|van|der)\s+){{0,2}}(?:{_CAPITAL}|\d+\b))*"
+    r"|\b\d[\w,.]*"
+)
+_ENDING = re.compile(r"['’]s$")
 _WORD = re.compile(r"[^\W_]+(?:['.-][^\W_]+)*'?")
 
 _PLACE = (
@@ -63,10 +71,7 @@ _KINDS: dict[str, str] = {
     "pronouns": "he her him his it its she their them these they this those there",
     "measures": "date far high large long many much old tall time year",
 }
-_KINDS_OF: dict[str, list[str]] = {}
-for _kind, _members in _KINDS.items():
-    for _member in _members.split():
-        _KINDS_OF.setdefault(_member, []).append(_kind)
+_MEMBERS = {kind: frozenset(members.split()) for kind, members in _KINDS.items()}
 _OPENINGS = ("how", "what", "when", "where", "which", "who")
 _RELATIONS = frozenset(f"{_PLACE} {_MAKER} {_KIN} {_KIN_OF_KIN}".split())
 _AGENT = re.compile(r"[^\W\d_]{2,}(?:[eo]r|ist|man)s?")  # "presenter", "librettist"
@@ -112,12 +117,11 @@ def features(question: str) -> list[float]:
     words = [_OWNER.sub("", word) for word in written]
     counts = dict.fromkeys(FEATURES, 0.0)
     counts["words"] = float(len(words))
+    for kind, members in _MEMBERS.items():
+        counts[kind] = float(sum(word in members for word in words[kind == "relative words" :]))
     for at, word in enumerate(words):
-        for kind in _KINDS_OF.get(word, ()):
-            if at or kind != "relative words":
-                counts[kind] += 1
         counts["possessives"] += word != written[at]
-        counts["agents"] += (agent := _is_agent(word))
+        counts["agents"] += (agent := bool(_AGENT.fullmatch(word)) and word not in _NO_AGENTS)
         if agent or word in _RELATIONS:
             counts["a relation of"] += words[at + 1 : at + 2] == ["of"]
             counts["described relations"] += at > 1 and words[at - 1] == "the"
@@ -125,31 +129,14 @@ def features(question: str) -> list[float]:
         counts["numbers"] += word[0].isdigit()
         counts["words in -ed"] += word.endswith("ed")
         counts["words in -ing"] += word.endswith("ing")
-    for name, pattern in _PATTERNS.items():
-        counts[name] = float(sum(1 for _ in pattern.finditer(text)))
+    counts |= {name: float(len(pattern.findall(text))) for name, pattern in _PATTERNS.items()}
     if words:
-        first, last = _KINDS_OF.get(words[0], []), _KINDS_OF.get(words[-1], [])
-        if words[0] in _OPENINGS:
-            counts[f"begins with {words[0]}"] = 1.0
-        counts["begins with an auxiliary"] = float("auxiliaries" in first)
-        counts["begins with a preposition"] = float("prepositions" in first or words[0] == "of")
-        counts["ends with a preposition"] = float("prepositions" in last)
+        first, last = words[0], words[-1]
+        counts |= {f"begins with {word}": float(first == word) for word in _OPENINGS}
+        counts["begins with an auxiliary"] = float(first in _MEMBERS["auxiliaries"])
+        counts["begins with a preposition"] = float(first in _MEMBERS["prepositions"] or first == "of")
+        counts["ends with a preposition"] = float(last in _MEMBERS["prepositions"])
     return list(counts.values())
-
-
-@lru_cache(maxsize=8192)
-def _is_agent(word: str) -> bool:
-    return bool(_AGENT.fullmatch(word)) and word not in _NO_AGENTS
-
-
-_OWNER = re.compile(r"(?:'s|(?<=s)')$")
-_PLAIN = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"'})
-_CAPITAL = r"(?:(?<!\w)[^\W\d_a-zß-öø-ÿ][\w'’.&+-]*)"
-_NAMED = re.compile(
-    r'["“][^"”“]{2,80}["”]'
-    rf"|{_CAPITAL}(?:\s+(?:(?:of|the|de|da|di|du|del|la|le|von|van|der)\s+){{0,2}}(?:{_CAPITAL}|\d+\b))*"
-    r"|\b\d[\w,.]*"
-)
 
 
 def masked(question: str) -> str:
@@ -157,23 +144,17 @@ def masked(question: str) -> str:
 
     A function word at the start stays: "Who wrote @".
     """
-    return " ".join(_NAMED.sub(_mask, _opened(question)).lower().rstrip("?!. ").split())
+    found = _NAMED.sub(lambda name: NAME + "".join(_ENDING.findall(name.group())), _opened(question))
+    return " ".join(found.lower().rstrip("?!. ").split())
 
 
 def names(question: str) -> list[str]:
     """What `masked` replaces, in order, without possessive endings."""
-    return [re.sub(r"['’]s$", "", match.group()) for match in _NAMED.finditer(_opened(question))]
+    return [_ENDING.sub("", name.group()) for name in _NAMED.finditer(_opened(question))]
 
 
 def _opened(question: str) -> str:
     """The question with a function word at its start in lower case, so that it is no name."""
     text = question.strip()
     opening = re.match(r"\w+", text)
-    if opening and opening.group().lower() in FUNCTION_WORDS:
-        text = text[:1].lower() + text[1:]
-    return text
-
-
-def _mask(match: re.Match[str]) -> str:
-    ending = re.search(r"['’]s$", match.group())
-    return f"{NAME}{ending.group() if ending else ''}"
+    return text[:1].lower() + text[1:] if opening and opening.group().lower() in FUNCTION_WORDS else text

@@ -41,16 +41,13 @@ class FusedRetriever(SearchTool):
 
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
         check_page(k, offset)
-        return self._fused([retriever.search(query, self.depth) for retriever in self.retrievers])[offset : offset + k]
-
-    def _fused(self, rankings: Sequence[Sequence[Hit]]) -> list[Hit]:
         passages: dict[str, Passage] = {}
         parts: dict[str, list[float]] = {}
-        for ranking in rankings:
-            for hit in ranking:
+        for retriever in self.retrievers:
+            for hit in retriever.search(query, self.depth):
                 passages.setdefault(hit.passage.id, hit.passage)
                 parts.setdefault(hit.passage.id, []).append(1 / (self.k + hit.rank))
         # fsum does not depend on the order of the terms, so that ties are exact.
         scores = {id: math.fsum(terms) for id, terms in parts.items()}
         best = sorted(scores, key=lambda id: -scores[id])
-        return [Hit(passages[id], scores[id], rank) for rank, id in enumerate(best, 1)]
+        return [Hit(passages[id], scores[id], rank) for rank, id in enumerate(best, 1)][offset : offset + k]

@@ -1,50 +1,71 @@
-"""The text of HTML: sentences under headings with their links and anchors, without navigation."""
+"""The text of HTML: sentences under headings with their links and anchors, without navigation.
+
+Tables become rows of inline text in the tree first ("Service: Ledger; Owner: Ada Berg."); then the tree is walked once.
+"""
 
 from __future__ import annotations
 
 import re
-import sys
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
+import numpy as np
 from lxml import etree
 
-from .navigation import HEADINGS, folded, is_left_out, rows_of_steps
 from .passages import LinkKind
 from .splitting import Href, Line
-from .tables import Cell, Table, is_layout, of_row, size_of
 from .text import split_sentences
 
-LONGEST_HEADING = 200  # characters
-_LONGEST_ANCHOR = 200
-LONGEST_ANCHOR_TEXT = 200
+LONGEST_HEADING = LONGEST_ANCHOR_TEXT = _LONGEST_ANCHOR = 200  # characters
+LONGEST_CELL = 300  # characters of a cell that belongs into a sentence of its row
 _DENSE_LIST, _DENSE_LINE = 0.5, 0.7  # share of letters that are in links where these are only listed, ...
 _FEWEST_LINKS = 2  # ... with so many or more
 _LONG_LIST, _MOST_LINES = 10, 0.8  # also a list of so many lines of which this share starts with a link
-_MOST_SPANNED = 100  # columns or rows
+_MOST_SPANNED, _MOST_COLUMNS = 100, 1000  # columns or rows of a cell; columns of a table
+_LONGEST_ROW, _MOST_WORDS_BESIDE = 300, 12  # characters of a row of navigation; words beside its links
+_SEE_LEVEL = 7  # of "See also" where it is no heading: below all headings
 
-_VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
+HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _INLINE = frozenset(
     "a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd label mark meter output q ruby rt rp s "
     "samp small span strike strong sub sup time tt u var wbr".split()
 )
+_VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 _TRANSPARENT = _VOID | (_INLINE - {"a"})  # nothing depends on where they end
-_PERMALINK = re.compile(r"\s*[¶#§🔗]+\s*$")
+_LISTS = frozenset("ul ol dl table menu".split())
+_SKIPPED = frozenset(
+    "script style noscript template nav footer form button select svg iframe title object dialog".split()
+)
+_SKIPPED_ROLES = frozenset("navigation banner contentinfo search menu dialog doc-toc".split())
+_SKIPPED_NAMES = frozenset(  # of classes and ids, by which generators mark navigation
+    # everybody; Sphinx; DocBook; javadoc; MkDocs; GitBook; texinfo
+    "nav navbar navigation breadcrumb breadcrumbs sidebar pagination footer cookie-banner toc skip-link sr-only "
+    "related sphinxsidebar headerlink linenos clearer prev-next-area "
+    "navheader navfooter topnav subnav bottomnav skipnav navlist md-header md-sidebar md-nav md-footer md-tabs "
+    "rst-versions wy-nav-side book-summary book-header page-toc bd-sidebar on-this-page".split()
+)
+_ROWS = frozenset("p div ul ol table center header span dl".split())
+_STEPS = frozenset(  # what the links of rows of navigation say
+    [
+        *"prev previous next up home top contents index back forward modules search skip toc".split(),
+        *("previous page", "next page", "previous topic", "next topic", "general index", "table of contents"),
+        *("back to top", "skip to content", "skip to main content", "edit this page", "edit on github"),
+    ]
+)
+_LABELS = frozenset(  # of boxes: no headings, but the start of what follows: "Note: It is hot."
+    "note notes tip hint warning caution important attention danger error info abstract example achtung hinweis".split()
+)
 _SEE = re.compile(
     r"(?:see also|related(?: \w+){0,2}|further reading|read more|learn more|external links|siehe auch|voir aussi"
     r"|véase también|vedi anche|veja também|zie ook|関連項目|参见)\W*",
     re.IGNORECASE,
 )
 _SEE_ALSO = re.compile(r"see also\b", re.IGNORECASE)
-_LISTS = frozenset("ul ol dl table menu".split())
-_LABELS = frozenset(  # of boxes: no headings
-    "note notes tip hint warning caution important attention danger error info abstract example achtung hinweis".split()
-)
-_NO_LETTERS = re.compile(r"[\W_]+")
+_PERMALINK = re.compile(r"\s*[¶#§🔗]+\s*$")
 _NUMBERED = re.compile(r"^(?:(?:Chapter|Section|Appendix|Part)\s+)?(?:(?:[A-Z]\.)?\d+(?:\.\d+)*[.:]?|[A-Z]+[.:])\s+")
 _ADDED = re.compile(r"\s+(?:[|–—·»-]\s.*|\([^()]*\)$)")  # to the title of a page, such as the site's name
-_NEVER = sys.maxsize
 
 
 class Unreadable(Exception):
@@ -76,14 +97,16 @@ def of_html(markup: str, *, title: str = "", first_heading: bool = False) -> Tex
     if root is None:
         return Text(title, [])
     named = root.find("head/title")
-    page_title = "" if named is None else folded("".join(named.itertext()))[:LONGEST_HEADING]
+    page_title = "" if named is None else _folded("".join(named.itertext()))[:LONGEST_HEADING]
     forms = {_bare(title)}
     if not title and next(root.iter("h1"), None) is None and not first_heading:
         title = page_title
         forms = {_bare(title), _bare(_ADDED.sub("", title))}
+    for table in list(root.iter("table")):
+        _flatten(table)
     reader = _Reader(title, forms, first_heading)
     reader.read(root)
-    return Text(reader.title or page_title, reader.lines())
+    return Text(reader.title or page_title, _with_kinds(reader.main_part()))
 
 
 class _Found(NamedTuple):
@@ -94,41 +117,30 @@ class _Found(NamedTuple):
     lists: tuple[int, ...]  # the outermost and the innermost list or table that it is in
 
 
-class _Frame(NamedTuple):
-    """An element that is open, and what was known before."""
-
-    tag: str
-    path: tuple[tuple[int, str], ...]
-
-
 class _Reader:
     """Collects lines, in time and memory that grow with the text."""
 
     def __init__(self, title: str, title_forms: set[str], first_heading: bool) -> None:
         self.title = title
-        self._title_forms = title_forms
-        self._first_heading = first_heading
+        self._title_forms, self._first_heading = title_forms, first_heading
         self._found: list[_Found] = []
-        self._frames: list[_Frame] = []
-        self._open = Counter[str]()  # names of open elements, "heading" and "main"
+        self._frames: list[tuple[str, tuple[tuple[int, str], ...]]] = []  # open elements, and the headings before them
+        self._open = Counter[str]()
         self._path: tuple[tuple[int, str], ...] = ()  # levels and headings
         self._under_heading = 0  # lines before the first one that is below the last heading
-        self._see_from = _NEVER  # frames that are open around what follows "See also" without a heading
-        self._see_term = False
-        self._label = ""  # "Note:" before the next line
         self._code = self._list_count = 0
         self._lists: list[int] = []
-        self._tables: list[Table | None] = []  # None for one that is only layout
-        # Of the block that is being read:
-        self._text: list[str] = []
-        self._size = 0  # characters without white space
-        self._links: list[Href] = []
-        self._anchors: list[tuple[int, str]] = []
         self._link: tuple[str, int, int] | None = None  # an open one: its target, its `Href.at`, texts before it
         self._image = ""  # what it shows instead of a text
+        self._next_block()
+
+    def _next_block(self, label: str = "", anchors: Iterable[tuple[int, str]] = ()) -> None:
+        self._text, self._size = [label], _size(label)  # characters without white space
+        self._kept = self._size  # those of the label
+        self._links: list[Href] = []
+        self._anchors = [(0, name) for _, name in anchors]
 
     def read(self, root: Any) -> None:
-        rows = rows_of_steps(root)
         left_out = None
         walk = etree.iterwalk(root, events=("start", "end"))
         for event, element in walk:
@@ -136,9 +148,9 @@ class _Reader:
                 if element is left_out:
                     left_out = None
                 else:
-                    self._end(element)
+                    self._end(element.tag)
                 self._add(element.tail)
-            elif element in rows or is_left_out(element) or (element.tag == "thead" and self._table is None):
+            elif _is_left_out(element) or (element.tag in _ROWS and _is_navigation(element)):
                 walk.skip_subtree()
                 left_out = element
                 if element.tag not in _INLINE:
@@ -146,40 +158,37 @@ class _Reader:
             else:
                 self._start(element)
                 self._add(element.text)
-        self._flush()
+        self._flush(is_last=True)
         if self._anchors and self._found:
             last = self._found[-1]
             anchors = (*last.line.anchors, *(name for _, name in self._anchors))
             self._found[-1] = last._replace(line=last.line._replace(anchors=anchors))
 
-    def lines(self) -> list[Line]:
+    def main_part(self) -> list[_Found]:
         """The lines of the main part, if the page has one that is worth it."""
-        found = self._found
-        inside = [each for each in found if each.is_main]
-        if 4 * sum(len(each.line.text) for each in inside) >= sum(len(each.line.text) for each in found):
-            found = inside
-        return _with_kinds(found)
-
-    # --- events
+        inside = [each for each in self._found if each.is_main]
+        is_worth_it = 4 * sum(len(each.line.text) for each in inside) >= sum(
+            len(each.line.text) for each in self._found
+        )
+        return inside if is_worth_it else self._found
 
     def _start(self, element: Any) -> None:
         tag, given = element.tag, element.attrib
         if tag not in _INLINE:
-            self._break()
+            self._break(is_last=tag == "pre" or tag in HEADINGS)
         if tag in _VOID:
-            if tag in ("br", "hr"):
-                self._break()
-            elif tag == "img" and self._link:
-                self._image = given.get("alt", "")
+            self._image = given.get("alt", "") if tag == "img" and self._link else self._image
             return
         if given and (name := given.get("id") or (tag == "a" and given.get("name"))) and len(name) <= _LONGEST_ANCHOR:
             self._anchors.append((self._size, name))
         if tag in _TRANSPARENT:
             return
-        self._frames.append(_Frame(tag, self._path))
-        self._open["heading" if tag in HEADINGS else tag] += 1
-        if given.get("role") == "main":
-            self._open["main"] += 1
+        if tag == "dt":
+            self._path = tuple(each for each in self._path if each[0] <= _SEE_LEVEL)
+        is_main = tag in ("main", "article") or given.get("role") == "main"
+        kind = "heading" if tag in HEADINGS else "main" if is_main else tag
+        self._frames.append((kind, self._path))
+        self._open[kind] += 1
         if tag == "a":
             self._end_link()
             if target := given.get("href"):
@@ -187,140 +196,87 @@ class _Reader:
         elif tag in _LISTS:
             self._list_count += 1
             self._lists.append(self._list_count)
-            if tag == "table":
-                self._tables.append(None if is_layout(element) else Table())
         elif tag == "pre":
             self._code += 1
-        elif tag in ("td", "th") and self._table:
-            self._table.in_cell = True
 
-    def _end(self, element: Any) -> None:
-        tag = element.tag
+    def _end(self, tag: str) -> None:
         if tag in _TRANSPARENT:
             return
         if tag == "a":
             self._end_link()
-        elif tag in HEADINGS and not self._in_cell:
+        elif tag in HEADINGS:
             self._end_heading(int(tag[1]))
-        elif tag in ("td", "th") and self._in_cell:
-            self._end_cell(element)
-        elif tag == "tr" and self._table:
-            self._flush()
-            self._end_row(self._table)
         elif tag not in _INLINE:
             self._break(is_end=True)
         if tag in _LISTS:
             self._lists.pop()
-            if tag == "table":
-                self._tables.pop()
-        frame = self._frames.pop()
-        self._open["heading" if tag in HEADINGS else tag] -= 1
-        if element.attrib.get("role") == "main":
-            self._open["main"] -= 1
-        if len(self._frames) < self._see_from:
-            self._see_from = _NEVER
+        kind, path = self._frames.pop()
+        self._open[kind] -= 1
         # A heading is above what is in the same part of the page, if there is anything.
         if tag not in _INLINE and len(self._found) > self._under_heading:
-            self._path = frame.path
+            self._path = path
 
     def _add(self, text: str | None) -> None:
         if text:
             self._text.append(text)
-            self._size += len("".join(text.split()))
+            self._size += _size(text)
 
-    # --- blocks
-
-    @property
-    def _table(self) -> Table | None:
-        return self._tables[-1] if self._tables else None
-
-    @property
-    def _in_cell(self) -> bool:
-        return self._table is not None and self._table.in_cell
-
-    def _break(self, is_end: bool = False) -> None:
-        """The end of a block, or a space in a cell, in a heading or in code."""
-        if self._in_cell or self._open["heading"]:
+    def _break(self, is_end: bool = False, is_last: bool = False) -> None:
+        """The end of a block, or a space in a heading or in code."""
+        if self._open["heading"]:
             self._text.append(" ")
-        elif not self._open["pre"] or (is_end and self._frames[-1].tag == "pre"):
-            self._flush()
+        elif not self._open["pre"] or (is_end and self._frames[-1][0] == "pre"):
+            self._flush(is_last)
         else:
             self._text.append("\n")
 
-    def _taken(self) -> Cell:
-        """The block up to here, which ends."""
-        self._end_link()
-        text = "".join(self._text)
-        text = text if self._open["pre"] and not self._in_cell else folded(text)
-        block = Cell(text, self._links, self._anchors)
-        self._text, self._size, self._links, self._anchors = [], 0, [], []
-        return block
-
-    def _flush(self) -> None:
-        """Make lines of the block."""
+    def _flush(self, is_last: bool = False) -> None:
+        """Make lines of the block, which ends; of a label only if nothing that could go with it follows."""
         if not self._size:
             self._text, self._links, self._link = [], [], None  # pictures
             return
-        tag = self._frames[-1].tag if self._frames else ""
-        block = self._taken()
-        if self._open["pre"]:
-            self._lines((line.rstrip() for line in block.text.splitlines()), block, apart=self._code)
+        if self._size == self._kept and not is_last:
             return
-        if tag == "dt":
-            self._see_term = bool(_SEE.fullmatch(block.text))
-        elif not block.links and _SEE.fullmatch(block.text):
-            self._see_from = len(self._frames) - (tag not in ("div", "body", "section", "aside"))
-        if not self._is_label(block):
-            self._lines(split_sentences(block.text), block)
+        self._end_link()
+        text = "".join(self._text)
+        if self._open["pre"]:
+            self._lines((line.rstrip() for line in text.splitlines()), apart=self._code)
+            return
+        text = _folded(text)
+        label = text.rstrip(":! ")
+        sees = _SEE.fullmatch(label)
+        if not self._links and (sees or label.casefold() in _LABELS) and not is_last:
+            if sees:  # of a list of terms, this one alone
+                level = _SEE_LEVEL + (self._frames[-1][0] == "dt")
+                self._path = (*(each for each in self._path if each[0] < level), (level, label))
+                self._under_heading = len(self._found)
+            self._next_block(f"{label}: ", self._anchors)
+            return
+        is_row = self._frames and self._frames[-1][0] == "tr"
+        self._lines([re.sub(r" (?=;|\.$)", "", text)] if is_row else split_sentences(text))
 
-    def _is_label(self, block: Cell) -> bool:
-        """Whether a block is only the label of a box, which then is the start of the next one: "Note: It is hot."."""
-        label = block.text.rstrip(":! ")
-        if block.links or (label.casefold() not in _LABELS and not _SEE.fullmatch(label)):
-            return False
-        self._label = f"{label}:"
-        self._anchors = [(0, name) for _, name in block.anchors]
-        return True
-
-    def _lines(self, texts: Iterable[str], block: Cell, *, is_heading: bool = False, apart: int = 0) -> None:
-        """Add lines, and what stands in each of them."""
-        headings = tuple(text for _, text in self._path)
-        sees = (
-            len(self._frames) >= self._see_from
-            or (self._see_term and self._open["dd"] > 0)
-            or any(map(_SEE.fullmatch, headings))
-        )
-        links, anchors = deque(block.links), deque(block.anchors)
-        start = 0
-        texts = list(filter(None, texts))
-        if self._label and texts:
-            label, self._label = self._label, ""
-            if is_heading or apart or self._table:
-                self._lines([label], Cell(""))
-            else:
-                texts[0], start = f"{label} {texts[0]}", -size_of(label)
-        is_main = bool(self._open["main"] or self._open["article"])
+    def _lines(self, texts: Iterable[str], *, is_heading: bool = False, apart: int = 0) -> None:
+        """Add lines, and the links and anchors of the block that stand in each of them."""
+        headings = tuple(text for level, text in self._path if level < _SEE_LEVEL)
+        sees = any(_SEE.fullmatch(text) for _, text in self._path)
+        links, anchors = deque(self._links), deque(self._anchors)
         lists = (self._lists[0], self._lists[-1]) if self._lists else ()
-        for text in texts:
-            end = start + size_of(text)
-            see: LinkKind = "see" if sees or _SEE_ALSO.match(text) else "text"
-            line = Line(
-                text,
-                headings,
-                is_heading,
-                apart,
-                tuple(link._replace(at=max(0, link.at - start), kind=see) for link in _until(end, links)),
-                tuple(name for _, name in _until(end, anchors)),
-            )
-            self._found.append(_Found(line, is_main, lists))
+        start = 0
+        for text in filter(None, texts):
+            end = start + _size(text)
+            kind: LinkKind = "see" if sees or _SEE_ALSO.match(text) else "text"
+            inside = tuple(link._replace(at=max(0, link.at - start), kind=kind) for link in _until(end, links))
+            names = tuple(name for _, name in _until(end, anchors))
+            line = Line(text, headings, is_heading, apart, inside, names)
+            self._found.append(_Found(line, self._open["main"] > 0, lists))
             start = end
-        self._anchors = [*((0, name) for _, name in anchors), *self._anchors]
+        self._next_block("", anchors)
 
     def _end_link(self) -> None:
         """Also where a block ends in a link: then it has the text up to there."""
         if self._link:
             target, at, texts = self._link
-            text = folded("".join(self._text[texts:])) or folded(self._image)
+            text = _folded("".join(self._text[texts:])) or _folded(self._image)
             if text:
                 self._links.append(Href(at, target, text[:LONGEST_ANCHOR_TEXT]))
                 self._link = None
@@ -330,44 +286,21 @@ class _Reader:
         if not self._size:
             self._flush()
             return
-        block = self._taken()
-        text = _PERMALINK.sub("", block.text)[:LONGEST_HEADING]
-        path = tuple((above, heading) for above, heading in self._path if above < level)
-        self._see_from = _NEVER
+        self._end_link()
+        text = _PERMALINK.sub("", _folded("".join(self._text)))[:LONGEST_HEADING]
         if text.casefold() in _LABELS and self.title:
-            self._is_label(block)
+            self._next_block(f"{text}: ", self._anchors)
             return
+        path = tuple(each for each in self._path if each[0] < level)
         if not self.title and (self._first_heading or level == 1):
             self.title, self._title_forms, self._path = text, {_bare(text)}, ()
         elif _bare(text) in ({_bare(path[-1][1])} if path else self._title_forms):  # once is enough
             self._path = path
         else:
             self._path = (*path, (level, text))
-            text = text if text[-1] in ".?!:…。？！" else f"{text}:"
-            self._lines([text], block, is_heading=True)
-            block = Cell("")
+            self._lines([text if text[-1] in ".?!:…。？！" else f"{text}:"], is_heading=True)
         self._under_heading = len(self._found)
-        self._anchors = [*((0, name) for _, name in block.anchors), *self._anchors]
-
-    def _end_cell(self, element: Any) -> None:
-        assert self._table
-        self._table.in_cell = False
-        given = element.attrib
-        self._table.cells.append(
-            self._taken()._replace(
-                is_header=element.tag == "th" or self._open["thead"] > 0,
-                columns=_number(given.get("colspan")),
-                rows=_number(given.get("rowspan")),
-            )
-        )
-
-    def _end_row(self, table: Table) -> None:
-        before = table.cells
-        if row := table.end_row():
-            for texts, cell in of_row(table.columns, row):
-                self._lines(texts, cell)
-        else:
-            self._anchors += [(0, name) for cell in before for _, name in cell.anchors]
+        self._next_block("", self._anchors)
 
 
 def _bare(title: str) -> str:
@@ -377,54 +310,184 @@ def _bare(title: str) -> str:
 
 def _with_kinds(found: Sequence[_Found]) -> list[Line]:
     """The lines with the kinds of their links. A list that leads to parts of its own page is left out."""
-    text, linked, links, away = Counter[int](), Counter[int](), Counter[int](), Counter[int]()
-    count, first = Counter[int](), Counter[int]()  # lines, and those that start with a link
+    measured = []  # one; starts with a link; letters, those of links; links, those that lead to other pages
+    totals = defaultdict[int, Any](lambda: np.zeros(6, np.int64))
     for line, _, lists in found:
+        links = line.links
+        away = sum(not link.target.startswith("#") for link in links)
+        begins = bool(links) and links[0].at == 0
+        linked = sum(_letters(link.text) for link in links)
+        measured.append(np.array((1, begins, _letters(line.text), linked, len(links), away)))
         for each in {*lists}:
-            count[each] += 1
-            first[each] += bool(line.links) and line.links[0].at == 0
-            text[each] += _letters(line.text)
-            linked[each] += sum(_letters(link.text) for link in line.links)
-            links[each] += len(line.links)
-            away[each] += _leads_away(line)
-    dense = {
-        each
-        for each in text
-        if (links[each] >= _FEWEST_LINKS and linked[each] >= _DENSE_LIST * text[each])
-        or (count[each] >= _LONG_LIST and first[each] >= _MOST_LINES * count[each])
+            totals[each] += measured[-1]
+    dense = {  # and whether it leads away
+        each: away > 0
+        for each, (count, first, letters, linked, links, away) in totals.items()
+        if (links >= _FEWEST_LINKS and linked >= _DENSE_LIST * letters)
+        or (count >= _LONG_LIST and first >= _MOST_LINES * count)
     }
     lines: list[Line] = []
-    for line, _, lists in found:
-        if any(each in dense and not away[each] for each in lists):
+    for (line, _, lists), (_, _, letters, linked, links, away) in zip(found, measured, strict=True):
+        listed = links > _FEWEST_LINKS and not line.is_heading and linked >= _DENSE_LINE * letters
+        if (listed and not away) or not all(dense.get(each, True) for each in lists):
             continue
-        if line.links:
-            many = len(line.links) > _FEWEST_LINKS and not line.is_heading
-            listed = many and sum(_letters(link.text) for link in line.links) >= _DENSE_LINE * _letters(line.text)
-            if listed and not _leads_away(line):
-                continue
-            if listed or not dense.isdisjoint(lists):
-                hrefs = (link._replace(kind="contents") if link.kind == "text" else link for link in line.links)
-                line = line._replace(links=tuple(hrefs))
+        if listed or not dense.keys().isdisjoint(lists):
+            hrefs = (link._replace(kind="contents") if link.kind == "text" else link for link in line.links)
+            line = line._replace(links=tuple(hrefs))
         lines.append(line)
     return lines
 
 
-def _leads_away(line: Line) -> int:
-    """The number of links of a line that lead to other pages."""
-    return sum(not link.target.startswith("#") for link in line.links)
-
-
 def _letters(text: str) -> int:
-    return len(_NO_LETTERS.sub("", text))
+    return len(re.sub(r"[\W_]+", "", text))
 
 
-# --- places in a text ------------------------------------------------------------------------------------------------
+def _size(text: str) -> int:
+    """Characters that are no white space."""
+    return len("".join(text.split()))
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _until(end: int, marks: deque[Any]) -> Iterator[Any]:
     """Take the marks that are before a place."""
     while marks and marks[0][0] < end:
         yield marks.popleft()
+
+
+# --- navigation ------------------------------------------------------------------------------------------------------
+
+
+def _is_left_out(element: Any) -> bool:
+    tag, given = element.tag, element.attrib
+    if tag in _SKIPPED:
+        return True
+    if not given and tag != "aside":
+        return False
+    if "hidden" in given or given.get("aria-hidden") == "true" or given.get("role") in _SKIPPED_ROLES:
+        return True
+    if tag == "a" and given.get("href", "").startswith("#") and not re.search(r"\w", "".join(element.itertext())):
+        return True  # the mark of a permanent link
+    marks = f"{given.get('class', '')} {given.get('id', '')}".lower().split()
+    if tag == "aside" and "admonition" not in marks and not given.get("role", "").startswith(("doc-", "note")):
+        return next(element.iterancestors("article"), None) is None  # beside the page, or a remark
+    return tag not in ("html", "body") and not _SKIPPED_NAMES.isdisjoint(marks)
+
+
+def _is_navigation(element: Any) -> bool:
+    """Whether this is a row such as "Prev Up Home Next": a short element of links that say so."""
+    text = _short_text(element)
+    if text is None or next(element.iter(*HEADINGS), None) is not None:
+        return False
+    steps = [
+        shown
+        for link in element.iter("a")
+        if (shown := _short_text(link)) is not None
+        and (link.get("rel") in ("prev", "next", "up") or shown.strip(" «»←→<>|:·‹›").casefold() in _STEPS)
+    ]
+    for step in steps:
+        text = text.replace(step, " ", 1)
+    beside = sum(word not in _STEPS for word in re.findall(r"[^\W\d]+", text.casefold()))
+    return bool(steps) and (not beside or (len(steps) > 1 and beside <= _MOST_WORDS_BESIDE))
+
+
+def _short_text(element: Any) -> str | None:
+    """The text of a small element; None for others."""
+    text = ""
+    for part in element.itertext():
+        text += part
+        if len(text) > _LONGEST_ROW:
+            return None
+    return _folded(text)
+
+
+# --- tables ----------------------------------------------------------------------------------------------------------
+
+
+def _is_layout(table: Any) -> bool:
+    """Whether a table only places what stands in it: headings, code, other tables, a single column."""
+    return (
+        table.get("role") == "presentation"
+        or next(table.iterdescendants("table", *HEADINGS), None) is not None
+        or any("\n" in "".join(code.itertext()).strip() for code in table.iter("pre"))
+        or (
+            next(table.iter("th"), None) is None
+            and any(sum(1 for _ in islice(cell.iter("p", "div", "li", "dd"), 2)) > 1 for cell in table.iter("td"))
+        )
+        or all(len(row) < 2 for row in table.iter("tr"))
+    )
+
+
+def _flatten(table: Any) -> None:
+    """Make each row of a table a line of inline text with the names of its columns; long cells are blocks after it."""
+    if _is_layout(table):
+        for head in table.iterchildren("thead"):
+            head.tag = "template"
+        return
+    columns: list[str] = []
+    below: dict[int, tuple[int, str, bool]] = {}  # what reaches into the next rows: how many, its text, is it a header
+    has_rows = False
+    for row in list(table.iter("tr")):
+        given = deque(row.iterchildren("td", "th"))
+        cells: list[tuple[str, bool, Any]] = []  # one for each column: its text, whether it is a header, its element
+        in_head = next(row.iterancestors("thead"), None) is not None
+        while given or len(cells) in below:
+            at = len(cells)
+            if at in below:
+                left, text, is_header = below.pop(at)
+                if left > 1:
+                    below[at] = left - 1, text, is_header
+                cells.append((text, is_header, None))
+                continue
+            cell = given.popleft()
+            for inner in cell.iter():
+                if inner is not cell and inner.tag not in _INLINE:
+                    inner.tag, inner.text, inner.tail = "bdi", f" {inner.text or ''}", f" {inner.tail or ''}"
+            text = _PERMALINK.sub("", _folded("".join(cell.itertext())))
+            is_header, is_short = cell.tag == "th" or in_head, len(text) <= LONGEST_CELL
+            for n in range(_number(cell.get("colspan")) if at < _MOST_COLUMNS else 1):
+                shown = text if n == 0 or (is_header and is_short) else ""
+                if (rows := _number(cell.get("rowspan"))) > 1 and is_short:
+                    below[at + n] = rows - 1, shown, is_header
+                cells.append((shown, is_header, cell if n == 0 else None))
+        if len(cells) > 1 and not has_rows and all(is_header for text, is_header, _ in cells if text):
+            columns += [""] * (len(cells) - len(columns))
+            for n, (text, _, _) in enumerate(cells):
+                columns[n] = columns[n] if text == columns[n] else f"{columns[n]} {text}".strip()
+            row.tag = "template"
+            continue
+        has_rows = True
+        _write_row(row, columns, cells)
+
+
+def _write_row(row: Any, columns: Sequence[str], cells: Sequence[tuple[str, bool, Any]]) -> None:
+    heads = [*columns, *[""] * (len(cells) - len(columns))]
+    if not columns and len(cells) > 1 and cells[0][1] and not cells[1][1]:  # the first cell names the row
+        heads[1], cells = cells[0][0], [("", False, cells[0][2]), *cells[1:]]
+    for element in row:
+        element.tail = None
+    last = None
+    for head, (text, _, cell) in zip(heads, cells, strict=False):
+        if cell is None:
+            if not text:
+                continue
+            cell = etree.SubElement(row, "bdi")
+            cell.text = text
+        row.append(cell)  # in the order of the columns
+        cell.tag = "bdi"
+        if not text:
+            cell.clear()
+        elif len(text) > LONGEST_CELL:
+            cell.tag = "div"
+        else:
+            if last is not None:
+                last.tail = "; "
+            last, cell.text = cell, f"{head}: {cell.text or ''}" if head else cell.text
+            last.tail = None if text.endswith((".", "!", "?")) else "."
+    for cell in [each for each in row if each.tag == "div"]:
+        row.append(cell)
 
 
 def _number(text: str | None) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from posixpath import commonpath, dirname, normpath, relpath
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 SUFFIXES = frozenset(".html .htm .xhtml .md .markdown .mdx .rst .txt .pdf .docx .epub .ipynb .csv .tsv .gz".split())
 """Ends of file names that are left out when addresses are compared."""
@@ -26,7 +26,6 @@ TEMPLATE = re.compile(
 )
 _OPENING = frozenset(("index", "_index", "README", "readme"))  # files that stand for their folder
 _WIKI = re.compile(r"\[\[([^\[\]|#]*)(#[^\[\]|]*)?(?:\|[^\[\]]*)?\]\]")
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _NAME = re.compile(r"[^\W_]+(?:\.[^\W_]+)*")
 _REMOVED = re.compile(r"[\x00-\x1f\x7f]+")  # what browsers leave out
 
@@ -55,21 +54,15 @@ def resolve(base: str, href: str) -> str:
         name = " ".join(wiki[1].split())
         target = f"[[{name}]]{wiki[2] or ''}" if name else f"{base}{wiki[2] or ''}"
         return target if len(target) <= LONGEST_TARGET and target != base else ""
-    if scheme := _SCHEME.match(href):
-        if scheme[1].lower() not in ("http", "https"):
-            return ""
-        href = href[scheme.end() :]
-        if not href.startswith("//"):
-            return ""
-    path, _, fragment = href.partition("#")
-    path = path.partition("?")[0].replace("\\", "/")
-    host = ""
-    if path.startswith("//"):
-        host, slash, path = path[2:].partition("/")
-        host = "//" + host.rpartition("@")[2].lower().removesuffix(":80").removesuffix(":443")
-        if host == "//":
-            return ""
-        path = slash + path
+    try:
+        parts = urlsplit(href)
+        port = "" if parts.port in (None, 80, 443) else f":{parts.port}"
+    except ValueError:
+        return ""
+    if parts.scheme and (parts.scheme not in ("http", "https") or not parts.hostname):
+        return ""
+    host = f"//{parts.hostname}{port}" if parts.hostname else ""
+    path, fragment = parts.path.replace("\\", "/"), parts.fragment
     decoded = _REMOVED.sub("", unquote(path)).replace("#", "%23")
     if decoded:
         is_folder = decoded.endswith(("/", "/.", "/..")) or decoded in (".", "..")

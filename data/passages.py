@@ -36,36 +36,24 @@ class Fact(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a passage is in the document that it was split from.
+    """Where a passage is in the document that it was split from."""
 
-    Attributes:
-        document: The id of the document.
-        sentence: The number, from 0, of its first sentence among those of the document.
-        headings: The headings above it, from the outermost; without the document's title.
-    """
-
-    document: str
-    sentence: int = 0
-    headings: tuple[str, ...] = ()
+    document: str  # its id
+    sentence: int = 0  # the number, from 0, of its first sentence among those of the document
+    headings: tuple[str, ...] = ()  # above it, from the outermost; without the document's title
 
 
 LinkKind = Literal["text", "contents", "see"]
+"""Of a link in a list or a region whose text is almost only links, "contents"; under a heading such as "See also" or in
+such a box, "see"; elsewhere "text"."""
 
 
 class Link(NamedTuple):
-    """A hyperlink of a passage.
+    """A hyperlink of a passage."""
 
-    Attributes:
-        target: What it leads to, see `polyhop.data.links.resolve`: "python/library/os.html#os.urandom".
-        text: What is underlined, with white space folded, at most 200 characters.
-        sentence: The number of the sentence in the passage that it stands in.
-        kind: "contents" in a list or a region whose text is almost only links, "see" under a heading such as "See
-            also" or in such a box, "text" elsewhere.
-    """
-
-    target: str
-    text: str
-    sentence: int
+    target: str  # what it leads to, see `polyhop.data.links.resolve`: "python/library/os.html#os.urandom"
+    text: str  # what is underlined, with white space folded, at most 200 characters
+    sentence: int  # the number of the sentence in the passage that it stands in
     kind: LinkKind = "text"
 
 
@@ -191,36 +179,45 @@ class Passage:
         """
         if not isinstance(record, Mapping):
             raise ValueError(f"expected an object with 'title' and 'text', got {type(record).__name__}")
-        title, text, sentences, id = (record.get(key) for key in ("title", "text", "sentences", "id"))
-        if title is not None and not isinstance(title, str):
-            raise ValueError(f"'title' must be a string, got {type(title).__name__}")
-        if id is not None and (isinstance(id, bool) or not isinstance(id, str | int)):
-            raise ValueError(f"'id' must be a string or an integer, got {type(id).__name__}")
-        id = None if id is None else str(id)
-        if sentences is not None:
-            if not isinstance(sentences, list) or not all(isinstance(s, str) for s in sentences):
-                raise ValueError("'sentences' must be a list of strings")
-            text = None
-        elif text is None:
+        fields = {name: record.get(name) for name in _KINDS}
+        for name, value in fields.items():
+            kind, told = _KINDS[name]
+            if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
+                raise ValueError(f"{name!r} must be {told}, got {type(value).__name__}")
+        id, title, text, sentences = fields.values()
+        if not all(isinstance(sentence, str) for sentence in sentences or ()):
+            raise ValueError("'sentences' must be a list of strings")
+        if text is None and sentences is None:
             raise ValueError("neither 'text' nor 'sentences' is given")
-        elif not isinstance(text, str):
-            raise ValueError(f"'text' must be a string, got {type(text).__name__}")
-        metadata = record.get("metadata")
-        metadata = metadata if isinstance(metadata, dict) else None
-        breaks = record.get("breaks", ())
-        passage = cls.of(title or "", text, sentences=sentences, breaks=breaks, id=id, metadata=metadata)
-        place, links = _place(record.get("place")), tuple(Link(*link) for link in record.get("links", ()))
-        return replace(passage, place=place, links=links, anchors=tuple(record.get("anchors", ())))
+        metadata, place = record.get("metadata"), record.get("place")
+        passage = cls.of(
+            title or "",
+            text if sentences is None else None,
+            sentences=sentences,
+            breaks=record.get("breaks", ()),
+            id=None if id is None else str(id),
+            metadata=metadata if isinstance(metadata, dict) else None,
+        )
+        links, anchors = (Link(*link) for link in record.get("links", ())), record.get("anchors", ())
+        return replace(passage, place=_place(place), links=tuple(links), anchors=tuple(anchors))
+
+
+_KINDS: dict[str, tuple[Any, str]] = {
+    "id": (str | int, "a string or an integer"),
+    "title": (str, "a string"),
+    "text": (str, "a string"),
+    "sentences": (list, "a list of strings"),
+}
 
 
 def _place(record: Any) -> Place | None:
     """The place in a record; None for what others call so."""
-    if not isinstance(record, dict) or record.keys() != set(Place._fields):
-        return None
-    document, sentence, headings = (record[name] for name in Place._fields)
-    texts = isinstance(headings, list) and all(isinstance(heading, str) for heading in headings)
-    known = texts and isinstance(document, str) and type(sentence) is int and sentence >= 0
-    return Place(document, sentence, tuple(headings)) if known else None
+    match record:
+        case {"document": str(document), "sentence": int(sentence), "headings": list(headings)} if (
+            sentence >= 0 and all(isinstance(heading, str) for heading in headings)
+        ):
+            return Place(document, sentence, tuple(headings))
+    return None
 
 
 def _joined(sentences: Sequence[str], breaks: Collection[int]) -> str:
@@ -278,20 +275,13 @@ class Reason:
 
 @dataclass(frozen=True)
 class Hit:
-    """A passage found by a retriever.
-
-    Attributes:
-        score: Higher is better.
-        rank: From 1, in the whole result list.
-        reason: Why it was chosen, if the retriever says so.
-        document: Lucene's document number, if it comes from an index.
-    """
+    """A passage found by a retriever."""
 
     passage: Passage
-    score: float
-    rank: int
-    reason: Reason | None = None
-    document: int | None = field(default=None, compare=False, repr=False)
+    score: float  # higher is better
+    rank: int  # from 1, in the whole result list
+    reason: Reason | None = None  # why it was chosen, if the retriever says so
+    document: int | None = field(default=None, compare=False, repr=False)  # Lucene's number, if it is from an index
 
 
 @dataclass(frozen=True)
@@ -325,13 +315,8 @@ class Retriever(Protocol):
 
 
 def one_a_document(search: Callable[[str, int], list[Hit]], query: str, k: int, offset: int = 0) -> list[Hit]:
-    """The best hit of each document: those of rank ``offset + 1`` to ``offset + k``, with ranks among documents and the
-    scores of their passages.
-
-    Searches deeper until so many documents are found, or there are no more hits.
-
-    Args:
-        search: `Retriever.search`, of any retriever.
+    """The best hit of each document that `Retriever.search` finds: those of rank ``offset + 1`` to ``offset + k``, with
+    ranks among documents and the scores of their passages. Searches deeper until there are so many, or no more hits.
 
     Raises:
         ValueError: ``k`` is not positive or ``offset`` is negative.
@@ -360,11 +345,7 @@ class Shared:
 class Told(str):
     """A passage as text; `dspy.Retrieve` reads its ``long_text``, where the retriever is ``dspy.settings.rm``."""
 
-    __slots__ = ()
-
-    @property
-    def long_text(self) -> str:
-        return str(self)
+    long_text = property(str)
 
 
 class SearchTool:

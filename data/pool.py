@@ -10,8 +10,8 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from .chain.reading import cached_record
 from .chain.store import Store
+from .chain.words import cached_record
 from .passages import Hit, Passage, SearchTool, check_page
 from .text import clean, terms, with_code_parts
 
@@ -73,22 +73,17 @@ class PassagePool(SearchTool):
 
     def ranking(self, query: str, k: int, offset: int = 0) -> list[tuple[int, float]]:
         """The positions in `passages` and the scores of what `search` finds."""
-        scores = self._scores(Counter(terms(with_code_parts(clean(query)))))
-        order = sorted(range(len(scores)), key=lambda i: -scores[i])[offset : offset + k]
-        return [(i, scores[i]) for i in order]
-
-    def stored(self, rows: Sequence[int]) -> list[Passage]:
-        return [self.passages[row] for row in rows]
-
-    def _scores(self, query: Counter[str]) -> list[float]:
         size = len(self.passages)
         mean = sum(self._lengths) / size if size else 0.0
         scores = [0.0] * size
-        for term, count in query.items():
+        for term, count in Counter(terms(with_code_parts(clean(query)))).items():
             holders = self._holders.get(term, ())
             weight = count * math.log(1 + (size - len(holders) + 0.5) / (len(holders) + 0.5))
             for place in holders:
                 tf = self._counts[place][term]
                 norm = self.k1 * (1 - self.b + self.b * self._lengths[place] / mean)
                 scores[place] += weight * tf / (tf + norm)
-        return scores
+        return sorted(enumerate(scores), key=lambda each: -each[1])[offset : offset + k]
+
+    def stored(self, rows: Sequence[int]) -> list[Passage]:
+        return [self.passages[row] for row in rows]

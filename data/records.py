@@ -1,8 +1,7 @@
 """Records of files: JSON Lines, a JSON list, one JSON document, or a table with a header, plain or gzip.
 
 All are streamed, one record at a time; of a document, one element of its list ``data``. A bad line or row is one
-skipped record; a bad list or document is a damaged file. A record's methods read its fields; what is missing or of
-another kind raises `Malformed`, whose message names the field.
+skipped record; a bad list or document is a damaged file.
 """
 
 from __future__ import annotations
@@ -10,24 +9,21 @@ from __future__ import annotations
 import ast
 import csv
 import gzip
-import io
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, TypeVar, cast
 
 import ijson
 import ujson
 
 from .errors import DataError, Problem
-from .files import LARGEST_RECORD, bounded_lines, check_regular
+from .files import LARGEST_RECORD, bounded_lines, table_rows
 from .passages import Passage
 from .splitting import bounded_metadata
-from .tables import TableRows
 from .text import clean
 
 LONGEST_ID = 512  # characters
@@ -36,124 +32,91 @@ TEXTS = ("text", "page_content", "content", "contents", "body")
 
 _FILES = ("file_name", "filename", "source")  # in the metadata of other tools
 _GZIP, _BOM = b"\x1f\x8b", b"\xef\xbb\xbf"
-_SCALAR = rb'\s*"[^"\\]*"\s*:\s*(?:"[^"\\]*"|[-+\w.]+)\s*,'
-_LISTING = re.compile(rb'\{(?:%s)*\s*"(data|Data)"\s*:\s*\[' % _SCALAR)
+_LISTING = re.compile(rb'\{(?:\s*"[^"\\]*"\s*:\s*(?:"[^"\\]*"|[-+\w.]+)\s*,)*\s*"(data|Data)"\s*:\s*\[')
 """The start of a document of SQuAD or TriviaQA: everything is in one list."""
 _REQUIRED: Any = object()
 _KINDS = {str: "a string", int: "an integer", bool: "true or false", list: "a list", dict: "an object"}
+
+T = TypeVar("T")
 
 
 class Malformed(ValueError):
     """A record that is not in the format; the message says why."""
 
 
-@dataclass(frozen=True)
-class Record:
-    """A JSON object with its place: a file and a line or record number, and a path inside the record.
+class Record(dict[str, Any]):
+    """A JSON object, without nulls, and its place: a file and a line or record number.
 
-    A null counts as missing. Where a method takes several names, the first one that has a value counts.
+    What is missing or of another kind raises `Malformed`. Of several names, the first one that has a value counts.
     """
 
-    fields: Mapping[str, Any]
-    where: str
-    path: str = ""
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.fields, Mapping):
-            raise Malformed(f"{self.path or 'the record'} must be an object, not {json_kind(self.fields)}")
-
-    def named(self, name: str) -> str:
-        """A field with its path, for messages."""
-        return f"{self.path}.{name}" if self.path else name
+    def __init__(self, fields: object, where: str) -> None:
+        if not isinstance(fields, Mapping):
+            raise Malformed("a record must be an object")
+        super().__init__((name, value) for name, value in fields.items() if value is not None)
+        self.where = where
 
     def has(self, *names: str) -> bool:
-        """Whether any of these fields has a value."""
-        return any(self.fields.get(name) is not None for name in names)
+        """Whether it has any of these."""
+        return not self.keys().isdisjoint(names)
 
-    def get(self, *names: str, kind: type | None = None, default: Any = _REQUIRED) -> Any:
+    def value(self, *names: str, kind: type | None = None, default: Any = _REQUIRED) -> Any:
         """A value, of one kind of JSON."""
-        name = next((name for name in names if self.fields.get(name) is not None), None)
-        if name is None:
-            if default is _REQUIRED:
-                raise Malformed(f"{self.named(names[0])} is missing")
-            return default
-        value = self.fields[name]
-        if kind and (not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool)):
-            raise Malformed(f"{self.named(name)} must be {_KINDS[kind]}, not {json_kind(value)}")
+        value = next((self[name] for name in names if name in self), default)
+        if value is _REQUIRED:
+            raise Malformed(f"{names[0]} is missing")
+        is_bool = type(value) is bool
+        if kind and value is not default and (not isinstance(value, kind) or is_bool is not (kind is bool)):
+            raise Malformed(f"{names[0]} must be {_KINDS[kind]}")
         return value
 
     def text(self, *names: str, default: Any = _REQUIRED, blank: bool = False) -> Any:
         """A text; one that must be there must not be blank, unless ``blank``."""
-        value = self.get(*names, kind=str, default=default)
+        value = self.value(*names, kind=str, default=default)
         if default is _REQUIRED and not blank and not value.strip():
-            raise Malformed(f"{self.named(names[0])} is empty")
+            raise Malformed(f"{names[0]} is empty")
         return clean(value) if isinstance(value, str) else value
 
     def id(self, *names: str, default: Any = _REQUIRED) -> Any:
         """A text, or an integer as a text."""
-        value = self.get(*names, default=default)
-        if isinstance(value, int) and not isinstance(value, bool):
-            return str(value)
-        return self.text(*names) if self.has(*names) else default
+        value = self.value(*names, default=default)
+        return str(value) if type(value) is int else self.text(*names, default=default)
 
     def texts(self, *names: str, default: Any = _REQUIRED, blank: bool = False) -> tuple[str, ...]:
         """A list of texts, which may be written as a text, in JSON or Python. In one that must be there, a text must
         not be blank, unless ``blank``."""
-        value = _unwritten(self.get(*names, default=default))
+        value = _unwritten(self.value(*names, default=default))
         if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
-            raise Malformed(f"{self.named(names[0])} must be a list of strings")
+            raise Malformed(f"{names[0]} must be a list of strings")
         if default is _REQUIRED and not blank and not any(text.strip() for text in value):
-            raise Malformed(f"{self.named(names[0])} is missing or empty")
+            raise Malformed(f"{names[0]} is empty")
         return tuple(map(clean, value))
 
     def rows(self, name: str, *columns: str, default: Any = _REQUIRED) -> list[Record]:
         """The objects of a table, in every layout in which benchmarks are distributed: a list of objects; a list of
         lists, whose items are the ``columns``; an object of equally long columns, as on the Hugging Face hub; or any of
         these as a text of JSON. A required table has a row."""
-        value, path = _unwritten(self.get(name, default=default)), self.named(name)
-        if isinstance(value, Mapping):
-            lists = list(value.values())
-            if not all(isinstance(column, list | tuple) and len(column) == len(lists[0]) for column in lists):
-                raise Malformed(f"{path} must be a list, or an object of equally long lists")
-            value = [dict(zip(value, row, strict=True)) for row in zip(*lists, strict=True)]
-        if not isinstance(value, list | tuple):
-            raise Malformed(f"{path} must be a list, not {json_kind(value)}")
-        if default is _REQUIRED and not value:
-            raise Malformed(f"{path} is missing or empty")
-        found = []
-        for number, row in enumerate(value):
-            if isinstance(row, list | tuple) and columns:
-                if len(row) != len(columns):
-                    raise Malformed(f"{path}[{number}] must be [{', '.join(columns)}], but has {len(row)} items")
-                row = dict(zip(columns, row, strict=True))
-            found.append(Record(row, self.where, f"{path}[{number}]"))
-        return found
-
-    def nested(self, *names: str) -> Iterator[Record | Problem]:
-        """The objects in lists of lists, each with the fields of the objects around it; a bad list is a problem."""
-        if not names:
-            yield self
-            return
-        around = {name: value for name, value in self.fields.items() if name != names[0]}
+        value = _unwritten(self.value(name, default=default))
         try:
-            rows = self.rows(names[0])
-        except Malformed as error:
-            yield Problem(self.where, str(error))
-            return
-        for row in rows:
-            yield from replace(row, fields={**around, **row.fields}).nested(*names[1:])
+            if isinstance(value, Mapping):
+                value = [dict(zip(value, row, strict=True)) for row in zip(*value.values(), strict=True)]
+            rows = [dict(zip(columns, row, strict=True)) if isinstance(row, list | tuple) else row for row in value]
+            if isinstance(value, str) or (default is _REQUIRED and not rows):
+                raise ValueError("it is empty")
+            return [Record(row, self.where) for row in rows]
+        except (TypeError, ValueError) as error:
+            raise Malformed(f"{name} must be a list of objects: {error}") from None
 
     def passage(self) -> Passage:
         """The passage that a record is, with the fields of polyhop or of other tools. Pyserini's ``contents`` is a
         text, or a title and a text separated by a line break; LangChain also writes a record as the ``kwargs`` of
         another, LlamaIndex a text in a ``text_resource``."""
-        fields = self.fields
-        if isinstance(made := fields.get("kwargs"), dict):
-            fields = made
-        if isinstance(resource := fields.get("text_resource"), dict):
-            fields = {**fields, **resource}
+        fields = self
+        for inner in ("kwargs", "text_resource"):
+            if isinstance(more := fields.get(inner), dict):
+                fields = Record(more if inner == "kwargs" else {**fields, **more}, self.where)
         metadata = fields.get("metadata", fields.get("meta"))
-        name = next((name for name in TEXTS if fields.get(name) is not None), "text")
+        name = next((name for name in TEXTS if name in fields), "text")
         title, text, sentences = fields.get("title"), fields.get(name), fields.get("sentences")
         if isinstance(text, list) and sentences is None:  # as in the corpora of HotpotQA and of DSPy's tutorials
             text, sentences = None, text
@@ -165,16 +128,30 @@ class Record:
             named = [metadata.get("title"), *(Path(str(metadata[key])).stem for key in _FILES if metadata.get(key))]
             title = next((title for title in named if title and isinstance(title, str)), None)
         ours = {"title": title, "text": text, "sentences": sentences, "place": fields.get("place")}
-        id = next((fields[key] for key in ("id", "_id", "id_") if fields.get(key) is not None), None)
+        ours |= {"id": fields.value("id", "_id", "id_", default=None), "metadata": bounded_metadata(metadata)}
         try:
-            passage = Passage.from_record(ours | {"id": id, "metadata": bounded_metadata(metadata)})
+            passage = Passage.from_record(ours)
         except ValueError as error:
-            raise Malformed(f"{self.path}: {error}" if self.path else str(error)) from None
+            raise Malformed(str(error)) from None
         if not passage.title and not passage.text:
             raise Malformed("title and text are empty")
         if len(passage.id) > LONGEST_ID:
             raise Malformed(f"the id is longer than {LONGEST_ID} characters")
         return passage
+
+
+def each(
+    read: Callable[[Record], Iterable[T]], records: Iterable[Record | Problem], on_problem: Callable[[Problem], None]
+) -> Iterator[T]:
+    """What is read of each record; what is malformed is reported."""
+    for record in records:
+        try:
+            if isinstance(record, Problem):
+                on_problem(record)
+            else:
+                yield from read(record)
+        except (Malformed, AttributeError, LookupError, TypeError) as error:
+            on_problem(Problem(record.where, str(error)))
 
 
 def _unwritten(value: Any) -> Any:
@@ -183,19 +160,6 @@ def _unwritten(value: Any) -> Any:
         with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
             return parse(value)
     return value
-
-
-def json_kind(value: object) -> str:
-    """What JSON calls the type of a value."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true or false"
-    if isinstance(value, int | float):
-        return "a number"
-    if isinstance(value, str):
-        return "a string"
-    return "an object" if isinstance(value, Mapping) else "a list"
 
 
 # --- files -----------------------------------------------------------------------------------------------------------
@@ -215,32 +179,23 @@ def read_records(
     Raises:
         DataError: there is no such file, it is of an unknown kind; while it is read, it is damaged.
     """
-    if path.is_dir():
-        raise DataError(f"{path} is a folder: name a file in it, or hub:{path} if it holds a Hugging Face dataset.")
-    if not path.exists():
-        raise DataError(
-            f"There is no file {path}. A dataset on the Hugging Face hub is written hub:OWNER/NAME[:CONFIG]."
-        )
-    try:
-        check_regular(path)
-    except (OSError, ValueError) as error:
-        raise DataError(f"{error}.") from error
+    if not path.is_file():  # nor a pipe, which can be read once
+        hub = "A dataset on the Hugging Face hub is written hub:OWNER/NAME[:CONFIG], one in a folder hub:FOLDER."
+        raise DataError(f"There is no file {path}. {hub}")
     with _opened(path) as (_, file):
         layout = _layout(file, {suffix.lower() for suffix in path.suffixes})
-    return _records(path, name or path.name, layout, on_read)
 
+    def records() -> Iterator[Record | Problem]:
+        with _opened(path) as (packed, file):
+            for place, value in layout(file):
+                where = f"{name or path.name}:{place}"
+                try:
+                    yield Problem(where, str(value)) if isinstance(value, Malformed) else Record(value, where)
+                except Malformed as error:
+                    yield Problem(where, str(error))
+                on_read(packed.tell())
 
-def _records(
-    path: Path, name: str, layout: Callable[[IO[bytes]], _Placed], on_read: Callable[[int], None]
-) -> Iterator[Record | Problem]:
-    with _opened(path) as (packed, file):
-        for place, value in layout(file):
-            where = f"{name}:{place}"
-            try:
-                yield Problem(where, str(value)) if isinstance(value, Malformed) else Record(value, where)
-            except Malformed as error:
-                yield Problem(where, str(error))
-            on_read(packed.tell())
+    return records()
 
 
 @contextmanager
@@ -276,9 +231,9 @@ def _layout(file: IO[bytes], suffixes: set[str]) -> Callable[[IO[bytes]], _Place
     if start and is_lines:  # the first line is bad
         return _lines
     what = {b"": "it is empty", b"PAR1": "it is a Parquet file: give its folder, as hub:FOLDER"}
-    what |= {b"PK\x03\x04": "it is a zip file: unpack it"}
-    expected = "expected JSON Lines, a JSON list, a JSON document, or a table (.csv, .tsv), plain or gzip"
-    raise ValueError(what.get(start[:4], expected))
+    raise ValueError(
+        what.get(start[:4], "expected JSON Lines, a JSON list, a JSON document, or a table (.csv, .tsv), plain or gzip")
+    )
 
 
 def _lines(file: IO[bytes]) -> _Placed:
@@ -295,8 +250,6 @@ def _parsed(line: bytes) -> Any:
     """The value, or a `Malformed`."""
     try:
         return ujson.loads(line.decode())
-    except UnicodeDecodeError as error:
-        return Malformed(f"not UTF-8 (byte {error.start + 1} of the line)")
     except (ValueError, OverflowError) as error:
         return Malformed(f"not JSON: {error}")
 
@@ -318,14 +271,7 @@ def _document(file: IO[bytes]) -> _Placed:
 
 
 def _rows(file: IO[bytes]) -> _Placed:
-    """The rows of a table whose first line names the columns; empty cells are left out."""
-    rows = TableRows(io.TextIOWrapper(file, encoding="utf-8", newline=""))
-    line = 2
-    for row in rows:
-        place, line = line, rows.line_num + 2
-        if len(row) > len(rows.columns):
-            excess = f"{len(row)} cells in {len(rows.columns)} columns"
-            yield str(place), Malformed(f"{excess}: put quotes around what has a separator in it")
-        elif any(cell.strip() for cell in row):
-            filled = zip(rows.columns, row, strict=False)  # missing cells are empty
-            yield str(place), {name: cell.strip() for name, cell in filled if cell.strip()}
+    """The rows of a table whose first line names the columns."""
+    for line, row in table_rows((line or b"\n").decode() for line in bounded_lines(file)):
+        excess = "more cells than columns: put quotes around what has a separator in it"
+        yield str(line), Malformed(excess) if None in row else row

@@ -18,7 +18,6 @@ from .importing import import_named
 from .passages import Retriever
 
 if TYPE_CHECKING:
-    from .chain import ChainRetriever
     from .dense import DenseIndex
     from .lucene.bm25 import BM25Index
     from .pool import PassagePool
@@ -33,13 +32,13 @@ class RetrieverEntry(NamedTuple):
     """A registered retriever."""
 
     summary: str  # one phrase for `--help`
-    build: Callable[[Any], Retriever | None]  # makes it from what is searched
+    build: Callable[[Any], Any]  # makes it from what is searched
 
 
-def _chain(source: SearchSource) -> ChainRetriever:
+def _chain(source: SearchSource, **options: Any) -> Retriever:
     from .chain import ChainRetriever
 
-    return ChainRetriever(cast("Any", source))
+    return ChainRetriever(cast("Any", source), **options)
 
 
 def _dense(source: SearchSource) -> DenseIndex:
@@ -57,28 +56,21 @@ def _fused(source: Any) -> Retriever:
     return FusedRetriever([source, _dense(source)])
 
 
-def _chain_dense(source: Any) -> Retriever:
-    from .chain import ChainRetriever
-
-    return ChainRetriever(source, vectors=_dense(source))
-
-
 RETRIEVERS: Mapping[str, RetrieverEntry] = MappingProxyType(
     {
         "chain": RetrieverEntry("follows the chain of evidence", _chain),
         "bm25": RetrieverEntry("matches words", lambda source: source),
         "dense": RetrieverEntry("compares vectors", _dense),
         "fused": RetrieverEntry("fuses bm25 and dense by rank", _fused),
-        "chain-dense": RetrieverEntry("chain with vectors as one more feature", _chain_dense),
+        "chain-dense": RetrieverEntry(
+            "chain with vectors as one more feature", lambda source: _chain(source, vectors=_dense(source))
+        ),
     }
 )
 _NAMES = {
-    "chain.retriever.ChainRetriever": "chain",
-    "lucene.bm25.BM25Index": "bm25",
-    "pool.PassagePool": "bm25",
-    "dense.DenseIndex": "dense",
-    "fusion.FusedRetriever": "fused",
-}
+    "ChainRetriever": "chain", "BM25Index": "bm25", "PassagePool": "bm25", "DenseIndex": "dense",
+    "FusedRetriever": "fused",
+}  # fmt: skip
 
 
 def build_retriever(name: str, source: SearchSource) -> Retriever | None:
@@ -86,9 +78,7 @@ def build_retriever(name: str, source: SearchSource) -> Retriever | None:
     if ":" in name:
         make = import_named(name, "retriever")
         if source is None:
-            raise PolyhopError(
-                f"--retriever {name} needs an --index: only chain and bm25 search questions' own passages"
-            )
+            raise PolyhopError(f"--retriever {name} needs an --index: only chain and bm25 search questions' passages")
         try:
             retriever = make(source)
         except Exception as error:
@@ -97,7 +87,7 @@ def build_retriever(name: str, source: SearchSource) -> Retriever | None:
     if name not in RETRIEVERS:
         known = ", ".join(RETRIEVERS)
         raise PolyhopError(f"no retriever {name!r}: choose {known}, or your own as MODULE:FUNCTION")
-    return RETRIEVERS[name].build(source)
+    return cast("Retriever | None", RETRIEVERS[name].build(source))
 
 
 def checked_retriever(retriever: Any, whose: str = "") -> Retriever:
@@ -121,9 +111,9 @@ def retriever_name(retriever: Retriever | None) -> str:
     """The name of a retriever's entry, or `OTHER`; without a retriever, programs search pools with BM25."""
     if retriever is None:
         return "bm25"
-    bases = (f"{base.__module__}.{base.__name__}" for base in type(retriever).__mro__)  # without an import
-    name = next((name for base in bases if (name := _NAMES.get(base.removeprefix(f"{__package__}.")))), OTHER)
-    return "chain-dense" if name == "chain" and cast("ChainRetriever", retriever).vectors is not None else name
+    ours = [base.__name__ for base in type(retriever).__mro__ if base.__module__.startswith(f"{__package__}.")]
+    name = next((_NAMES[base] for base in ours if base in _NAMES), OTHER)
+    return "chain-dense" if name == "chain" and getattr(retriever, "vectors", None) is not None else name
 
 
 def follows_chain(name: str) -> bool:
@@ -133,8 +123,7 @@ def follows_chain(name: str) -> bool:
 
 def describe_retriever(retriever: Retriever | None) -> str | None:
     """The classes of a retriever and its parts, and the encoders of their vectors, for run manifests."""
-    parts: list[Any] = [retriever, *getattr(retriever, "retrievers", ())]
-    classes = "+".join(type(part).__name__ for part in parts if part is not None)
+    parts = [each for each in (retriever, *getattr(retriever, "retrievers", ())) if each is not None]
     with_vectors = (*parts, getattr(retriever, "vectors", None))
-    encoders = {part.encoder.name for part in with_vectors if hasattr(part, "encoder")}
-    return " ".join((classes, *sorted(encoders))) or None
+    encoders = {each.encoder.name for each in with_vectors if hasattr(each, "encoder")}
+    return " ".join(("+".join(type(each).__name__ for each in parts), *sorted(encoders))) or None

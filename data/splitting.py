@@ -6,9 +6,11 @@ are among those of the document. A sentence is in one passage only, unless it is
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice, pairwise, takewhile
 from math import ceil
@@ -57,13 +59,6 @@ class Line(NamedTuple):
     apart: int = 0
     links: tuple[Href, ...] = ()
     anchors: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, values: Sequence[Any]) -> Line:
-        """What JSON has made of a line."""
-        text, headings, is_heading, apart, links, anchors = values
-        hrefs = tuple(Href(*link) for link in links)
-        return cls(text, tuple(headings), is_heading, apart, hrefs, tuple(anchors))
 
 
 @dataclass(frozen=True)
@@ -236,13 +231,10 @@ def _short_words(words: Iterable[str], most: int) -> Iterator[str]:
 
 def bounded_metadata(metadata: object) -> dict[str, Any] | None:
     """What a corpus says about a document, if it is a small object of JSON: every passage carries it."""
-    import json
-
-    if not isinstance(metadata, dict) or not metadata:
-        return None
-    try:
-        text = json.dumps(metadata, ensure_ascii=False, default=str)
-    except (ValueError, RecursionError):
-        return None
-    found: dict[str, Any] = json.loads(clean(text))
-    return found if len(text) <= 2000 else None
+    if isinstance(metadata, dict) and metadata:
+        with suppress(ValueError, RecursionError):
+            text = json.dumps(metadata, ensure_ascii=False, default=str)
+            if len(text) <= 2000:
+                found: dict[str, Any] = json.loads(clean(text))
+                return found
+    return None

@@ -158,12 +158,8 @@ def with_code_parts(text: str) -> str:
 @lru_cache(maxsize=4096)
 def content_terms(text: str) -> tuple[str, ...]:
     """Accent-folded stems of topic words, which the lexical engine matches."""
-    found = []
-    for word in WORD.findall(fold(text)):
-        word = _POSSESSIVE.sub("", word)
-        if word not in FUNCTION_WORDS:
-            found.append(stem(word))
-    return tuple(found)
+    words = (_POSSESSIVE.sub("", word) for word in WORD.findall(fold(text)))
+    return tuple(stem(word) for word in words if word not in FUNCTION_WORDS)
 
 
 # --- sentences -------------------------------------------------------------------------------------------------------
@@ -218,7 +214,9 @@ def split_sentences(text: str) -> list[str]:
     """
     sentences: list[list[str]] = []
     carried: list[str] = []
-    for piece in _pieces(text):
+    for written in _pieces(text):
+        if not (piece := " ".join(written.split())):
+            continue
         if any(map(str.isalpha, _TAGS.sub("", piece))):
             sentences.append([*carried, piece])
             carried = []
@@ -232,21 +230,15 @@ def split_sentences(text: str) -> list[str]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """The text cut where a sentence may end, white space folded."""
+    """The text cut where a sentence may end."""
     ends = [found.end() for found in _BREAK.finditer(text)]
     for first, last in pairwise([0, *ends, len(text)]):
-        block = text[first:last]
-        start = 0
+        block, start = text[first:last], 0
         for match in _BOUNDARY.finditer(block):
             if _ends_sentence(block, start, match):
-                yield from _folded(block[start : match.end()])
+                yield block[start : match.end()]
                 start = match.end()
-        yield from _folded(block[start:])
-
-
-def _folded(piece: str) -> Iterator[str]:
-    if folded := " ".join(piece.split()):
-        yield folded
+        yield block[start:]
 
 
 def _ends_sentence(block: str, start: int, match: re.Match[str]) -> bool:
@@ -275,18 +267,12 @@ def _ends_sentence(block: str, start: int, match: re.Match[str]) -> bool:
         return not following[0].isdigit()
     if token in _TITLES or written in _CONNECTIVES:
         return False
-    if len(token) == 1 and token.isalpha():
-        # "J. Edgar Hoover" joins; "World War I. The union ..." ends, and so does a quotation ("... in C." Songs ...).
+    if len(token) == 1 and token.isalpha():  # "J. Edgar Hoover" joins; "World War I. The union ..." ends
         return opens
-    if token in _ABBREVIATIONS or _is_initials(token) or (token in _DEGREES and len(following) <= 2):
-        # "J.R.R. Tolkien" and "Acme Inc. (1948)" join, "in the U.S. The ..." ends.
-        return opens
-    return True
-
-
-def _is_initials(token: str) -> bool:
-    parts = token.split(".")
-    return len(parts) > 1 and all(len(part) == 1 and part.isalpha() for part in parts if part)
+    parts = [part for part in token.split(".") if part]
+    initials = "." in token and all(len(part) == 1 and part.isalpha() for part in parts)
+    # "J.R.R. Tolkien" and "Acme Inc. (1948)" join, "in the U.S. The ..." ends.
+    return opens if token in _ABBREVIATIONS or initials or (token in _DEGREES and len(following) <= 2) else True
 
 
 # --- titles ----------------------------------------------------------------------------------------------------------

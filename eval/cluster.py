@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import faulthandler
 import os
-from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 from itertools import count as counting
 from logging import WARNING
+from threading import Lock
 from typing import Any
 
 import cloudpickle
@@ -23,15 +23,17 @@ import dspy
 
 from ..data.errors import PolyhopError
 from ..data.importing import installs
+from ..engines.costs import Ledger
 from ..engines.models import protect_cache
 from ..engines.replies import explain
 from ..engines.secrets import learn_models
 from ..engines.shared import Shared, dumps, loads
-from .executor import ATTEMPTS, GRACE, QuestionTask, ThreadExecutor
 from .metrics import METRICS
-from .records import QuestionRecord
+from .records import Failure, QuestionRecord
+from .run import QuestionTask, in_threads
 
-Question = tuple[int, dspy.Example]
+ATTEMPTS = 3
+"""Workers that a question may end until it has failed."""
 
 _ENVIRONMENT = {"RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1"}  # Java uses the signals that Ray's handler takes for crashes
 
@@ -50,101 +52,13 @@ class Ray:
     workers: int = 2
     threads: int = 1
 
+    def start(self, task: QuestionTask) -> closing[RayTask]:
+        """The workers, with a task each, until the end of a ``with`` block.
 
-class RayExecutor:
-    """Executes questions on Ray; see `Executor`. Use it in a ``with`` block.
-
-    Raises:
-        PolyhopError: Ray is not installed or not there, the task does not pickle, or a worker cannot load it.
-    """
-
-    def __init__(self, task: QuestionTask, where: Ray) -> None:
-        self._task, self._where = task, where
-        ours = __name__.partition(".")[0]
-        own = {name: each for name, each in METRICS.items() if not each.function.__module__.startswith(f"{ours}.")}
-        settings = {"lm": dspy.settings.lm, "adapter": dspy.settings.adapter}
-        try:
-            self._content, shared = dumps((task, settings, own))
-        except Exception as error:  # pickling runs anybody's code
-            raise PolyhopError(f"with workers, program, questions and metric must pickle: {explain(error)}") from error
-        self._ray, self._started = _connected(where)
-        here = self._ray.get_runtime_context().get_node_id()  # where the file of the budget is
-        affinity = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(here, soft=False)
-        options = {"num_cpus": 0, "max_concurrency": 1000, "scheduling_strategy": affinity}
-        self._shared = self._ray.remote(Shared).options(**options).remote(shared)
-        self._waiting: dict[Any, tuple[Question, _Seat]] = {}
-        self._numbers = counting()
-        self._seats = [self._seat() for _ in range(where.workers)]
-        try:
-            self._ray.get([seat.actor.ready.remote() for seat in self._seats])
-        except self._ray.exceptions.RayError as error:
-            self.close()
-            raise PolyhopError(f"a worker cannot start: {explain(getattr(error, 'cause', None) or error)}") from error
-
-    def _seat(self) -> _Seat:
-        """A new worker."""
-        number, cpus = next(self._numbers), 1.0 if self._where.address else 0.0  # here, the threads decide
-        options = {"num_cpus": cpus, "max_concurrency": self._where.threads, "runtime_env": {"env_vars": _ENVIRONMENT}}
-        return _Seat(number, self._ray.remote(_Worker).options(**options).remote(self._content, self._shared, number))
-
-    def run(self, questions: Iterable[Question]) -> Iterator[QuestionRecord]:
-        lost: list[Question] = []
-        yield from self._pass(questions, self._where.threads, lost)
-        for _ in range(ATTEMPTS - 1):
-            again, lost = lost, []
-            yield from self._pass(again, 1, lost)
-        for n, example in lost:
-            yield self._task.lost(n, example)
-
-    def _pass(self, questions: Iterable[Question], threads: int, lost: list[Question]) -> Iterator[QuestionRecord]:
-        """The records of questions, with so many at a time in each worker; those that ended one are ``lost``."""
-        for question in questions:
-            while min(seat.busy for seat in self._seats) >= threads:
-                yield from self._next(lost)
-            seat = min(self._seats, key=lambda seat: seat.busy)
-            seat.busy += 1
-            self._waiting[seat.actor.ask.remote(question)] = question, seat
-        while self._waiting:
-            yield from self._next(lost)
-
-    def _next(self, lost: list[Question]) -> Iterator[QuestionRecord]:
-        [done], _ = self._ray.wait(list(self._waiting), num_returns=1)
-        question, seat = self._waiting.pop(done)
-        try:
-            record, error = self._ray.get(done)
-        except self._ray.exceptions.RayActorError:
-            lost.append(question)
-            if seat in self._seats:  # not replaced yet
-                self._ray.get(self._shared.lost.remote(seat.number))
-                self._seats[self._seats.index(seat)] = self._seat()
-            return
-        seat.busy -= 1
-        if error is not None:
-            raise error
-        yield record
-
-    def drain(self) -> Iterator[QuestionRecord]:
-        waiting = list(self._waiting)
-        done, _ = self._ray.wait(waiting, num_returns=len(waiting), timeout=GRACE) if waiting else ([], [])
-        for each in done:
-            try:
-                record, error = self._ray.get(each)
-            except self._ray.exceptions.RayActorError:
-                continue
-            if error is None:
-                yield record
-
-    def close(self) -> None:
-        for actor in (*(seat.actor for seat in self._seats), self._shared):
-            self._ray.kill(actor)
-        if self._started:
-            self._ray.shutdown()
-
-    def __enter__(self) -> RayExecutor:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
+        Raises:
+            PolyhopError: Ray is not installed or not there, the task does not pickle, or a worker cannot load it.
+        """
+        return closing(RayTask(task, self))
 
 
 @dataclass(eq=False)
@@ -154,6 +68,78 @@ class _Seat:
     number: int
     actor: Any
     busy: int = 0
+
+
+class RayTask:
+    """Has a question asked by the worker that has the fewest; called from a thread for each question."""
+
+    timeout = None  # workers see to it
+
+    def __init__(self, task: QuestionTask, where: Ray) -> None:
+        ours = __name__.partition(".")[0]
+        own = {name: each for name, each in METRICS.items() if not each.function.__module__.startswith(f"{ours}.")}
+        settings = {"lm": dspy.settings.lm, "adapter": dspy.settings.adapter}
+        try:
+            self._content, shared = dumps((task, settings, own))
+        except Exception as error:  # pickling runs anybody's code
+            raise PolyhopError(f"with workers, program, questions and metric must pickle: {explain(error)}") from error
+        self.failed, self._where = task.failed, where
+        self._ray, self._started = ray, _ = connected(where)
+        here = ray.get_runtime_context().get_node_id()  # where the file of the budget is
+        affinity = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(here, soft=False)
+        options = {"num_cpus": 0, "max_concurrency": 1000, "scheduling_strategy": affinity}
+        self._shared = ray.remote(Shared).options(**options).remote(shared)
+        self._numbers, self._lock, self._alone = counting(), Lock(), Lock()
+        self._lone: list[_Seat] = []  # the worker for questions that ended one, when it is needed
+        self._seats = [self._seat() for _ in range(where.workers)]
+        try:
+            ray.get([seat.actor.ready.remote() for seat in self._seats])
+        except ray.exceptions.RayError as error:
+            self.close()
+            raise PolyhopError(f"a worker cannot start: {explain(getattr(error, 'cause', None) or error)}") from error
+
+    def _seat(self) -> _Seat:
+        number, cpus = next(self._numbers), 1.0 if self._where.address else 0.0  # here, the threads decide
+        options = {"num_cpus": cpus, "max_concurrency": self._where.threads, "runtime_env": {"env_vars": _ENVIRONMENT}}
+        return _Seat(number, self._ray.remote(_Worker).options(**options).remote(self._content, self._shared, number))
+
+    def ask(self, n: int, example: dspy.Example, ledger: Ledger) -> QuestionRecord:
+        record = self._asked(self._seats, n, example, ledger)
+        for _ in range(ATTEMPTS - 1):
+            if record is None:
+                with self._alone:
+                    self._lone = self._lone or [self._seat()]
+                    record = self._asked(self._lone, n, example, ledger)
+        message = f"the question ended {ATTEMPTS} workers; if memory ran out, use fewer --threads"
+        lost = Failure(cause="worker", type="WorkerLost", message=message)
+        return record or self.failed(n, example, ledger, lost, 0.0)
+
+    def _asked(self, seats: list[_Seat], n: int, example: dspy.Example, ledger: Ledger) -> QuestionRecord | None:
+        """The record; None if the worker ended, which another one replaces."""
+        with self._lock:
+            seat = min(seats, key=lambda seat: seat.busy)
+            seat.busy += 1
+        try:
+            record, error = self._ray.get(seat.actor.ask.remote(n, example))
+        except self._ray.exceptions.RayActorError:
+            if ledger.abandoned.is_set():  # the run has ended
+                raise
+            with self._lock:
+                if seat in seats:  # not replaced yet
+                    self._ray.get(self._shared.lost.remote(seat.number))
+                    seats[seats.index(seat)] = self._seat()
+            return None
+        with self._lock:
+            seat.busy -= 1
+        if error is not None:
+            raise error
+        return record  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        for actor in (*(seat.actor for seat in (*self._seats, *self._lone)), self._shared):
+            self._ray.kill(actor)
+        if self._started:
+            self._ray.shutdown()
 
 
 class _Worker:
@@ -177,11 +163,11 @@ class _Worker:
     def ready(self) -> None:
         """Return when the program is loaded."""
 
-    def ask(self, question: Question) -> tuple[QuestionRecord | None, BaseException | None]:
+    def ask(self, n: int, example: dspy.Example) -> tuple[QuestionRecord | None, BaseException | None]:
         """The record, or what must stop the run, such as a spent budget; Ray would take it for the end of the actor."""
         try:
             with dspy.context(**self._settings):
-                return next(ThreadExecutor(self._task).run([question])), None
+                return next(in_threads(self._task, [(n, example)])), None
         except BaseException as error:  # noqa: BLE001  # raised in the process of the run
             try:
                 cloudpickle.loads(cloudpickle.dumps(error))
@@ -190,7 +176,7 @@ class _Worker:
             return None, error
 
 
-def _connected(where: Ray) -> tuple[Any, bool]:
+def connected(where: Ray) -> tuple[Any, bool]:
     """Ray, connected; and whether this call has connected it."""
     os.environ.update(_ENVIRONMENT)
     try:
@@ -201,10 +187,10 @@ def _connected(where: Ray) -> tuple[Any, bool]:
         raise PolyhopError(told) from error
     if ray.is_initialized():
         return ray, False
-    start = partial(ray.init, logging_level=WARNING, log_to_driver=False)
     had_handler = faulthandler.is_enabled()
+    local = {} if where.address else {"include_dashboard": False, "num_cpus": where.workers}
     try:
-        start(where.address) if where.address else start("local", include_dashboard=False, num_cpus=where.workers)
+        ray.init(where.address or "local", logging_level=WARNING, log_to_driver=False, **local)
     except (ConnectionError, ValueError, RuntimeError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise PolyhopError(f"no Ray cluster at {where.address!r}: {reason}") from error

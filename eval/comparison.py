@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,8 +13,8 @@ import numpy as np
 
 from ..data.text import count, plain
 from .folder import RunError, replacing
-from .given import given_records
 from .metrics import COSTS, METRICS, quantity
+from .questions import given_records
 from .records import QuestionRecord, read_manifest, read_records
 from .statistics import Comparison, compare, holm
 
@@ -46,7 +46,7 @@ class Row(NamedTuple):
 
 
 class Flip(NamedTuple):
-    """A question that became right (exact match), or wrong, relative to the baseline."""
+    """A question that became right (exact match) or wrong, relative to the baseline."""
 
     run: str
     gained: bool
@@ -78,19 +78,21 @@ def compare_runs(paths: Sequence[Path], metrics: Sequence[str] | None = None, fe
     """
     if len(paths) < 2:
         raise RunError("Name at least two runs: polyhop compare RUN RUN ...")
-    read = [_scores_of(path) if path.is_file() else _run(path) for path in paths]
-    datasets = {dataset: run.path for run, dataset, _ in reversed(read) if not run.path.is_file()}
+    runs, records, datasets = list[ComparedRun](), list[list[QuestionRecord]](), dict[str | None, Path]()
+    for path in paths:
+        if path.is_file():
+            records.append(_scores_of(path))
+            runs.append(ComparedRun(path.stem, path, len(records[-1]), len(records[-1])))
+        else:
+            manifest = read_manifest(path)
+            records.append([record.in_brief() for record in read_records(path)])
+            runs.append(ComparedRun(manifest.program.name, path, manifest.questions.count, len(records[-1])))
+            datasets.setdefault(manifest.dataset, path)
     if len(datasets) > 1:
         told = ", ".join(f"{plain(str(dataset))} in {path}" for dataset, path in datasets.items())
         raise RunError(f"The runs have different datasets: {told}.")
-    names = run_names({run.path: run.name for run, *_ in read})
-    runs = [replace(run, name=names[run.path]) for run, *_ in read]
-    return compare_records(runs, [records for *_, records in read], metrics, few)
-
-
-def in_brief(record: QuestionRecord) -> QuestionRecord:
-    """A record without its trace and evidence, to keep in memory."""
-    return record.model_copy(update={"trace": [], "evidence": [], "ranking": [], "documents": {}})
+    names = run_names({run.path: run.name for run in runs})
+    return compare_records([replace(run, name=names[run.path]) for run in runs], records, metrics, few)
 
 
 def compare_records(
@@ -100,12 +102,12 @@ def compare_records(
     few: bool = False,
 ) -> RunComparison:
     """Compare the records of runs with those of the first of them."""
-    names, tables = [run.name for run in runs], [{record.id: record for record in each} for each in records]
-    ids = [id for id in tables[0] if all(id in table for table in tables[1:])]
+    first, *others = tables = [{record.id: record for record in each} for each in records]
+    ids = [id for id in first if all(id in table for table in others)]
     if not ids:
         raise RunError("The runs share no question that is finished in all of them.")
-    for run, table in zip(runs[1:], tables[1:], strict=True):
-        if edited := [plain(id) for id in ids if not table[id].same_question(tables[0][id])]:
+    for run, table in zip(runs[1:], others, strict=True):
+        if edited := [plain(id) for id in ids if not table[id].same_question(first[id])]:
             raise RunError(
                 f"{count(len(edited), 'question')} of {run.path} and {runs[0].path} have the same id, but another text "
                 f"or gold: {', '.join(edited[:5])}. Evaluate both on the same questions."
@@ -114,56 +116,32 @@ def compare_records(
     known = [*dict.fromkeys([*METRICS, *COSTS, *sorted(own)])]
     if unknown := next((name for name in metrics or () if name not in known), None):
         raise RunError(f"No metric {unknown!r}: choose from {', '.join(known)}.")
-    others = own - METRICS.keys() - COSTS.keys()
+    own -= METRICS.keys() | COSTS.keys()
     rows = [
         row
-        for metric in metrics or [name for name in known if not few or quantity(name).shown or name in others]
-        for row in _rows(metric, names, [[_value(table[id], metric) for id in ids] for table in tables])
+        for metric in metrics or [name for name in known if not few or quantity(name).shown or name in own]
+        for row in _rows(metric, [run.name for run in runs], [[table[id] for id in ids] for table in tables])
     ]
-    for name in names[1:]:
-        tested = [(n, row.versus) for n, row in enumerate(rows) if row.run == name and row.versus]
+    for run in runs[1:]:
+        tested = [(n, row.versus) for n, row in enumerate(rows) if row.run == run.name and row.versus]
         for (n, _), chance in zip(tested, holm([versus.p_permutation for _, versus in tested]), strict=True):
             rows[n] = rows[n]._replace(p_holm=chance)
-    flips = [
-        flip
-        for name, table in zip(names[1:], tables[1:], strict=True)
-        for id in ids
-        if (flip := _flip(name, tables[0][id], table[id]))
-    ]
-    return RunComparison(tuple(runs), len(ids), tuple(rows), tuple(flips))
+    pairs = [(run.name, first[id], each[id]) for run, each in zip(runs[1:], others, strict=True) for id in ids]
+    return RunComparison(tuple(runs), len(ids), tuple(rows), tuple(filter(None, (_flip(*pair) for pair in pairs))))
 
 
-def _run(path: Path) -> tuple[ComparedRun, str | None, list[QuestionRecord]]:
-    """A run, under the name of its program, its dataset, and its records."""
-    manifest, records = read_manifest(path), list(map(in_brief, read_records(path)))
-    run = ComparedRun(manifest.program.name, path, manifest.questions.count, len(records))
-    return run, manifest.dataset, records
-
-
-def _scores_of(path: Path) -> tuple[ComparedRun, None, list[QuestionRecord]]:
-    """The same of JSON lines such as ``{"id": "q1", "f1": 0.5}``: every number and truth value is a score."""
+def _scores_of(path: Path) -> list[QuestionRecord]:
+    """The records of JSON lines such as ``{"id": "q1", "f1": 0.5}``: every number and truth value is a score."""
     records: dict[str, QuestionRecord] = {}
-    for number, line in enumerate(given_records(path)):
+    nothing: dict[str, Any] = {"gold_answers": [], "gold": [], "evidence": [], "ranking": [], "answer": None}
+    for n, line in enumerate(given_records(path)):
         question = str(line.get("question", ""))
         id = str(line.pop("id", question))
-        scores = {name: float(value) for name, value in line.items() if _is_number(value)}
+        scores = {name: float(each) for name, each in line.items() if isinstance(each, int | float) and isfinite(each)}
         if id in records or not scores:
             raise RunError(f"{path}: {plain(id)[:80]!r} is there twice or has no score.")
-        record: dict[str, Any] = {
-            "n": number,
-            "id": id,
-            "question": question,
-            "scores": scores,
-            "answer": None,
-            "costs": {},
-        }
-        record |= {name: [] for name in ("gold_answers", "gold", "evidence", "ranking")}
-        records[id] = QuestionRecord.model_validate(record)
-    return ComparedRun(path.stem, path, len(records), len(records)), None, list(records.values())
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and isfinite(value)
+        records[id] = QuestionRecord(n=n, id=id, question=question, scores=scores, costs={}, **nothing)
+    return list(records.values())
 
 
 def run_names(programs: Mapping[Path, str]) -> dict[Path, str]:
@@ -173,20 +151,17 @@ def run_names(programs: Mapping[Path, str]) -> dict[Path, str]:
     return next((names for names in named if len(set(names.values())) == len(names)), named[-1])
 
 
-def _rows(metric: str, names: Sequence[str], columns: Sequence[Sequence[float]]) -> list[Row]:
-    first, *_ = arrays = [np.array(values, dtype=np.float64) for values in columns]
-    rows = []
-    for name, column in zip(names, arrays, strict=True):
+def _rows(metric: str, names: Sequence[str], records: Sequence[Sequence[QuestionRecord]]) -> list[Row]:
+    """A metric of all runs; nothing if a run shares no value with the first."""
+    columns = [np.array([each.scores.get(metric, each.costs.get(metric, nan)) for each in run]) for run in records]
+    first, rows = columns[0], list[Row]()
+    for name, column in zip(names, columns, strict=True):
         both = ~np.isnan(column) & ~np.isnan(first)
         if not both.any():
             return []
         versus = None if name == names[0] else compare(column[both].tolist(), first[both].tolist())
         rows.append(Row(metric, name, int(both.sum()), float(column[both].mean()), versus))
     return rows
-
-
-def _value(record: QuestionRecord, metric: str) -> float:
-    return record.scores.get(metric, record.costs.get(metric, np.nan))
 
 
 def _flip(run: str, first: QuestionRecord, other: QuestionRecord) -> Flip | None:
@@ -197,48 +172,15 @@ def _flip(run: str, first: QuestionRecord, other: QuestionRecord) -> Flip | None
     return Flip(run, after > before, first.id, first.question, next(iter(first.gold_answers), ""), *said)
 
 
-# --- files -----------------------------------------------------------------------------------------------------------
-
-
 def write_csv(path: Path, result: RunComparison) -> None:
     """One line per metric and run, with all statistics."""
+    head = "metric run questions mean difference low high p_permutation wins ties losses shown p_holm".split()
     with replacing(path) as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(
-            "metric run questions mean difference low high p_permutation wins ties losses shown p_holm".split()
-        )
+        writer.writerow(head)
         for row in result.rows:
             known = row.versus
             more = [*known.difference, *known[1:], row.p_holm] if known else [""] * 9
-            writer.writerow([_defused(row.metric), _defused(row.run), row.questions, row.mean, *more])
-
-
-def _defused(cell: str) -> str:
-    """A text that a spreadsheet does not take for a formula."""
-    return f"'{cell}" if cell.startswith(("=", "+", "-", "@")) else cell
-
-
-def write_latex(path: Path, result: RunComparison) -> None:
-    """A booktabs table with a column per run; a dagger marks p < 0.05 (permutation, Holm) against the baseline."""
-    names = [run.name for run in result.runs]
-    lines = [
-        f"% {result.shared} shared questions; \\dag: p < 0.05 against {_escaped(names[0])} "
-        "(paired permutation test, corrected by Holm's method)",
-        f"\\begin{{tabular}}{{l{'r' * len(names)}}}",
-        "\\toprule",
-        " & ".join(["", *map(_escaped, names)]) + " \\\\",
-        "\\midrule",
-    ]
-    for metric in dict.fromkeys(row.metric for row in result.rows):
-        cells = [_escaped(metric)]
-        for name in names:
-            row = result.row(metric, name)
-            mark = "$^{\\dag}$" if row and row.p_holm is not None and row.p_holm < 0.05 else ""
-            cells.append(f"{_escaped(quantity(metric).text(row.mean))}{mark}" if row else "")
-        lines.append(" & ".join(cells) + " \\\\")
-    with replacing(path) as file:
-        file.write("\n".join([*lines, "\\bottomrule", "\\end{tabular}"]) + "\n")
-
-
-def _escaped(text: str) -> str:
-    return "".join(f"\\{c}" if c in "&%$#_{}" else {"\\": "/", "~": "-", "^": "-"}.get(c, c) for c in text)
+            # A spreadsheet takes some texts for formulas.
+            texts = (f"'{text}" if text.startswith(("=", "+", "-", "@")) else text for text in (row.metric, row.run))
+            writer.writerow([*texts, row.questions, row.mean, *more])

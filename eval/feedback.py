@@ -9,8 +9,7 @@ annotations tell nothing of an agent, it gets the feedback for the whole program
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import dspy
@@ -30,38 +29,29 @@ Call = tuple[type[dspy.Signature], Mapping[str, Any], Mapping[str, Any]]
 """The signature, the inputs and the reply of one call of an agent."""
 
 
-@dataclass(frozen=True)
-class FeedbackMetric:
+def with_feedback(metric: Metric = joint_f1) -> Callable[..., Any]:
     """A DSPy metric that returns ``dspy.Prediction(score, feedback)``, as GEPA needs it.
 
     While exemplars are collected (a trace without the name of an agent) it returns a bool, as every `Metric`.
     """
+    if metric.own is not None and takes_feedback(metric.own):
+        return metric.own
 
-    metric: Metric
-
-    def __call__(
-        self,
+    def explained(
         gold: dspy.Example,
         pred: dspy.Prediction,
         trace: Any = None,
         pred_name: str | None = None,
         pred_trace: Any = None,
     ) -> dspy.Prediction | bool:
-        if self.metric.own is not None and takes_feedback(self.metric.own):
-            said: dspy.Prediction | bool = self.metric.own(gold, pred, trace, pred_name, pred_trace)
-            return said
         attempt = attempt_of(gold, pred)
-        score = self.metric.function(attempt)
+        score = metric.function(attempt)
         if trace is not None and pred_name is None:
-            return self.metric.reached(score)
+            return metric.reached(score)
         call = next(((p.signature, given, reply) for p, given, reply in pred_trace or ()), None)
-        text = self.metric.feedback(attempt) if self.metric.feedback else explain(attempt, call)
-        return dspy.Prediction(score=score, feedback=text)
+        return dspy.Prediction(score=score, feedback=explain(attempt, call))
 
-
-def with_feedback(metric: Metric = joint_f1) -> FeedbackMetric:
-    """The metric with textual feedback."""
-    return FeedbackMetric(metric)
+    return explained
 
 
 def explain(attempt: Attempt, call: Call | None = None) -> str:
@@ -74,16 +64,13 @@ def explain(attempt: Attempt, call: Call | None = None) -> str:
     return " ".join(filter(None, (_answer(attempt), _search(attempt), _evidence(attempt))))
 
 
-# --- the whole program -----------------------------------------------------------------------------------------------
-
-
 def _answer(attempt: Attempt) -> str:
     given, answers = attempt.output.answer, attempt.gold.answers
     if exact_match(given, answers):
         return f'The answer "{given}" is right.'
     verdict = f'The answer "{given}" is wrong: expected {_listed((f"{text!r}" for text in answers), " or ") or "none"}.'
     more = " It shares words with that: give exactly the name, date or phrase that is asked for."
-    return verdict + (more if attempt.answer.f1 else "")
+    return verdict + (more if attempt.values["answer_f1"] else "")
 
 
 def _search(attempt: Attempt) -> str:
@@ -124,9 +111,6 @@ def _quoted(attempt: Attempt, fact: Fact) -> str:
     sentences = sentences_of(Evidence(passage) for passage in known)
     found = next((Evidence(*each).text for each in sentences if fact_in(gold.passages, *each) == fact), "")
     return f'"{title}"' + (f" ({_quote(found)})" if found else "")
-
-
-# --- one call --------------------------------------------------------------------------------------------------------
 
 
 def faults(
@@ -170,24 +154,20 @@ def _fault(name: str, own: Any, told: Any, reply: GoldReply) -> str:
 
 
 def _not_shown(reply: GoldReply) -> str:
-    """What the annotations need and the agent was not shown; empty if it was shown everything, or no passages."""
     lacking = [page.title if page else id for id, page in reply.oracle.pages.items() if not reply.has(id)]
     return f"It was not shown all that the answer needs of {_listed(lacking)}." if reply.numbered and lacking else ""
 
 
 def _shown(text: str, reply: GoldReply) -> str:
-    """A text of a list; an id with its title and sentence."""
     page = reply.page(text)
     return _quote(text) if page is None else f'[{text}] "{page.title}" ({_quote(reply.sentence(text))})'
 
 
 def _quote(text: str) -> str:
-    """The beginning of a sentence."""
     return text if len(text) <= _LONGEST_QUOTE else text[:_LONGEST_QUOTE].rsplit(" ", 1)[0] + " ..."
 
 
 def _listed(names: Iterable[str], between: str = ", ") -> str:
-    """The first few of some texts."""
     given = list(dict.fromkeys(names))
     more = f" and {len(given) - _MOST_NAMED} more" if len(given) > _MOST_NAMED else ""
     return between.join(given[:_MOST_NAMED]) + more

@@ -18,7 +18,6 @@ from ..data.errors import PolyhopError
 MANIFEST, PREDICTIONS, SUMMARY = "manifest.json", "predictions.jsonl", "summary.json"
 DIAGNOSIS = "diagnosis.json"  # what `polyhop diagnose` found
 ACCOUNT = "spent"  # the stem of the file with what a run with a budget has spent
-_LOCK = ".lock"
 _NOT_COMPARED = ("created", "files", "python", "platform")  # where and when, not what
 _NAME = "program.name"  # a tuned program is named after its folder, which may have moved
 
@@ -27,18 +26,14 @@ class RunError(PolyhopError):
     """A run cannot be started, resumed or read; the message says why and what to do."""
 
 
-def make_folder(path: Path) -> Path:
-    """Create the folder of a run, private to the user, if it does not exist."""
-    try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunError(f"{path} cannot be the folder of a run: {error.strerror}.") from error
-    return path
-
-
 def account(run: Path) -> Path:
-    """The file with what a run has spent; creates the run's folder."""
-    return make_folder(run) / f"{ACCOUNT}.json"
+    """The file with what a run has spent; creates the run's folder, private to the user."""
+    try:
+        run.mkdir(mode=0o700, parents=True, exist_ok=True)
+        files.check_unlinked(run)
+    except (OSError, ValueError) as error:
+        raise RunError(f"{run} cannot be the folder of a run: {error}.") from error
+    return run / f"{ACCOUNT}.json"
 
 
 @contextmanager
@@ -56,56 +51,38 @@ def claimed(
     Raises:
         RunError: the folder has another run or other files, or another process works on it.
     """
+    account(path)
+    if not (path / MANIFEST).exists():
+        strangers = sorted(e.name for e in path.iterdir() if e.stem not in beside and not e.name.startswith("."))
+        if strangers:
+            told = f"is not the folder of a run, but contains {', '.join(strangers[:3])}"
+            raise RunError(f"{path} {told}: choose another --out.")
     try:
-        files.check_unlinked(make_folder(path))
-    except (OSError, ValueError) as error:
-        raise RunError(f"{path} cannot be the folder of a run: {error}.") from error
-    file, foreign = path / _LOCK, not (path / _LOCK).exists()
-    try:
-        lock = FileLock(file).acquire(timeout=0)
+        lock = FileLock(path / ".lock").acquire(timeout=0)
     except Timeout:
         raise RunError(f"Another process is working on the run {path}. Wait for it, or choose another --out.") from None
     with lock:
-        try:
-            _check(path, manifest, known, beside)
-        except BaseException:
-            if foreign:  # leave nothing in a folder that is refused
-                file.unlink(missing_ok=True)
-            raise
-        yield
-
-
-def _check(
-    path: Path, manifest: Mapping[str, Any], known: Callable[[], Mapping[str, Any]], beside: Collection[str]
-) -> None:
-    if (path / MANIFEST).exists():
+        if not (path / MANIFEST).exists():
+            write_json(path / MANIFEST, manifest)
         # Compare with what JSON makes of a value (tuples, keys).
-        if different := differences(known(), json.loads(json.dumps(manifest))):
+        elif different := differences(known(), json.loads(json.dumps(manifest))):
+            listed = "\n  ".join(different)
             raise RunError(
-                f"The run {path} was started with other settings:\n  "
-                + "\n  ".join(different)
-                + "\nRestore its settings, or choose another --out."
+                f"The run {path} was started with other settings:\n  {listed}\nRestore its settings, or choose "
+                "another --out."
             )
-        return
-    names = [entry.name for entry in path.iterdir() if entry.stem not in beside]
-    if strangers := sorted(name for name in names if not name.startswith(".")):
-        raise RunError(
-            f"{path} is not the folder of a run, but contains {', '.join(strangers[:3])}: choose another --out."
-        )
-    write_json(path / MANIFEST, manifest)
+        yield
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """The settings that differ, one line each: ``"program.tunables.search.k: 20 before, 5 now"``."""
     old, new = dict(flat(before)), dict(flat(now))
-    changed = [
-        name
-        for name in dict.fromkeys([*old, *new])
-        if name.partition(".")[0] not in _NOT_COMPARED and old.get(name) != new.get(name)
-    ]
-    if changed == [_NAME]:
+    names = [name for name in dict.fromkeys([*old, *new]) if name.partition(".")[0] not in _NOT_COMPARED]
+    changed = {name: (old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name)}
+    if [*changed] == [_NAME]:
         return []
-    return [f"{name}: {_shown(old.get(name))} before, {_shown(new.get(name))} now" for name in changed]
+    told = {name: ["nothing" if value is None else str(value) for value in pair] for name, pair in changed.items()}
+    return [f"{name}: {was} before, {is_} now" for name, (was, is_) in told.items()]
 
 
 def flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -115,13 +92,6 @@ def flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
             yield from flat(item, f"{prefix}{name}.")
         else:
             yield prefix + name, item
-
-
-def _shown(value: Any) -> str:
-    return "nothing" if value is None else str(value)
-
-
-# --- files -----------------------------------------------------------------------------------------------------------
 
 
 @contextmanager

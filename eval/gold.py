@@ -39,9 +39,6 @@ class Gold(NamedTuple):
     texts: tuple[str, ...] | None = None  # the texts of the gold passages; None where some of them are unknown
 
 
-PARTS = frozenset({"answer", "evidence", "ranking"})
-
-
 class ProgramOutput(NamedTuple):
     """The parts of a prediction that are scored."""
 
@@ -49,17 +46,16 @@ class ProgramOutput(NamedTuple):
     evidence: tuple[Evidence, ...] = ()
     ranking: tuple[Passage, ...] = ()
     searches: tuple[tuple[str, ...], ...] = ()  # the ids of the passages that each search found, best first
-    returned: frozenset[str] = PARTS  # which of them the program returns; the others are not scored
+    returned: frozenset[str] = frozenset({"answer", "evidence", "ranking"})  # by the program; only that is scored
     prediction: dspy.Prediction | None = None
 
     @classmethod
     def of(cls, prediction: dspy.Prediction) -> ProgramOutput:
         """Raises: PredictionError: the answer is not a text, a number or a truth value."""
         evidence, ranking = items_of(prediction, "evidence", Evidence), items_of(prediction, "ranking", Passage)
-        answer = prediction.get("answer")
+        answer, trace = prediction.get("answer"), prediction.get("trace")
         if not isinstance(answer, str | int | float | None):
             raise PredictionError(f"the program must return an answer that is a string, got {answer!r}")
-        trace = prediction.get("trace")
         steps = trace.flat() if isinstance(trace, Trace) else ()
         first = (step for step in steps if isinstance(step, Searched) and not step.offset)
         searches = tuple(tuple(id for id, *_ in step.found) for step in first)
@@ -91,7 +87,10 @@ def gold_of(example: dspy.Example, seen: Iterable[Passage] = ()) -> Gold:
         passages = example.get("gold_passages") or [fact.passage_id for fact in facts]
         return Gold(answers, tuple(dict.fromkeys(passages)), facts)
     given, known = gold_facts(example), [*(example.get("pool") or ()), *seen]
-    ids = {passage: _id(passage, known) for passage in dict.fromkeys(fact.passage for fact in given)}
+    ids: dict[GoldFact, str] = {}
+    for each in dict.fromkeys(fact.passage for fact in given):
+        found = (id for passage in known if (id := each.counts_as(passage)) is not None)
+        ids[each] = next(found, None) or each.passage_id or f"title:{each.title}"
     facts = tuple(Fact(ids[fact.passage], fact.sentence) for fact in given if fact.sentence is not None)
     return Gold(answers, tuple(dict.fromkeys(ids.values())), facts)
 
@@ -190,13 +189,5 @@ def _parts(id: str, known: Iterable[Passage]) -> list[Passage]:
 
 def _known(example: dspy.Example, look_up: LookUp | None) -> list[Passage]:
     """The passages among which the gold ones are: the question's pool, or else those with their titles."""
-    known = list(example.get("pool") or ())
-    if look_up is not None and not known:
-        titles = dict.fromkeys(fact.title for fact in gold_facts(example))
-        known = [passage for title in titles for passage in look_up(title)]
-    return known
-
-
-def _id(fact: GoldFact, known: Iterable[Passage]) -> str:
-    found = next((id for passage in known if (id := fact.counts_as(passage)) is not None), None)
-    return found or fact.passage_id or f"title:{fact.title}"
+    titles = dict.fromkeys(fact.title for fact in gold_facts(example))
+    return list(example.get("pool") or [passage for title in titles if look_up for passage in look_up(title)])

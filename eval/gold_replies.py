@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -44,8 +45,8 @@ class GoldReplies:
         known = [*(example.get("pool") or ()), *passages]
         self.gold = gold_in_passages(example, known)
         texts = {passage.id: passage for passage in known}
+        # The gold passages by id, in the order of the annotations; None if the text is not known.
         self.pages: dict[str, Passage | None] = {id: texts.get(id) for id in self.gold.passages}
-        """The gold passages by id, in the order of the annotations; None if the text is not known."""
         given = [step for step in example.get("sub_questions") or () if isinstance(step, SubQuestion)]
         pieces = {page.document: id for id, page in reversed(self.pages.items()) if page and page.place}
         self.steps = tuple(
@@ -72,6 +73,7 @@ class GoldReplies:
         return replace_references(self.steps[n].question, answers.get)
 
 
+@dataclass
 class GoldReply:
     """What one call should have replied, and what it shows of the gold evidence.
 
@@ -80,9 +82,10 @@ class GoldReply:
         told: The fields that the annotations tell. One that is as good stays as the agent has it.
     """
 
-    def __init__(self, oracle: GoldReplies, inputs: Mapping[str, Any], own: dict[str, Any]) -> None:
-        self.oracle, self.inputs, self.fields = oracle, inputs, own
-        self.told: dict[str, Any] = {}
+    oracle: GoldReplies
+    inputs: Mapping[str, Any]
+    fields: dict[str, Any]
+    told: dict[str, Any] = field(default_factory=dict)
 
     def alike(self, own: Any, told: Any) -> bool:
         """Whether an agent's value of a field is as good as the value that the annotations tell."""
@@ -105,8 +108,6 @@ class GoldReply:
         value = self.inputs.get(name)
         return [str(item) for item in value] if isinstance(value, list | tuple) else []
 
-    # --- what is shown -----------------------------------------------------------------------------------------------
-
     @cached_property
     def numbered(self) -> list[NumberedPassage]:
         lists = [value for value in self.inputs.values() if isinstance(value, NumberedPassages)]
@@ -115,37 +116,35 @@ class GoldReply:
     @cached_property
     def found(self) -> dict[str, NumberedPassage]:
         """The gold passages that are shown, in whole or in part, by id."""
-        pages = [(id, page) for id, page in self.oracle.pages.items() if page is not None]
+        texts = {id: dict(enumerate(page.sentences, 1)) for id, page in self.oracle.pages.items() if page is not None}
         found: dict[str, NumberedPassage] = {}
         for shown in self.numbered:
-            for id, page in pages:
-                texts = dict(enumerate(page.sentences, 1))
-                if shown.title == page.title and shown.sentences.items() <= texts.items():
+            for id, known in texts.items():
+                page = self.oracle.pages[id]
+                if page is not None and shown.title == page.title and shown.sentences.items() <= known.items():
                     found.setdefault(id, shown)
         return found
 
     def ids(self, passage: str | None = None) -> list[str]:
         """The ids of the gold sentences that are shown, of one gold passage or of all; of the passage where no sentence
         is known to be gold."""
-        wanted = [id for id in self.oracle.pages if passage in (None, id)]
-        return [text for id in wanted if id in self.found for text in self._ids(id)]
+        return [text for id in self.oracle.pages if passage in (None, id) for text in self._gold(id)[0]]
 
-    def _ids(self, id: str) -> list[str]:
-        shown = self.found[id]
-        if sentences := self._sentences(id):
-            return [f"{shown.number}s{n + 1}" for n in sentences if n + 1 in shown.sentences]
+    def _gold(self, id: str) -> tuple[list[str], bool]:
+        """The ids that are shown of one gold passage, and whether these are all."""
+        if id not in self.found:
+            return [], False
+        shown, facts = self.found[id], self.oracle.gold.facts
+        if gold := [fact.sentence + 1 for fact in facts if fact.passage_id == id and fact.sentence is not None]:
+            ids = [f"{shown.number}s{n}" for n in gold if n in shown.sentences]
+            return ids, len(ids) == len(gold)
         answers = [step.answer for step in self.oracle.steps if step.passage_id == id] or self.oracle.gold.answers
         stating = (n for n, text in shown.sentences.items() if mentions(text, answers))
-        return [f"{shown.number}s{n}" for n in stating][:1] or [str(shown.number)]
-
-    def _sentences(self, id: str) -> list[int]:
-        """The numbers of the gold sentences of a gold passage, from 0."""
-        facts = self.oracle.gold.facts
-        return [fact.sentence for fact in facts if fact.passage_id == id and fact.sentence is not None]
+        return [f"{shown.number}s{n}" for n in stating][:1] or [str(shown.number)], True
 
     def has(self, passage: str) -> bool:
         """Whether all gold sentences of a gold passage are shown."""
-        return passage in self.found and len(self._ids(passage)) >= max(1, len(self._sentences(passage)))
+        return self._gold(passage)[1]
 
     @property
     def complete(self) -> bool:
@@ -165,8 +164,6 @@ class GoldReply:
             raise KeyError(id)
         return page.sentences[int(sentence)] if sentence else " ".join(page.sentences.values())
 
-    # --- what is asked -----------------------------------------------------------------------------------------------
-
     @cached_property
     def is_main(self) -> bool:
         return title_key(self.text("question")) == title_key(self.oracle.example.question)
@@ -178,10 +175,9 @@ class GoldReply:
 
     def step_like(self, text: str) -> int | None:
         """The index of the sub-question that a text asks, in its own words or in others."""
-        known = [(step.question, self.oracle.asked(n)) for n, step in enumerate(self.oracle.steps)]
-        alike = [max(likeness(text, form) for form in forms) for forms in known]
-        best = max(range(len(alike)), key=alike.__getitem__, default=None)
-        return best if best is not None and alike[best] >= _ALIKE else None
+        steps = enumerate(self.oracle.steps)
+        alike = [max(likeness(text, step.question), likeness(text, self.oracle.asked(n))) for n, step in steps]
+        return alike.index(max(alike)) if alike and max(alike) >= _ALIKE else None
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -201,8 +197,6 @@ class GoldReply:
         passage = None if self.at is None else self.oracle.steps[self.at].passage_id
         return passage is not None and passage in self.oracle.pages and self.has(passage)
 
-    # --- what is lacking ---------------------------------------------------------------------------------------------
-
     @property
     def lacking(self) -> list[str]:
         """Queries for the gold passages that are not shown and that nothing unknown leads to; none that was tried."""
@@ -210,7 +204,11 @@ class GoldReply:
             return []
         if not self.oracle.steps:
             return [title for id in self.oracle.pages if not self.has(id) and (title := self._untried(id))]
-        has = [step.passage_id is None or self._knows(step.passage_id) for step in self.oracle.steps]
+        known, has = self.listed("known"), list[bool]()
+        for step in self.oracle.steps:  # whether its passage is shown, or a known fact states what it says
+            answers = [each.answer for each in self.oracle.steps if each.passage_id == step.passage_id]
+            shown = step.passage_id is None or self.has(step.passage_id)
+            has.append(shown or any(mentions(text, answers) for text in known))
         return [
             query
             for n, step in enumerate(self.oracle.steps)
@@ -220,10 +218,8 @@ class GoldReply:
         ]
 
     def _untried(self, passage: str | None, query: str = "") -> str:
-        """The query; if it was tried, the title of the passage, if the agent saw the title; else nothing.
-
-        A title that the agent cannot know would make up for a search that failed.
-        """
+        """The query; if it was tried, the title of the passage, if the agent saw it: one that the agent cannot know
+        would make up for a search that failed; else nothing."""
         page = self.oracle.pages.get(passage or "")
         title = bare_title(page.title) if page is not None else ""
         known = [query, title] if title and f" {title_key(title)} " in self._read else [query]
@@ -235,14 +231,8 @@ class GoldReply:
 
     @cached_property
     def _read(self) -> str:
-        """What the agent was asked and shown, to look for a title."""
         shown = [text for page in self.numbered for text in (page.title, *page.sentences.values())]
         return f" {title_key(' '.join([self.text('question'), *self.listed('known'), *shown]))} "
-
-    def _knows(self, passage: str) -> bool:
-        """Whether a gold passage is shown, or a known fact states what it says."""
-        answers = [step.answer for step in self.oracle.steps if step.passage_id == passage]
-        return self.has(passage) or any(mentions(text, answers) for text in self.listed("known"))
 
 
 def likeness(one: str, other: str) -> float:
@@ -349,7 +339,6 @@ def _told(reply: GoldReply, name: str) -> Any:
 
 
 def _answered(reply: GoldReply, n: int) -> str:
-    """The answer to a sub-question with what it cites; unknown if that is not shown."""
     step = reply.oracle.steps[n]
     ids = reply.ids(step.passage_id) if step.passage_id in reply.found else []
     return f"{step.answer} [{ids[0]}]" if ids else step.answer if step.passage_id is None else UNKNOWN

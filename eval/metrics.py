@@ -5,12 +5,8 @@
     def answer_words(attempt: Attempt) -> float:
         return len(attempt.output.answer.split())
 
-On the command line a metric of your own is ``--metric my_module:answer_words``. A metric is also a DSPy metric:
-
-    dspy.Evaluate(devset=questions, metric=metrics.answer_f1)(program)
-    dspy.BootstrapFewShot(metric=replace(metrics.joint_f1, threshold=0.9))
-
-DSPy passes a trace while it collects exemplars; the metric then returns whether the score reaches its threshold.
+On the command line a metric of your own is ``--metric my_module:answer_words``. A metric is also a DSPy metric. DSPy
+passes a trace while it collects exemplars; the metric then returns whether the score reaches its threshold.
 `polyhop.eval.feedback.with_feedback` adds the textual feedback that GEPA needs.
 """
 
@@ -30,7 +26,7 @@ from ..data.importing import import_named
 from ..engines.replies import explain
 from . import scoring
 from .gold import Gold, LookUp, ProgramOutput, gold_of, gold_with_texts
-from .scoring import CUTOFFS, NDCG_CUTOFF, Scores
+from .scoring import CUTOFFS, NDCG_CUTOFF
 
 Kind = Literal["percent", "number", "dollars"]
 Needs = Literal["passages", "facts", "texts"]
@@ -46,33 +42,28 @@ class Attempt:
     output: ProgramOutput
 
     @cached_property
-    def answer(self) -> Scores:
-        return scoring.answer_scores(self.output.answer, self.gold.answers)
-
-    @cached_property
-    def evidence(self) -> Scores:
-        return scoring.passage_scores(self.output.evidence, self.gold.passages)
-
-    @cached_property
-    def fact(self) -> Scores:
-        return scoring.fact_scores(self.output.evidence, self.gold.facts)
-
-    @cached_property
-    def token(self) -> Scores:
-        return scoring.token_overlap((item.text for item in self.output.evidence), self.gold.texts or ())
-
-    @cached_property
-    def ranking(self) -> dict[str, float]:
-        wanted = set(self.gold.passages)
-        return scoring.ranking_scores([scoring.counted(wanted, each) for each in self.output.ranking], wanted)
-
-    def found(self, k: int) -> float:
-        """The share of the gold passages among the first k of a search; without a trace, among those of the ranking."""
-        wanted = set(self.gold.passages)
-        counts = {each.id: scoring.counted(wanted, each) for each in self.output.ranking}
-        searches = self.output.searches or (tuple(counts),)
-        ranked = (list(dict.fromkeys(counts.get(id, id) for id in found)) for found in searches)
-        return len(wanted & {id for found in ranked for id in found[:k]}) / (len(wanted) or 1)
+    def values(self) -> dict[str, float]:
+        """The scores of all metrics of the package."""
+        output, gold, wanted = self.output, self.gold, set(self.gold.passages)
+        answer = scoring.answer_scores(output.answer, gold.answers)
+        units = {
+            "evidence": scoring.passage_scores(output.evidence, gold.passages),
+            "fact": scoring.fact_scores(output.evidence, gold.facts),
+            "token": scoring.token_overlap((item.text for item in output.evidence), gold.texts or ()),
+        }
+        both = scoring.joint(answer, units["fact" if gold.facts else "evidence"])
+        ids = {each.id: scoring.counted(wanted, each) for each in output.ranking}
+        searches = [[ids.get(id, id) for id in found] for found in output.searches or (tuple(ids),)]
+        offered = wanted & {id for found in searches for id in list(dict.fromkeys(found))[:5]}
+        return {
+            "answer_em": scoring.exact_match(output.answer, gold.answers),
+            "answer_f1": answer.f1,
+            **{f"{unit}_{part}": value for unit, each in units.items() for part, value in each._asdict().items()},
+            "joint_f1": both.f1 if wanted else answer.f1,
+            **scoring.ranking_scores(list(ids.values()), wanted),
+            "search_recall@5": len(offered) / (len(wanted) or 1),
+            "answer_in_evidence": float(any(scoring.mentions(e.text, gold.answers) for e in output.evidence)),
+        }
 
 
 @dataclass(frozen=True)
@@ -96,17 +87,12 @@ class Quantity:
             return ""
         if self.kind == "percent":
             return f"{100 * value:{sign}.1f}"
-        if self.kind == "dollars":
-            return ("-" if value < 0 else sign) + dollars(abs(value))
         size = abs(value)
+        if self.kind == "dollars":
+            form = ",.2f" if size >= 1 else ".2g" if size >= 0.0001 or not size else ".1e"
+            return f"{'-' if value < 0 else sign}${size:{form}}"
         form = ",.0f" if size >= 1000 else ".1f" if size >= 10 else ".2f" if size >= 0.1 or not value else ".2g"
         return format(value, sign + form)
-
-
-def dollars(value: float) -> str:
-    if value == 0:
-        return "$0"
-    return f"${value:,.2f}" if value >= 1 else f"${value:.2g}" if value >= 0.0001 else f"${value:.1e}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +103,6 @@ class Metric(Quantity):
         needs: The part of the gold that the score depends on; questions without it have no such score.
         of: What the program must return; the gold must have an answer for "answer".
         own: The DSPy metric that this one was made from, if it is one of the user's.
-        feedback: Explains the score for prompt optimizers, instead of `polyhop.eval.feedback`.
     """
 
     function: Callable[[Attempt], float]  # returns the score
@@ -125,16 +110,12 @@ class Metric(Quantity):
     of: tuple[Part, ...] = ()
     own: Callable[..., Any] | None = None
     threshold: float = 0.8  # the score from which a run may serve as an exemplar
-    feedback: Callable[[Attempt], str] | None = None
 
     def __call__(self, example: dspy.Example, prediction: dspy.Prediction, trace: Any = None) -> float | bool:
         if self.own is not None and trace is not None:
             return score_of(self.own(*arguments(self.own, example, prediction, trace)))
-        score = self.score(example, prediction)
+        score = self.function(attempt_of(example, prediction))
         return score if trace is None else self.reached(score)
-
-    def score(self, example: dspy.Example, prediction: dspy.Prediction) -> float:
-        return self.function(attempt_of(example, prediction))
 
     def reached(self, score: float) -> bool:
         return score >= self.threshold if self.maximize else score <= self.threshold
@@ -155,6 +136,16 @@ def attempt_of(example: dspy.Example, prediction: dspy.Prediction) -> Attempt:
     """A prediction with its gold."""
     output = ProgramOutput.of(prediction)
     return Attempt(example, gold_with_texts(example, output), output)
+
+
+def score(
+    example: dspy.Example, output: ProgramOutput | None, look_up: LookUp | None = None
+) -> tuple[Gold, dict[str, float]]:
+    """The gold of a question, and all scores of an output that the gold allows; of a failure (None) all are 0."""
+    known = output or ProgramOutput("")
+    attempt = Attempt(example, gold_with_texts(example, known, look_up), known)
+    able = {name: each for name, each in METRICS.items() if each.scores(attempt)}
+    return attempt.gold, {name: each.function(attempt) if output else 0.0 for name, each in able.items()}
 
 
 # --- registry --------------------------------------------------------------------------------------------------------
@@ -179,6 +170,11 @@ COSTS = {
 """What a question costs, by name."""
 
 
+def quantity(name: str) -> Quantity:
+    """A metric or cost by name; an unknown one (of a run with a metric of its own) is shown as a plain number."""
+    return METRICS.get(name) or COSTS.get(name) or Quantity(name, name.replace("_", " ").capitalize(), maximize=True)
+
+
 def metric(
     *, label: str, name: str = "", kind: Kind = "percent", maximize: bool = True, shown: bool = True, **options: Any
 ) -> Callable[[Callable[[Attempt], float]], Metric]:
@@ -195,18 +191,16 @@ def metric(
 def find_metric(name: str) -> Metric:
     """A metric by name; or by ``MODULE:NAME`` or ``FILE.py:NAME`` one of your own, which this registers: a `metric`, or
     any that DSPy takes."""
-    if ":" not in name:
-        if name not in METRICS:
-            raise PolyhopError(
-                f"no metric {name!r}: choose from {', '.join(METRICS)}, or name your own as FILE.py:METRIC"
-            )
-        return METRICS[name]
-    found = import_named(name, "metric")
-    if isinstance(found, type):  # such as dspy.SemanticF1
-        found = found()
-    if not callable(found) or not any(_takes(found, count) for count in (2, 3, 5)):
-        raise PolyhopError(f"{name!r} is not a metric: metrics are called with an example and a prediction")
-    return METRICS[metric_name(found)]
+    if ":" in name:
+        found = import_named(name, "metric")
+        if isinstance(found, type):  # such as dspy.SemanticF1
+            found = found()
+        if not callable(found) or not any(_takes(found, count) for count in (2, 3, 5)):
+            raise PolyhopError(f"{name!r} is not a metric: metrics are called with an example and a prediction")
+        name = metric_name(found)
+    elif name not in METRICS:
+        raise PolyhopError(f"no metric {name!r}: choose from {', '.join(METRICS)}, or name your own as FILE.py:METRIC")
+    return METRICS[name]
 
 
 def metric_name(metric: Any) -> Any:
@@ -223,9 +217,8 @@ def metric_name(metric: Any) -> Any:
 
         @wraps(own)  # with its module, by which workers get it
         def scored(attempt: Attempt) -> float:
-            prediction = attempt.output.prediction
             try:
-                return score_of(own(*arguments(own, attempt.example, prediction)))
+                return score_of(own(*arguments(own, attempt.example, attempt.output.prediction)))
             except Exception as error:
                 about = str(attempt.example.get("question"))[:80]
                 raise PolyhopError(f"the metric {name} failed on {about!r}: {explain(error)}") from error
@@ -270,85 +263,39 @@ def _takes(metric: Callable[..., Any], count: int) -> bool:
     return True
 
 
-def quantity(name: str) -> Quantity:
-    """A metric or cost by name; an unknown one (of a run with a metric of its own) is shown as a plain number."""
-    return METRICS.get(name) or COSTS.get(name) or Quantity(name, name.replace("_", " ").capitalize(), maximize=True)
-
-
-def score(
-    example: dspy.Example, output: ProgramOutput | None, look_up: LookUp | None = None
-) -> tuple[Gold, dict[str, float]]:
-    """The gold of a question, and all scores of an output that the gold allows; of a failure (None) all are 0."""
-    known = output or ProgramOutput("")
-    attempt = Attempt(example, gold_with_texts(example, known, look_up), known)
-    able = {name: each for name, each in METRICS.items() if each.scores(attempt)}
-    return attempt.gold, {name: each.function(attempt) if output else 0.0 for name, each in able.items()}
-
-
 # --- metrics ---------------------------------------------------------------------------------------------------------
 
 
-@metric(label="Answer EM", threshold=1.0, of=("answer",))
-def answer_em(attempt: Attempt) -> float:
-    """The answer equals a gold answer after normalization."""
-    return scoring.exact_match(attempt.output.answer, attempt.gold.answers)
+def _own(name: str, label: str, *of: Part, needs: Needs | None = None, **more: Any) -> Metric:
+    return metric(name=name, label=label, of=of, needs=needs, **more)(lambda attempt: attempt.values[name])
 
 
-@metric(label="Answer F1", of=("answer",))
-def answer_f1(attempt: Attempt) -> float:
-    """Tokens shared with the best gold answer."""
-    return attempt.answer.f1
+def _parts(name: str, needs: Needs, **more: Any) -> Metric:
+    """Precision, recall and F1."""
+    for part, letter in (("precision", "P"), ("recall", "R")):
+        _own(f"{name}_{part}", f"{name.capitalize()} {letter}", "evidence", needs=needs, **{**more, "threshold": 0.8})
+    return _own(f"{name}_f1", f"{name.capitalize()} F1", "evidence", needs=needs, **more)
 
 
-def _part(unit: str, part: str, needs: Needs, **more: Any) -> Metric:
-    """One of precision, recall and F1 of an attempt's scores."""
-    label = f"{unit.capitalize()} {part[0].upper() if part != 'f1' else 'F1'}"
-    counted = {"evidence": "passages", "fact": "sentences", "token": ""}[unit]
-    register = metric(label=label, name=f"{unit}_{part}", of=("evidence",), unit=counted, needs=needs, **more)
-    return register(lambda attempt: float(getattr(getattr(attempt, unit), part)))
-
-
-_part("evidence", "precision", "passages")
-_part("evidence", "recall", "passages")
-evidence_f1 = _part("evidence", "f1", "passages")
+answer_em = _own("answer_em", "Answer EM", "answer", threshold=1.0)
+"""The answer equals a gold answer after normalization."""
+answer_f1 = _own("answer_f1", "Answer F1", "answer")
+"""Tokens shared with the best gold answer."""
+evidence_f1 = _parts("evidence", "passages", unit="passages")
 """The passages of the evidence."""
-
-_part("fact", "precision", "facts")
-_part("fact", "recall", "facts")
-fact_f1 = _part("fact", "f1", "facts", threshold=0.6)
+fact_f1 = _parts("fact", "facts", unit="sentences", threshold=0.6)
 """The sentences of the evidence."""
-
-
-@metric(label="Joint F1", threshold=0.6, needs="passages", of=("answer", "evidence"))
-def joint_f1(attempt: Attempt) -> float:
-    """Answer and evidence together (HotpotQA): sentences, or passages where no gold sentences are known."""
-    if not attempt.gold.passages:
-        return attempt.answer.f1
-    return scoring.joint(attempt.answer, attempt.fact if attempt.gold.facts else attempt.evidence).f1
-
-
-def _rank_metric(name: str, label: str, shown: bool = False) -> None:
-    known: Needs = "passages"
-    metric(label=label, name=name, unit=known, shown=shown, needs=known, of=("ranking",))(lambda a: a.ranking[name])
-
-
-for _k in CUTOFFS:
-    _rank_metric(f"passage_recall@{_k}", f"Recall@{_k}", shown=_k == 5)
-for _k in CUTOFFS:
-    _rank_metric(f"all_gold@{_k}", f"All gold@{_k}", shown=_k == 5)
-metric(label="Search recall@5", name="search_recall@5", unit="passages", needs="passages", of=("ranking",))(
-    lambda attempt: attempt.found(5)
-)
-"""What the retriever finds for the program's queries, before agents choose: the best of all searches of a question."""
-_rank_metric("passage_mrr", "MRR")
-_rank_metric(f"passage_ndcg@{NDCG_CUTOFF}", f"nDCG@{NDCG_CUTOFF}")
-
-
-@metric(label="Answer in evidence", needs="passages", of=("answer", "evidence"))
-def answer_in_evidence(attempt: Attempt) -> float:
-    """A piece of evidence contains a gold answer as whole words; little is said by "yes" and "no"."""
-    return float(any(scoring.mentions(item.text, attempt.gold.answers) for item in attempt.output.evidence))
-
-
-for _name in ("precision", "recall", "f1"):
-    _part("token", _name, "texts", shown=False)
+joint_f1 = _own("joint_f1", "Joint F1", "answer", "evidence", needs="passages", threshold=0.6)
+"""Answer and evidence together (HotpotQA): sentences, or passages where no gold sentences are known."""
+for _name, _label, _shown in (
+    *((f"passage_recall@{k}", f"Recall@{k}", k == 5) for k in CUTOFFS),
+    *((f"all_gold@{k}", f"All gold@{k}", k == 5) for k in CUTOFFS),
+    # What the retriever finds for the program's queries, before agents choose: the best of all searches of a question.
+    ("search_recall@5", "Search recall@5", True),
+    ("passage_mrr", "MRR", False),
+    (f"passage_ndcg@{NDCG_CUTOFF}", f"nDCG@{NDCG_CUTOFF}", False),
+):
+    _own(_name, _label, "ranking", needs="passages", unit="passages", shown=_shown)
+# A piece of evidence contains a gold answer as whole words; little is said by "yes" and "no".
+_own("answer_in_evidence", "Answer in evidence", "answer", "evidence", needs="passages")
+_parts("token", "texts", shown=False)

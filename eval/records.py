@@ -9,35 +9,24 @@ RUN/spent.json           with a budget: what all processes spent on the run
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
-import numpy as np
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    NonNegativeInt,
-    StrictFloat,
-    StrictInt,
-    ValidationError,
-    field_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError, field_validator
 
 from ..data.errors import first_error
 from ..data.files import LARGEST_JSON, bounded_lines
-from ..data.passages import Evidence
 from .folder import ACCOUNT, PREDICTIONS, SUMMARY, RunError, claimed, cut_half_line, read_json
 from .metrics import METRICS
 from .settings import RunManifest
 
-_Number = StrictInt | StrictFloat
-_LARGEST = 1e15  # sums and means can hold it
-Score = Annotated[_Number, Field(ge=-_LARGEST, le=_LARGEST)]
-Cost = Annotated[_Number, Field(ge=0, le=_LARGEST)]
+read_manifest = RunManifest.read
+
+# Sums and means can hold these. A whole number stays one.
+Score = Annotated[int | float, Field(ge=-1e15, le=1e15)]
+Cost = Annotated[int | float, Field(ge=0, le=1e15)]
 
 
 class EvidenceRecord(BaseModel):
@@ -47,10 +36,6 @@ class EvidenceRecord(BaseModel):
     title: str
     sentence: int | None
     text: str
-
-    @classmethod
-    def of(cls, item: Evidence) -> EvidenceRecord:
-        return cls(passage_id=item.passage.id, title=item.passage.title, sentence=item.sentence, text=item.text)
 
 
 class Failure(BaseModel):
@@ -117,68 +102,31 @@ class QuestionRecord(BaseModel):
         gold = set(self.gold)
         return list(dict.fromkeys(id if id in gold else self.documents.get(id, id) for id in ids))
 
+    def in_brief(self) -> QuestionRecord:
+        """Without its trace and evidence, to keep in memory."""
+        return self.model_copy(update={"trace": [], "evidence": [], "ranking": [], "documents": {}})
+
     def to_json(self) -> str:
         """One line; fields that were never set are left out."""
         return json.dumps(self.model_dump(exclude_unset=True), separators=(",", ":"), allow_nan=False)
 
 
-class RunFolder:
-    """The folder of an evaluation run that this process writes: unbuffered, so that a record survives a kill."""
-
-    def __init__(self, path: Path, questions: int, file: Any) -> None:
-        self.path, self.questions, self._file = path, questions, file
-        self._offsets = np.full(questions, -1, dtype=np.int64)
-        for offset, line in _lines(path / PREDICTIONS, questions):
-            self._offsets[line["n"]] = offset
-
-    @classmethod
-    @contextmanager
-    def opened(cls, path: Path, manifest: RunManifest) -> Iterator[Self]:
-        """The folder, new or of the same run, without the partial line that a kill may have left."""
-        with (
-            claimed(path, manifest.to_json(), lambda: RunManifest.read(path).to_json(), beside=(ACCOUNT,)),
-            (path / PREDICTIONS).open("a+b", buffering=0) as file,
-        ):
+@contextmanager
+def opened(path: Path, manifest: RunManifest) -> Iterator[None]:
+    """Hold the folder, new or of the same run, without the partial line that a kill may have left."""
+    with claimed(path, manifest.to_json(), lambda: RunManifest.read(path).to_json(), beside=(ACCOUNT,)):
+        with (path / PREDICTIONS).open("a+b") as file:
             cut_half_line(file)
-            yield cls(path, manifest.questions.count, file)
-
-    def has(self, n: int) -> bool:
-        """Whether a question has a record."""
-        return bool(self._offsets[n] >= 0)
-
-    def forget(self, n: int) -> None:
-        """Have a question executed again; its last record counts."""
-        self._offsets[n] = -1
-
-    def append(self, record: QuestionRecord) -> None:
-        """Write a record; when this returns, the record survives the process."""
-        try:
-            kept = os.path.samestat((self.path / PREDICTIONS).stat(), os.fstat(self._file.fileno()))
-            (self.path / SUMMARY).unlink(missing_ok=True)
-        except OSError:
-            kept = False
-        if not kept:  # nothing that is asked from here on could be kept
-            raise RunError(
-                f"The folder {self.path} or its {PREDICTIONS} was removed or is closed to us: stopped at once."
-            )
-        offset = self._file.seek(0, os.SEEK_END)
-        text = memoryview(record.to_json().encode() + b"\n")
-        try:
-            while text:
-                text = text[self._file.write(text) :]
-        except BaseException:  # full disk, Ctrl-C: no record may follow half of this one
-            self._file.truncate(offset)
-            raise
-        self._offsets[record.n] = offset
-
-    def records(self) -> Iterator[QuestionRecord]:
-        """The records in the order of the questions, one in memory at a time."""
-        offsets = self._offsets[self._offsets >= 0].tolist()
-        return (_record(self.path, line) for line in _at(self.path / PREDICTIONS, offsets))
+        yield
 
 
-def read_manifest(path: Path) -> RunManifest:
-    return RunManifest.read(path)
+def append(path: Path, record: QuestionRecord) -> None:
+    """Write a record; when this returns, it survives the process. The last record of a question counts."""
+    try:
+        with (path / PREDICTIONS).open("ab") as file:
+            file.write(record.to_json().encode() + b"\n")
+    except OSError as error:  # what is asked from here on could not be kept
+        raise RunError(f"Stopped: {path / PREDICTIONS} cannot be written: {error.strerror}.") from error
 
 
 def read_summary(path: Path) -> dict[str, Any]:
@@ -187,60 +135,42 @@ def read_summary(path: Path) -> dict[str, Any]:
 
 
 def read_records(path: Path) -> Iterator[QuestionRecord]:
-    """The records of a run, finished or not, in the order of the questions."""
-    return (_record(path, line) for line in read_lines(path))
+    """The records of a run, finished or not, in the order of the questions, one in memory at a time."""
+    for line in read_lines(path):
+        try:
+            yield QuestionRecord.model_validate(line)
+        except ValidationError as error:
+            told = f"the record of question {line['n']} is damaged ({first_error(error)})"
+            raise RunError(f"{path / PREDICTIONS}: {told}. {_DELETE}") from error
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     """`read_records` without validation."""
-    offsets = {line["n"]: offset for offset, line in _lines(path / PREDICTIONS, read_manifest(path).questions.count)}
-    return _at(path / PREDICTIONS, [offsets[n] for n in sorted(offsets)])
-
-
-def _at(path: Path, offsets: list[int]) -> Iterator[dict[str, Any]]:
-    with path.open("rb") as file:
-        for offset in offsets:
+    offsets = _offsets(path / PREDICTIONS, RunManifest.read(path).questions.count)
+    with (path / PREDICTIONS).open("rb") as file:
+        for _, offset in sorted(offsets.items()):
             file.seek(offset)
             yield json.loads(file.readline())
-
-
-def _record(path: Path, line: dict[str, Any]) -> QuestionRecord:
-    try:
-        return QuestionRecord.model_validate(line)
-    except ValidationError as error:
-        raise RunError(
-            f"{path / PREDICTIONS}: the record of question {line['n']} is damaged ({first_error(error)}). {_DELETE}"
-        ) from error
-
-
-def _lines(path: Path, count: int) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The complete lines of a run of ``count`` questions, each with its offset in bytes."""
-    offset = 0
-    try:
-        with path.open("rb") as file:
-            for number, text in enumerate(bounded_lines(file, LARGEST_JSON), 1):
-                if text is not None and not text.endswith(b"\n"):
-                    return  # being written, or cut off by a kill
-                try:
-                    line = _placed(text, count)
-                except (ValueError, RecursionError) as error:
-                    raise RunError(f"{path}, line {number} is damaged ({error}). {_DELETE}") from error
-                yield offset, line
-                offset = file.tell()
-    except FileNotFoundError:
-        raise RunError(f"{path.parent} has no {PREDICTIONS}: it is not the folder of a run.") from None
 
 
 _DELETE = "Delete the line to have its question executed again, or choose another --out."
 
 
-def _placed(text: bytes | None, count: int) -> dict[str, Any]:
-    """The object of a line, of one of ``count`` questions."""
-    if text is None:
-        raise ValueError(f"it is longer than {LARGEST_JSON >> 20} MB")
-    line = json.loads(text)
-    if not isinstance(line, dict) or not isinstance(line.get("id"), str):
-        raise ValueError("it is not the record of a question")
-    if type(line.get("n")) is not int or not 0 <= line["n"] < count:
-        raise ValueError(f"its n is not the number of one of {count:,} questions")
-    return line
+def _offsets(path: Path, count: int) -> dict[int, int]:
+    """Where the last line of each of ``count`` questions begins, by number."""
+    offsets, offset, number = dict[int, int](), 0, 1
+    try:
+        with path.open("rb") as file:
+            for text in bounded_lines(file, LARGEST_JSON):
+                if text is not None and not text.endswith(b"\n"):
+                    break  # being written, or cut off by a kill
+                line = json.loads(text or b"")
+                if type(line["n"]) is not int or not 0 <= line["n"] < count or not isinstance(line["id"], str):
+                    raise ValueError(f"its n is not the number of one of {count:,} questions, or it has no id")
+                offsets[line["n"]] = offset
+                offset, number = file.tell(), number + 1
+    except FileNotFoundError:
+        raise RunError(f"{path.parent} has no {PREDICTIONS}: it is not the folder of a run.") from None
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
+        raise RunError(f"{path}, line {number} is damaged ({error}). {_DELETE}") from error
+    return offsets

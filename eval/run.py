@@ -9,27 +9,41 @@ as an answer. It scores 0 in every mean, as a missing prediction does in the off
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+import threading
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import ExitStack, closing
+from contextvars import copy_context
 from dataclasses import dataclass, field
+from math import inf, isfinite
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from tempfile import TemporaryDirectory
-from typing import Any
+from time import monotonic, perf_counter
+from traceback import extract_tb
+from typing import TYPE_CHECKING, Any
 
 import dspy
+from dspy import AdapterParseError, LMError
 
-from ..data.errors import PolyhopError
+from ..engines.costs import Ledger
+from ..engines.replies import CutReplyError, EmptyReplyError, OverlongReplyError, RefusedError, explain
 from ..engines.secrets import learn_models
-from .cluster import Ray, RayExecutor
-from .executor import QuestionTask, ThreadExecutor
-from .folder import RunError
-from .gold import LookUp
-from .official.submissions import SUBMISSIONS
+from ..programs.program import ask
+from ..programs.trace import Trace
+from .folder import SUMMARY, RunError
+from .gold import LookUp, PredictionError, ProgramOutput, asked_hash, gold_evidence
+from .metrics import METRICS, score
+from .official import SUBMISSIONS, Submission
 from .questions import as_questions
-from .records import QuestionRecord, RunFolder
+from .records import EvidenceRecord, Failure, QuestionRecord, append, opened, read_records
 from .settings import RunManifest
 from .summary import finish
+
+if TYPE_CHECKING:
+    from .cluster import Ray, RayTask
+
+_COUNTED = ("lm_calls", "lm_calls_critical_path", "searches", "rounds")
 
 
 @dataclass
@@ -39,33 +53,26 @@ class RunProgress:
     questions: int
     done: int = 0
     failed: int = 0
-    failed_now: int = 0  # failures since this call
     repeated: int = 0  # requests that failed and were repeated
     tokens: int = 0
     cost_usd: float = 0.0
     priced: bool = True  # whether all costs are known
-    last_error: str = ""
-    _sums: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-    _counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    _sums: Counter[str] = field(default_factory=Counter)
+    _counts: Counter[str] = field(default_factory=Counter)
 
     def mean(self, metric: str) -> float | None:
         """The running mean of a score."""
         return self._sums[metric] / self._counts[metric] if self._counts[metric] else None
 
-    def add(self, record: QuestionRecord, *, before: bool = False) -> None:
-        """Count a record, of this call or of one ``before``."""
+    def add(self, record: QuestionRecord) -> None:
         self.done += 1
+        self.failed += record.error is not None
         self.repeated += sum(count for what, count in record.incidents.items() if what.startswith("request failed"))
         self.tokens += int(record.costs.get("tokens", 0))
         self.cost_usd += record.costs.get("cost_usd", 0.0)
         self.priced = self.priced and "cost_usd" in record.costs
-        if record.error:
-            self.failed += 1
-            self.failed_now += not before
-            self.last_error = record.error.message
-        for name, value in record.scores.items():
-            self._sums[name] += value
-            self._counts[name] += 1
+        self._sums.update(record.scores)  # floats, too
+        self._counts.update(record.scores.keys())
 
 
 def evaluate(
@@ -114,85 +121,201 @@ def evaluate(
     learn_models(program)
     with ExitStack() as stack:
         path = Path(out) if out is not None else Path(stack.enter_context(TemporaryDirectory())) / "run"
-        folder = stack.enter_context(RunFolder.opened(path, manifest))
-        progress = RunProgress(folder.questions)
-        attempts: dict[int, int] = {}
-        for record in folder.records():
+        stack.enter_context(opened(path, manifest))
+        progress, done, attempts, failures = RunProgress(manifest.questions.count), set[int](), dict[int, int](), 0
+        for record in read_records(path):
             if retry_failed and record.error:
-                folder.forget(record.n)
                 # A reply that could not be read must not come from the cache again.
                 attempts[record.n] = record.attempt + (record.error.cause == "reply")
             else:
-                progress.add(record, before=True)
+                done.add(record.n)
+                progress.add(record)
         on_progress(progress)
         submission = SUBMISSIONS.get(manifest.dataset or "")
         if progress.done < progress.questions:
+            (path / SUMMARY).unlink(missing_ok=True)
             task = QuestionTask(program, submission, look_up, timeout, attempts)
-            asking: ThreadExecutor | RayExecutor = ThreadExecutor(task, threads)
+            asked: QuestionTask | RayTask = task
             if executor is not None:
-                asking = stack.enter_context(RayExecutor(task, executor))
-            pending = ((n, example) for n, example in enumerate(questions) if not folder.has(n))
-            try:
-                for record in asking.run(pending):
-                    folder.append(record)
-                    progress.add(record)
-                    on_progress(progress)
-                    if max_failures is not None and progress.failed_now >= max_failures:
-                        raise RunError(
-                            f"Stopped after {progress.failed_now} failures, with {progress.done} of "
-                            f"{progress.questions} questions done. The last: {progress.last_error.rstrip('.')}. Run "
-                            "the same command again to resume; --retry-failed also retries the failed questions."
-                        )
-            finally:
-                for record in asking.drain():
-                    folder.append(record)
-        return finish(folder, manifest, questions, submission)
-
-
-# --- estimate --------------------------------------------------------------------------------------------------------
-
-ESTIMATE_SAMPLE = 5
+                asked, threads = stack.enter_context(executor.start(task)), executor.workers * executor.threads
+            pending = ((n, example) for n, example in enumerate(questions) if n not in done)
+            for record in stack.enter_context(closing(in_threads(asked, pending, threads))):
+                append(path, record)
+                progress.add(record)
+                on_progress(progress)
+                failures += record.error is not None
+                if record.error and failures == max_failures:
+                    raise RunError(
+                        f"Stopped after {failures} failures, with {progress.done} of {progress.questions} questions "
+                        f"done. The last: {record.error.message.rstrip('.')}. Run the same command again to resume; "
+                        "--retry-failed also retries the failed questions."
+                    )
+        return finish(path, manifest, questions, submission)
 
 
 @dataclass(frozen=True)
-class CostEstimate:
-    """The costs of a run, extrapolated from a sample of its questions."""
+class QuestionTask:
+    """Asks a program a question, and makes the record."""
 
-    questions: int
-    sampled: int  # the size of the sample; `failed` of them failed
-    failed: int
-    cached: int  # calls that DSPy's cache answered and that are therefore not counted
-    by_agent: dict[str, dict[str, float]]  # `lm_calls`, `tokens_in`, `tokens_out` and, with known prices, `cost_usd`
-    seconds: float  # wall time with the given threads or workers
+    program: dspy.Module
+    submission: Submission | None = None  # makes the official prediction of each question, if its benchmark has one
+    look_up: LookUp | None = None  # see `polyhop.eval.gold.gold_with_texts`
+    timeout: float | None = None
+    attempts: Mapping[int, int] = field(default_factory=dict)  # the number of the attempt, for what is retried
+
+    def ask(self, n: int, example: dspy.Example, ledger: Ledger) -> QuestionRecord:
+        start, ledger.attempt = perf_counter(), self.attempts.get(n, 1)
+        try:
+            # The gold evidence is for a program that says that it reads it.
+            reads_gold = getattr(self.program, "reads_gold", False)
+            more = {"gold": gold_evidence(example, self.look_up)} if reads_gold else {}
+            # Histories and DSPy's trace would keep the last 10,000 calls.
+            with dspy.context(usage_tracker=ledger, disable_history=True, trace=None):
+                prediction = ask(self.program, example, **more)
+            seconds = perf_counter() - start
+            if self.timeout is not None and seconds > self.timeout:
+                return self.failed(n, example, ledger, _too_late(self.timeout), self.timeout)
+            output, details = _read(prediction)
+        except Exception as error:  # noqa: BLE001  # one failed question must not stop the others
+            return self.failed(n, example, ledger, _failure(error), perf_counter() - start)
+        return self._record(n, example, ledger, output, trace_counts(prediction), seconds=seconds, **details)
+
+    def failed(self, n: int, example: dspy.Example, ledger: Ledger, why: Failure, seconds: float) -> QuestionRecord:
+        return self._record(n, example, ledger, None, {}, seconds=seconds, error=why)
+
+    def _record(
+        self,
+        n: int,
+        example: dspy.Example,
+        ledger: Ledger,
+        output: ProgramOutput | None,
+        counted: Mapping[str, float],
+        *,
+        seconds: float,
+        **details: Any,
+    ) -> QuestionRecord:
+        gold, scores = score(example, output, self.look_up)
+        costs = {**ledger.costs(), **counted, "seconds": seconds}
+        if ledger.attempt > 1:
+            details["attempt"] = ledger.attempt
+        return QuestionRecord(
+            n=n,
+            id=str(example.get("id") or n),
+            question=example.question,
+            hops=example.get("hops"),
+            kind=example.get("kind"),
+            gold_answers=gold.answers,
+            gold=gold.passages,
+            asked=asked_hash(example),
+            gold_not_found=gold.texts is None and self.look_up is not None,
+            answer=output.answer if output else None,
+            evidence=[
+                EvidenceRecord(passage_id=e.passage.id, title=e.passage.title, sentence=e.sentence, text=e.text)
+                for e in (output.evidence if output else ())
+            ],
+            ranking=[passage.id for passage in output.ranking] if output else [],
+            documents={each.id: each.document for each in output.passages if each.place} if output else {},
+            scores=scores,
+            costs={"lm_calls_critical_path": costs["lm_calls"], "searches": 0, **costs},
+            costs_by_agent=ledger.by_agent(),
+            incidents=ledger.incidents,
+            official=self.submission.predict(example, output) if self.submission else None,
+            **details,
+        )
 
 
-def estimate(
-    program: dspy.Module,
-    sample: Iterable[dspy.Example],
-    questions: int,
-    *,
-    threads: int = 1,
-    executor: Ray | None = None,
-    timeout: float | None = None,
-    look_up: LookUp | None = None,
-) -> CostEstimate:
-    """Run a program over a sample and extrapolate the costs to ``questions``.
+def trace_counts(prediction: dspy.Prediction) -> dict[str, float]:
+    """The costs that a trace counts, cached replies included."""
+    trace = prediction.get("trace") if isinstance(prediction, dspy.Prediction) else None
+    return {name: getattr(trace, name) for name in _COUNTED if hasattr(trace, name)}
 
-    Raises:
-        PolyhopError: every question of the sample failed.
-    """
-    summary: dict[str, Any] = evaluate(
-        program, sample, threads=threads, executor=executor, timeout=timeout, look_up=look_up
-    )
-    parallel = executor.workers * executor.threads if executor else threads
-    counts = summary["counts"]
-    if not counts["answered"]:
-        raise PolyhopError(f"all of {counts['questions']} questions failed: {summary['failures'][0]['message']}")
-    factor = questions / counts["questions"]
-    by_agent = {
-        agent: {name: value * factor for name, value in costs.items()} for agent, costs in summary["by_agent"].items()
+
+def _read(prediction: Any) -> tuple[ProgramOutput, dict[str, Any]]:
+    """The parts of a prediction that are scored, and those that are only recorded."""
+    if not isinstance(prediction, dspy.Prediction):
+        raise PredictionError(f"the program must return a dspy.Prediction, got {prediction!r}")
+    output = ProgramOutput.of(prediction)
+    if "answer" not in output.returned and not any(metric.own for metric in METRICS.values()):
+        raise PredictionError("the program must return an answer, or be scored by a metric of your own")
+    for item in output.evidence:
+        if item.sentence is not None and not 0 <= item.sentence < len(item.passage.sentences):
+            raise PredictionError(f"the passage {item.passage.id!r} has no sentence {item.sentence}")
+    confidence, trace = prediction.get("confidence"), prediction.get("trace")
+    return output, {
+        "guess": str(prediction.get("guess") or ""),
+        "confidence": confidence if isinstance(confidence, int | float) and isfinite(confidence) else None,
+        **({"status": str(prediction.status)} if prediction.get("status") else {}),
+        "stop_reason": str(prediction.get("stop_reason") or ""),
+        "trace": trace.to_records() if isinstance(trace, Trace) else [],
     }
-    paid = sum(costs["lm_calls"] for costs in summary["by_agent"].values())
-    cached = max(0, round(summary["totals"]["lm_calls"] - paid))
-    seconds = summary["timing"]["seconds_mean"] * questions / parallel
-    return CostEstimate(questions, counts["questions"], counts["failed"], cached, by_agent, seconds)
+
+
+_CAUSES: dict[str, tuple[type[Exception], ...]] = {
+    "reply": (AdapterParseError, OverlongReplyError, CutReplyError, EmptyReplyError),
+    "refused": (RefusedError,),
+    "model": (LMError,),
+    "prediction": (PredictionError,),
+}
+
+
+def _failure(error: Exception) -> Failure:
+    cause = next((name for name, kinds in _CAUSES.items() if isinstance(error, kinds)), "exception")
+    last = extract_tb(error.__traceback__)[-1]
+    place = f"{Path(last.filename).name}:{last.lineno} in {last.name}"
+    return Failure(cause=cause, type=type(error).__name__, message=explain(error), at=place)
+
+
+def _too_late(timeout: float) -> Failure:
+    return Failure(cause="timeout", type="Timeout", message=f"no answer after {timeout:g} s")
+
+
+def in_threads(
+    task: QuestionTask | RayTask, questions: Iterable[tuple[int, dspy.Example]], threads: int = 1
+) -> Generator[QuestionRecord, None, None]:
+    """The records of (number, question), up to ``threads`` at a time in the caller's context (DSPy's settings), in the
+    order of completion. When this is closed, what is still asked is given up.
+
+    Python cannot stop a thread: a question that exceeds its time limit is abandoned in its thread, which ends at its
+    current or next call to a language model, and another takes its place.
+    """
+    if threads < 1:
+        raise ValueError(f"threads must be positive, got {threads}")
+    limit = inf if task.timeout is None else task.timeout
+    running: dict[int, tuple[dspy.Example, Ledger, float]] = {}  # with its deadline, in the order of the start
+    done: SimpleQueue[tuple[int, QuestionRecord | BaseException]] = SimpleQueue()
+
+    def work(n: int, example: dspy.Example, ledger: Ledger) -> None:
+        try:
+            done.put((n, task.ask(n, example, ledger)))
+        except BaseException as error:  # noqa: BLE001  # raised again in the waiting thread
+            done.put((n, error))
+
+    def finished() -> QuestionRecord:
+        while True:
+            first, (example, ledger, deadline) = next(iter(running.items()))
+            try:
+                n, result = done.get(timeout=None if deadline == inf else max(deadline - monotonic(), 0.0))
+            except Empty:
+                del running[first]
+                ledger.abandoned.set()
+                return task.failed(first, example, ledger, _too_late(limit), limit)
+            if running.pop(n, None) is None:
+                continue  # it took too long
+            if isinstance(result, BaseException):
+                raise result
+            return result
+
+    try:
+        for n, example in questions:
+            if len(running) >= threads:
+                yield finished()
+            ledger = Ledger()
+            running[n] = example, ledger, monotonic() + limit
+            # Daemons: a hanging thread must not keep the process alive.
+            job = (work, n, example, ledger)
+            threading.Thread(target=copy_context().run, args=job, daemon=True).start()
+        while running:
+            yield finished()
+    finally:
+        for _, ledger, _ in running.values():
+            ledger.abandoned.set()

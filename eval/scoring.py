@@ -10,7 +10,6 @@ import re
 import string
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from itertools import chain
 from math import log2
 from typing import NamedTuple
 
@@ -54,9 +53,6 @@ def joint(*parts: Scores) -> Scores:
     return Scores(precision, recall, 2 * precision * recall / total if total > 0 else 0.0)
 
 
-# --- answers ---------------------------------------------------------------------------------------------------------
-
-
 def normalize_answer(text: str) -> str:
     """Lower-case, without ASCII punctuation and English articles, white space folded; accents stay."""
     text = _ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION))
@@ -71,20 +67,15 @@ def exact_match(answer: str, gold: Collection[str]) -> float:
 
 def answer_scores(answer: str, gold: Collection[str]) -> Scores:
     """Token scores against the gold answer with the best F1; "yes", "no" and "noanswer" must match whole (HotpotQA)."""
-    normalized = normalize_answer(answer)
-    each = (_closed_token_scores(normalized, normalize_answer(text)) for text in gold)
-    return max(each, key=lambda score: score.f1, default=ZERO)
-
-
-def _closed_token_scores(answer: str, gold: str) -> Scores:
-    if answer != gold and (answer in _CLOSED or gold in _CLOSED):
-        return ZERO
-    return token_scores(answer, gold)
+    said, golds = normalize_answer(answer), [normalize_answer(text) for text in gold]
+    open_ = (text for text in golds if said == text or _CLOSED.isdisjoint((said, text)))
+    return max((token_scores(said, text) for text in open_), key=lambda score: score.f1, default=ZERO)
 
 
 def token_scores(found: str, wanted: str) -> Scores:
     """The words that two normalized texts share, as multisets (SQuAD)."""
-    return _overlap(Counter(found.split()), Counter(wanted.split()))
+    ours, theirs = Counter(found.split()), Counter(wanted.split())
+    return scores((ours & theirs).total(), ours.total(), theirs.total())
 
 
 def mentions(text: str, answers: Collection[str]) -> float:
@@ -92,9 +83,6 @@ def mentions(text: str, answers: Collection[str]) -> float:
     words = f" {normalize_answer(text)} "
     wanted = (normalize_answer(answer) for answer in answers)
     return float(any(answer and f" {answer} " in words for answer in wanted))
-
-
-# --- evidence --------------------------------------------------------------------------------------------------------
 
 
 def counted(gold: Collection[str], passage: Passage) -> str:
@@ -137,18 +125,7 @@ def token_overlap(retrieved: Iterable[str], gold: Iterable[str]) -> Scores:
 
     Multisets of words over all texts of a side, normalized as answers are, which the paper leaves open.
     """
-    return _overlap(_words(retrieved), _words(gold))
-
-
-def _words(texts: Iterable[str]) -> Counter[str]:
-    return Counter(chain.from_iterable(normalize_answer(text).split() for text in texts))
-
-
-def _overlap(found: Counter[str], wanted: Counter[str]) -> Scores:
-    return scores((found & wanted).total(), found.total(), wanted.total())
-
-
-# --- rankings --------------------------------------------------------------------------------------------------------
+    return token_scores(*(" ".join(map(normalize_answer, texts)) for texts in (retrieved, gold)))
 
 
 def ranking_scores(ranking: Sequence[str], gold: Collection[str], cutoffs: Sequence[int] = CUTOFFS) -> dict[str, float]:
@@ -165,10 +142,7 @@ def ranking_scores(ranking: Sequence[str], gold: Collection[str], cutoffs: Seque
         result[f"passage_recall@{k}"] = found / len(wanted) if wanted else 0.0
         result[f"all_gold@{k}"] = float(0 < len(wanted) == found)
     result["passage_mrr"] = 1 / ranks[0] if ranks else 0.0
-    gain = _gain(rank for rank in ranks if rank <= NDCG_CUTOFF)
-    result[f"passage_ndcg@{NDCG_CUTOFF}"] = gain / _gain(range(1, min(len(wanted), NDCG_CUTOFF) + 1)) if gain else 0.0
+    best = range(1, min(len(wanted), NDCG_CUTOFF) + 1)
+    gain, most = (sum(1 / log2(rank + 1) for rank in each if rank <= NDCG_CUTOFF) for each in (ranks, best))
+    result[f"passage_ndcg@{NDCG_CUTOFF}"] = gain / most if gain else 0.0
     return result
-
-
-def _gain(ranks: Iterable[int]) -> float:
-    return sum(1 / log2(rank + 1) for rank in ranks)

@@ -18,7 +18,6 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationErr
 
 from ..data.errors import first_error
 from ..data.retrievers import describe_retriever
-from ..engines.limits import unlimited
 from ..engines.models import roles
 from ..programs.tunable import tunables
 from .folder import MANIFEST, RunError, read_json
@@ -80,7 +79,7 @@ class ProgramSettings(_Settings):
             retriever=describe_retriever(getattr(getattr(program, "search", None), "retriever", None)),
             state_hash=_state_hash(program),
             tunables={name: tunable.value for name, tunable in tunables(program).items()},
-            lms={role: _lm(lm) for role, lm in _models(program).items()},
+            lms={role: _lm(predictors[0].lm or dspy.settings.lm) for role, predictors in roles(program).items()},
         )
 
 
@@ -93,7 +92,6 @@ class RunManifest(_Settings):
     index: dict[str, Any] | None = None  # what is searched; None for the questions' own contexts
     program: ProgramSettings
     timeout: float | None = None  # seconds per question
-    simulation: dict[str, Any] | None = None  # of simulated models: how they simulate
     format: int = Field(default=SCHEMA, alias="schema")
     created: str = Field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     versions: dict[str, str] = Field(
@@ -119,27 +117,23 @@ class RunManifest(_Settings):
             name: The program's name.
         """
         count, digest = content(questions)
-        known = questions if isinstance(questions, Questions) else None
-        simulations = {lm.model: label for lm in _models(program).values() if (label := _simulation(lm))}
+        known: dict[str, Any] = {"count": count, "hash": digest}
+        if isinstance(questions, Questions):
+            known |= {**questions.settings, "skipped": questions.skipped}
+            more["dataset"] = questions.dataset
         return cls(
-            dataset=known.dataset if known else None,
-            questions=QuestionSettings(
-                **(known.settings if known else {}), count=count, skipped=known.skipped if known else 0, hash=digest
-            ),
+            questions=QuestionSettings(**known),
             index={key: value for key, value in index.to_json().items() if key not in _OF_THE_BUILD} if index else None,
             program=ProgramSettings.of(program, name),
             timeout=timeout,
-            simulation=simulations or None,
             **more,
         )
 
     @classmethod
     def read(cls, run: Path) -> RunManifest:
         manifest = read_json(run / MANIFEST, f"{run} is not the folder of a run: it has no {MANIFEST}.")
-        if type(manifest.get("schema")) is not int:
-            raise RunError(f"{run} is not the folder of an evaluation run: its {MANIFEST} is that of something else.")
-        if manifest["schema"] != SCHEMA:
-            raise RunError(f"The run {run} has format {manifest['schema']}; this version reads format {SCHEMA}.")
+        if manifest.get("schema") != SCHEMA:
+            raise RunError(f"{run} is not the folder of an evaluation run, or of another version of polyhop.")
         try:
             return cls.model_validate(manifest)
         except ValidationError as error:
@@ -160,7 +154,13 @@ def content(questions: Iterable[dspy.Example]) -> tuple[int, str]:
     count, digest = 0, blake2b(digest_size=16)
     seen: set[int] = set()  # hashes: a few bytes per question
     for count, example in enumerate(questions, 1):
-        _check(example, count)
+        if not isinstance(example, dspy.Example) or not isinstance(example.get("question"), str):
+            raise RunError(f"Question {count} must be a dspy.Example with a string 'question': {str(example)[:80]!r}.")
+        answers = example.get("answers") or [example.get("answer")]
+        scored = example.get("answers") != ()
+        if scored and (isinstance(answers, str) or not all(isinstance(answer, str) for answer in answers)):
+            told = "needs a string 'answer' or a list 'answers', or a metric of your own"
+            raise RunError(f"Question {count} {told}: {str(example)[:80]!r}.")
         if example.get("id") is not None:
             if hash(example.id) in seen:
                 raise RunError(f"Question {count} repeats the id {example.id!r}.")
@@ -168,23 +168,6 @@ def content(questions: Iterable[dspy.Example]) -> tuple[int, str]:
         pool = [(passage.id, passage.searched) for passage in example.get("pool") or ()]
         digest.update(json.dumps([str(example.get("id")), asked_hash(example), pool]).encode() + b"\n")
     return count, digest.hexdigest()
-
-
-def _check(example: Any, number: int) -> None:
-    if not isinstance(example, dspy.Example) or not isinstance(example.get("question"), str):
-        raise RunError(f"Question {number} must be a dspy.Example with a string 'question': {str(example)[:80]!r}.")
-    if example.get("answers") == ():
-        return  # it is answered, not scored
-    answers = example.get("answers") or [example.get("answer")]
-    if isinstance(answers, str) or not all(isinstance(answer, str) for answer in answers):
-        raise RunError(
-            f"Question {number} needs a string 'answer' or a list 'answers', or a metric of your own: "
-            f"{str(example)[:80]!r}."
-        )
-
-
-def _models(program: dspy.Module) -> dict[str, Any]:
-    return {role: predictors[0].lm or dspy.settings.lm for role, predictors in roles(program).items()}
 
 
 def _state_hash(program: dspy.Module) -> str:
@@ -203,9 +186,3 @@ def _lm(lm: dspy.LM | None) -> dict[str, Any] | None:
         return None
     settings = getattr(lm, "kwargs", None) or {}
     return {"model": lm.model, **{name: settings[name] for name in SAMPLING if settings.get(name) is not None}}
-
-
-def _simulation(lm: dspy.LM | None) -> dict[str, Any] | None:
-    """The label of a simulated model, which knows the gold evidence."""
-    label: dict[str, Any] | None = getattr(getattr(unlimited(lm), "engine", None), "simulation", None)
-    return label

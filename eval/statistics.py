@@ -40,11 +40,7 @@ class Comparison(NamedTuple):
 
 
 def interval(values: Sequence[float], *, level: float = 0.95, resamples: int = RESAMPLES, seed: int = 0) -> Interval:
-    """The mean of the values with its percentile bootstrap interval.
-
-    Raises:
-        ValueError: there are no values.
-    """
+    """The mean of the values with its percentile bootstrap interval; ValueError without values."""
     return intervals({"": values}, level=level, resamples=resamples, seed=seed)[""]
 
 
@@ -55,49 +51,38 @@ def intervals(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> dict[str, Interval]:
-    """`interval` for several metrics of the same questions; metrics with values for the same questions share resamples.
-
-    Args:
-        columns: Metric name -> one value per question; all of the same length.
-
-    Raises:
-        ValueError: there are no values, or the columns differ in length.
-    """
-    arrays = {name: _array(values) for name, values in columns.items()}
-    if len(set(map(len, arrays.values()))) > 1:
-        raise ValueError(f"every metric needs one value per question: {', '.join(arrays)} differ in length")
+    """`interval` for several metrics, by name, with one value per question; metrics with values for the same questions
+    share resamples."""
+    arrays = {name: np.asarray(values, dtype=np.float64) for name, values in columns.items()}
     alike: dict[bytes, list[str]] = defaultdict(list)
     for name, array in arrays.items():
         alike[np.isnan(array).tobytes()].append(name)
     found: dict[str, Interval] = {}
     for names in alike.values():
         table = np.stack([arrays[name] for name in names])
-        means, low, high = _bootstrap(table[:, ~np.isnan(table[0])], level, resamples, np.random.default_rng(seed))
-        found |= {name: Interval(*map(float, each)) for name, *each in zip(names, means, low, high, strict=True)}
+        if not table.size:
+            raise ValueError("there are no values")
+        ends = _bootstrap(table[:, ~np.isnan(table[0])], level, resamples, np.random.default_rng(seed))
+        found |= zip(names, ends, strict=True)
     return {name: found[name] for name in columns}
 
 
 def compare(
     ours: Sequence[float], theirs: Sequence[float], *, level: float = 0.95, resamples: int = RESAMPLES, seed: int = 0
 ) -> Comparison:
-    """Compare two runs question by question.
-
-    Args:
-        ours, theirs: One value per question, in the same order. NaN on either side drops the question.
+    """Compare two runs with one value per question, in the same order. NaN on either side drops the question.
 
     Raises:
-        ValueError: the runs differ in length, or share no question with a value in both.
+        ValueError: the runs share no question with a value in both.
     """
     from scipy.stats import permutation_test
 
-    if len(ours) != len(theirs):
-        raise ValueError(f"every run needs one value per question, but they have {len(ours)} and {len(theirs)}")
-    differences = _array(ours) - _array(theirs)
+    differences = np.asarray(ours, dtype=np.float64) - np.asarray(theirs, dtype=np.float64)
     differences = differences[~np.isnan(differences)]
     if not len(differences):
         raise ValueError("the runs share no question that has a value in both")
     first, second = np.random.default_rng(seed).spawn(2)
-    mean, low, high = (float(each[0]) for each in _bootstrap(differences[None], level, resamples, first))
+    [difference] = _bootstrap(differences[None], level, resamples, first)
     changed = differences[differences != 0]  # the sign of a tie does not matter
     p = 1.0
     if len(changed) > 1:  # the exact p-value of one difference is 1
@@ -112,7 +97,7 @@ def compare(
         ).pvalue
     wins, losses = int((differences > 0).sum()), int((differences < 0).sum())
     shown = (1.96 + 0.84) * float(differences.std(ddof=1)) / sqrt(len(differences)) if len(differences) > 1 else nan
-    return Comparison(Interval(mean, low, high), float(p), wins, len(differences) - wins - losses, losses, shown)
+    return Comparison(difference, float(p), wins, len(differences) - wins - losses, losses, shown)
 
 
 def holm(chances: Sequence[float]) -> list[float]:
@@ -134,33 +119,16 @@ def calibration_error(stated: Sequence[float], right: Sequence[bool], bins: int 
     return sum(map(abs, gaps.values())) / len(stated)
 
 
-def _array(values: Sequence[float] | Floats) -> Floats:
-    array = np.asarray(values, dtype=np.float64)
-    if not array.size:
-        raise ValueError("there are no values")
-    return array
-
-
-def _bootstrap(table: Floats, level: float, resamples: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
-    """The means of the rows, and the ends of their percentile intervals."""
-    from scipy.stats import bootstrap
-
-    if not table.size:
-        nothing = np.full(len(table), np.nan)
-        return nothing, nothing, nothing
-    table = np.ascontiguousarray(table)
-    means = table.mean(axis=1)
-    if table.shape[1] < 2:  # nothing to resample, which SciPy refuses
-        return means, means, means
-    distribution = bootstrap(
-        (table,),
-        np.mean,
-        axis=1,
-        vectorized=True,
-        method="percentile",
-        n_resamples=resamples,
-        batch=max(1, _BATCH // table.size),
-        rng=rng,
-    ).bootstrap_distribution
+def _bootstrap(table: Floats, level: float, resamples: int, rng: np.random.Generator) -> list[Interval]:
+    """The means of the rows with their percentile intervals; NaN without a column."""
+    size = table.shape[1]
+    if not size:
+        return [Interval(nan, nan, nan)] * len(table)
+    table = np.ascontiguousarray(table)  # the order in memory decides about the last digit of a mean
+    batch, drawn = max(1, _BATCH // table.size), []
+    for start in range(0, resamples, batch):
+        chosen = rng.integers(0, size, (min(batch, resamples - start), size))
+        drawn.append(table[:, chosen].mean(axis=-1))
+    distribution = np.concatenate(drawn, axis=1)
     low, high = np.quantile(distribution, [(1 - level) / 2, (1 + level) / 2], axis=-1)
-    return means, low, high
+    return [Interval(*map(float, each)) for each in zip(table.mean(axis=1), low, high, strict=True)]

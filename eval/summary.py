@@ -10,6 +10,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import nan
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -21,35 +22,34 @@ from ..data.errors import PolyhopError
 from ..engines.costs import sum_costs
 from .folder import SUMMARY, replacing, write_json
 from .metrics import COSTS, METRICS
-from .official.submissions import Submission
-from .records import QuestionRecord, RunFolder
+from .official import Submission
+from .records import QuestionRecord, read_records
 from .settings import SCHEMA, RunManifest
 from .statistics import intervals
 
-RUN, QRELS = "run.trec", "qrels.trec"
-
 _LISTED = 20  # kinds of failure
-_RESAMPLES = 2_000
 _TELLING = {"answer": "answer_em", "evidence": "evidence_f1", "ranking": "passage_mrr"}
-
-Floats = npt.NDArray[np.float64]
 
 
 def finish(
-    folder: RunFolder, manifest: RunManifest, questions: Iterable[dspy.Example], submission: Submission | None
+    path: Path, manifest: RunManifest, questions: Iterable[dspy.Example], submission: Submission | None
 ) -> dict[str, Any]:
     """Write everything that is derived from the records; the summary last, since it marks the run as finished."""
-    with replacing(folder.path / RUN) as file:
-        for record in folder.records():
-            file.writelines(run_lines(record.id, record.counted(record.ranking), "polyhop"))
-    with replacing(folder.path / QRELS) as file:
-        for record in folder.records():
-            file.writelines(f"{_safe(record.id)} 0 {_safe(id)} 1\n" for id in dict.fromkeys(record.gold))
-    official = _official(folder, questions, submission) if submission else None
-    summary = summarize(folder.records(), manifest.questions.skipped) | {"official": official}
-    if manifest.simulation:
-        summary["simulation"] = manifest.simulation
-    write_json(folder.path / SUMMARY, summary)
+    with replacing(path / "run.trec") as ranked, replacing(path / "qrels.trec") as gold:
+        for record in read_records(path):
+            ranked.writelines(run_lines(record.id, record.counted(record.ranking), "polyhop"))
+            gold.writelines(f"{_safe(record.id)} 0 {_safe(id)} 1\n" for id in dict.fromkeys(record.gold))
+    official: dict[str, Any] | None = None
+    if submission is not None:
+        both = zip(questions, read_records(path), strict=True)
+        pairs = [(record.official or {}, submission.gold(example)) for example, record in both]
+        submission.write(path, pairs)
+        try:
+            official = submission.evaluate(pairs)
+        except ValueError as error:  # an incomplete MuSiQue-Full pair, for example, which the official script rejects
+            official = {"none": str(error)}
+    summary = summarize(read_records(path), manifest.questions.skipped) | {"official": official}
+    write_json(path / SUMMARY, summary)
     return summary
 
 
@@ -96,7 +96,24 @@ def summarize(records: Iterable[QuestionRecord], skipped: int = 0) -> dict[str, 
     failures_of = np.array(failed)
     if not failures_of.all():  # what no prediction has is not scored: a failure alone does not show that it should
         columns = {name: each for name, each in columns.items() if not np.isnan(each[~failures_of]).all()}
-    total = _part(columns, failures_of, slice(None))
+
+    def part(rows: npt.NDArray[np.bool_]) -> dict[str, Any]:
+        """The numbers of some questions."""
+        known = {name: column[rows] for name, column in columns.items() if not np.isnan(column[rows]).all()}
+        found = intervals(known, resamples=2_000)
+        lost = int(failures_of[rows].sum())
+        return {
+            "counts": {"questions": int(rows.sum()), "answered": int(rows.sum()) - lost, "failed": lost},
+            "metrics": {name: value.mean for name, value in found.items()},
+            "scored": {name: int((~np.isnan(known[name])).sum()) for name in found},
+            "intervals": {name: [value.low, value.high] for name, value in found.items()},
+        }
+
+    def parts(names: Sequence[str]) -> dict[str, Any]:
+        known = sorted(set(names))
+        return {name: part(np.array(names) == name) for name in known} if known != ["unknown"] else {}
+
+    total = part(np.ones(len(failed), bool))
     total["counts"] |= {"skipped": skipped, "gold_not_found": not_found}
     total["metrics"] |= {f"seconds_p{rank}": float(np.percentile(seconds, rank)) for rank in (50, 95)}
     return {
@@ -109,50 +126,11 @@ def summarize(records: Iterable[QuestionRecord], skipped: int = 0) -> dict[str, 
         ],
         "incidents": dict(sorted(incidents.items())),
         "by_agent": {agent: dict(costs) for agent, costs in sorted(agents.items())},
-        "by_hops": _parts(columns, failures_of, hops),
-        "by_kind": _parts(columns, failures_of, kinds),
+        "by_hops": parts(hops),
+        "by_kind": parts(kinds),
         "totals": {name: float(np.nansum(columns[name])) for name in COSTS if name in columns},
         "timing": {"seconds_mean": float(seconds.mean()), "seconds_total": float(seconds.sum())},
     }
-
-
-def _parts(columns: dict[str, Floats], failed: npt.NDArray[np.bool_], names: Sequence[str]) -> dict[str, Any]:
-    if set(names) <= {"unknown"}:
-        return {}
-    labels = np.array(names)
-    return {name: _part(columns, failed, np.flatnonzero(labels == name)) for name in sorted(set(names))}
-
-
-def _part(
-    columns: dict[str, Floats], failed: npt.NDArray[np.bool_], rows: npt.NDArray[np.intp] | slice
-) -> dict[str, Any]:
-    questions, failures = len(failed[rows]), int(failed[rows].sum())
-    part = {name: column[rows] for name, column in columns.items()}
-    found = intervals(
-        {name: column for name, column in part.items() if not np.isnan(column).all()}, resamples=_RESAMPLES
-    )
-    return {
-        "counts": {"questions": questions, "answered": questions - failures, "failed": failures},
-        "metrics": {name: value.mean for name, value in found.items()},
-        "scored": {name: int((~np.isnan(part[name])).sum()) for name in found},
-        "intervals": {name: [value.low, value.high] for name, value in found.items()},
-    }
-
-
-def _official(folder: RunFolder, questions: Iterable[dspy.Example], submission: Submission) -> dict[str, Any]:
-    pairs = [
-        (submission.prediction(**(record.official or {})), submission.gold(example))
-        for example, record in zip(questions, folder.records(), strict=True)
-    ]
-    for name, write in submission.files.items():
-        write(folder.path / name, pairs)
-    try:
-        return dict(submission.evaluate(pairs))
-    except ValueError as error:  # an incomplete MuSiQue-Full pair, for example, which the official script rejects
-        return {"none": str(error)}
-
-
-# --- TREC files ------------------------------------------------------------------------------------------------------
 
 
 def run_lines(question: str, ranking: Sequence[str], tag: str) -> Iterator[str]:

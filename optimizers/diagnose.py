@@ -30,8 +30,7 @@ from ..eval.statistics import Interval
 from ..programs.search import Search
 from ..signatures.fields import fenced
 from .exemplars import in_words
-from .measure import Metric, in_threads, named
-from .replay import REFERENCES, Call, Key, Replay, ReplayedRun, absent, argued
+from .replay import REFERENCES, Call, Key, Metric, Replay, ReplayedRun, absent, argued, in_threads, named
 
 RETRIEVAL = "retrieval"
 """What `diagnose` calls the searches of a program, beside the names of its agents."""
@@ -40,14 +39,16 @@ Reference: TypeAlias = str | dspy.LM
 """What an agent is compared with: "gold", the reply that the annotations ask for; "absent", an empty reply; or another
 model in its place."""
 
+Corrected: TypeAlias = Sequence[tuple[Call, dspy.Prediction]]
+"""Calls for which the reference has another reply, with it."""
+
 
 @dataclass(frozen=True)
 class QuestionCosts:
     """What each role costs on one question: the scores with the reference in its place, less the scores as they are.
 
-    ``changes`` are by role and metric; NaN where the annotations do not tell what the role should have replied.
-    ``corrected`` are the calls of each role for which the reference has another reply, with it. Where a run fails
-    (``error``), nothing is known: there are no changes.
+    ``changes`` are by role and metric; NaN where the annotations do not tell what the role should have replied. Where a
+    run fails (``error``), there are none.
     """
 
     id: str
@@ -58,7 +59,7 @@ class QuestionCosts:
     calls: Mapping[str, int]  # by role, in the run as it is
     asked: int  # calls of language models that this took; some may be replies from a cache
     error: str = ""
-    corrected: Mapping[str, Sequence[tuple[Call, dspy.Prediction]]] = field(default_factory=dict)
+    corrected: Mapping[str, Corrected] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -100,114 +101,6 @@ def _interval(values: Sequence[float]) -> Interval:
     return Interval(mean, max(-1.0, min(mean, shrunk - half)), min(1.0, max(mean, shrunk + half)))
 
 
-class _Diagnostician:
-    """`diagnose`, question by question."""
-
-    def __init__(
-        self,
-        program: dspy.Module,
-        metrics: Sequence[Metric],
-        against: Reference,
-        look_up: LookUp | None,
-        alone: bool,
-    ) -> None:
-        if not isinstance(against, dspy.LM) and against not in REFERENCES:
-            raise ValueError(f"against is {' or '.join(map(repr, REFERENCES))} or a language model, not {against!r}")
-        self.metrics, self.against, self._look_up, self.alone = metrics, against, look_up, alone
-        self._replay = Replay(program)
-        self.roles = roles_of(program, against)
-        self._perfect = Replay(program, perfect_search=True) if RETRIEVAL in self.roles else None
-
-    def __call__(self, example: dspy.Example, among: Collection[str]) -> QuestionCosts:
-        """The costs on one question: one run as it is, and one for each role of ``among`` that took part."""
-        start = self._replay.run(example)
-        seen = start.prediction.get("ranking") or () if start.prediction is not None else ()
-        titles = dict.fromkeys(fact.title for fact in gold_facts(example))
-        found = [page for title in titles if self._look_up is not None for page in self._look_up(title)]
-        oracle = GoldReplies(in_words(example), [*found, *seen])
-        calls = Counter(call.role for call in start.calls)
-        changes, corrected = dict[str, dict[str, float]](), dict[str, Any]()
-        before, replaced, pending, asked, error = start, set[str](), set[str](), start.asked, start.error
-        for role in [*calls, *(role for role in self.roles if role not in calls)]:
-            if error is not None:
-                break
-            if role not in among:
-                pending |= {role}
-                continue
-            if pending and not self.alone and role != RETRIEVAL:  # other roles that go before this one
-                before = self._with(pending, replaced, example, start, before, oracle).run
-                asked, replaced, pending = asked + before.asked, replaced | pending, set()
-            base, other = before, _Replaced(before)
-            if role == RETRIEVAL:
-                told = self._perfect is not None and bool(oracle.pages) and all(oracle.pages.values())
-                run = self._perfect.run(example, start.replies, oracle=oracle) if self._perfect and told else start
-                base, other = start, _Replaced(run, told)
-            elif any(call.role == role for call in before.calls):
-                other = self._with({role}, replaced, example, start, before, oracle)
-            asked += other.run.asked if other.run is not base else 0
-            error = before.error or other.run.error
-            changes[role] = {
-                named(metric): other.run.score(example, metric) - base.score(example, metric) if other.told else nan
-                for metric in self.metrics
-            }
-            corrected[role] = other.corrected
-            if not self.alone and role != RETRIEVAL:
-                before, replaced = other.run, replaced | {role}
-        if error is not None:
-            changes, corrected = {}, {}
-        scores = {named(metric): start.score(example, metric) for metric in self.metrics}
-        why = "" if error is None else f"{type(error).__name__}: {error}"[:200]
-        id = str(example.get("id") or example.question)
-        return QuestionCosts(
-            id, example.get("hops"), example.get("kind"), scores, changes, calls, asked, why, corrected
-        )
-
-    def _with(
-        self,
-        roles: Collection[str],
-        replaced: Collection[str],
-        example: dspy.Example,
-        start: ReplayedRun,
-        before: ReplayedRun,
-        oracle: GoldReplies,
-    ) -> _Replaced:
-        """The run with the reference in place of some roles, besides those in place before."""
-        known = {**start.replies, **before.replies}
-        told, corrected = set[Key](), list[tuple[Call, dspy.Prediction]]()
-
-        def instead(call: Call) -> dspy.Prediction | None:
-            if call.role not in roles and (call.role not in replaced or call.key in before.replies):
-                return None
-            own, other = known.get(call.key), None
-            if isinstance(self.against, dspy.LM):
-                other = call.ask(lm=self.against)
-            else:
-                own = own or call.ask()
-                if self.against == "absent":
-                    other = dspy.Prediction(**absent(call.signature, own))
-                elif (reply := oracle.reply(call.signature, call.inputs, own)).told:
-                    other = dspy.Prediction(**reply.fields)
-            if other is None:
-                return own
-            if call.role in roles:
-                told.add(call.key)
-                if own is not None and dict(other) != dict(own):
-                    corrected.append((replace(call, reply=own), other))
-            return other
-
-        run = self._replay.run(example, known, instead)
-        return _Replaced(run, bool(told), corrected)
-
-
-@dataclass(frozen=True)
-class _Replaced:
-    """A run with the reference in place of a role, whether the reference knew a reply, and where it differed."""
-
-    run: ReplayedRun
-    told: bool = True
-    corrected: Sequence[tuple[Call, dspy.Prediction]] = ()
-
-
 def diagnose(
     program: dspy.Module,
     questions: Iterable[dspy.Example],
@@ -241,13 +134,93 @@ def diagnose(
     Raises:
         BaseException: what is not an `Exception`, such as a spent budget.
     """
-    ask = _Diagnostician(program, metrics, against, look_up, against != "gold" if alone is None else alone)
-    among = [role for role in ask.roles if among is None or role in among]
-    found = []
-    for one in in_threads([partial(ask, example, among) for example in as_questions(questions)], threads):
-        found.append(one)
+    if not isinstance(against, dspy.LM) and against not in REFERENCES:
+        raise ValueError(f"against is {' or '.join(map(repr, REFERENCES))} or a language model, not {against!r}")
+    known = roles_of(program, against)
+    alone, among = (
+        against != "gold" if alone is None else alone,
+        [role for role in known if among is None or role in among],
+    )
+    replay, perfect = Replay(program), Replay(program, perfect_search=True) if RETRIEVAL in known else None
+
+    def costs(example: dspy.Example) -> QuestionCosts:
+        """One run as it is, and one for each role of ``among`` that took part."""
+        start = before = replay.run(example)
+        seen = start.prediction.get("ranking") or () if start.prediction is not None else ()
+        titles = dict.fromkeys(fact.title for fact in gold_facts(example))
+        found = [page for title in titles if look_up is not None for page in look_up(title)]
+        oracle, calls = GoldReplies(in_words(example), [*found, *seen]), Counter(call.role for call in start.calls)
+        changes, corrected = dict[str, dict[str, float]](), dict[str, Corrected]()
+        replaced, pending, asked, error = set[str](), set[str](), start.asked, start.error
+
+        def rerun(new: Collection[str]) -> tuple[ReplayedRun, bool, Corrected]:
+            """The run with the reference in place of new roles, besides those in place before; whether the reference
+            knew a reply, and where it differed."""
+            recorded, earlier = {**start.replies, **before.replies}, before.replies
+            told, differs = set[Key](), list[tuple[Call, dspy.Prediction]]()
+
+            def instead(call: Call) -> dspy.Prediction | None:
+                if call.role not in new and (call.role not in replaced or call.key in earlier):
+                    return None
+                own, other = recorded.get(call.key), None
+                if isinstance(against, dspy.LM):
+                    other = call.ask(lm=against)
+                else:
+                    own = own or call.ask()
+                    if against == "absent":
+                        other = dspy.Prediction(**absent(call.signature, own))
+                    elif (reply := oracle.reply(call.signature, call.inputs, own)).told:
+                        other = dspy.Prediction(**reply.fields)
+                if other is not None and call.role in new:
+                    told.add(call.key)
+                    if own is not None and dict(other) != dict(own):
+                        differs.append((replace(call, reply=own), other))
+                return own if other is None else other
+
+            return replay.run(example, recorded, instead), bool(told), differs
+
+        for role in [*calls, *(role for role in known if role not in calls)]:
+            if error is not None:
+                break
+            if role not in among:
+                pending |= {role}
+                continue
+            if pending and not alone and role != RETRIEVAL:  # other roles that go before this one
+                before, _, _ = rerun(pending)
+                asked, replaced, pending = asked + before.asked, replaced | pending, set()
+            base, other, told, corrected[role] = before, before, True, []
+            if role == RETRIEVAL:
+                base = other = start
+                told = bool(oracle.pages) and all(oracle.pages.values())
+                if perfect is not None and told:
+                    other = perfect.run(example, start.replies, oracle=oracle)
+            elif any(call.role == role for call in before.calls):
+                other, told, corrected[role] = rerun({role})
+            asked += other.asked if other is not base else 0
+            error = before.error or other.error
+            changes[role] = {
+                named(metric): other.score(example, metric) - base.score(example, metric) if told else nan
+                for metric in metrics
+            }
+            if not alone and role != RETRIEVAL:
+                before, replaced = other, replaced | {role}
+        return QuestionCosts(
+            str(example.get("id") or example.question),
+            example.get("hops"),
+            example.get("kind"),
+            {named(metric): start.score(example, metric) for metric in metrics},
+            changes if error is None else {},
+            calls,
+            asked,
+            "" if error is None else f"{type(error).__name__}: {error}"[:200],
+            corrected if error is None else {},
+        )
+
+    results = []
+    for one in in_threads([partial(costs, example) for example in as_questions(questions)], threads):
+        results.append(one)
         on_progress(one)
-    return Diagnosis(found, metrics, ask.roles)
+    return Diagnosis(results, metrics, known)
 
 
 def roles_of(program: dspy.Module, against: Reference = "gold") -> list[str]:
@@ -302,17 +275,16 @@ def write_pairs(folder: Path, pairs: Iterable[TrainingPair]) -> int:
     """
     folder.mkdir(parents=True, exist_ok=True)
     known = list(pairs)
-    forms: dict[str, list[dict[str, Any]]] = {
-        "supervised.jsonl": [{"messages": [*each.prompt, each.better]} for each in known],
-        "preferences.trl.jsonl": [
-            {"prompt": each.prompt, "chosen": [each.better], "rejected": [each.own]} for each in known
-        ],
-        "preferences.openai.jsonl": [
-            {"input": {"messages": each.prompt}, "preferred_output": [each.better], "non_preferred_output": [each.own]}
-            for each in known
-        ],
+    forms: dict[str, Callable[[TrainingPair], dict[str, Any]]] = {
+        "supervised.jsonl": lambda it: {"messages": [*it.prompt, it.better]},
+        "preferences.trl.jsonl": lambda it: {"prompt": it.prompt, "chosen": [it.better], "rejected": [it.own]},
+        "preferences.openai.jsonl": lambda it: {
+            "input": {"messages": it.prompt},
+            "preferred_output": [it.better],
+            "non_preferred_output": [it.own],
+        },
     }
-    for name, lines in forms.items():
+    for name, form in forms.items():
         with replacing(folder / name) as file:
-            file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+            file.writelines(json.dumps(form(each), ensure_ascii=False) + "\n" for each in known)
     return len(known)

@@ -1,6 +1,5 @@
-"""Exemplars from data: MuSiQue's gold decompositions, and the successes of evaluation runs.
+"""Exemplars from train questions: MuSiQue's gold decompositions, and the successes of evaluation runs.
 
-Only train questions may be used, since an exemplar is shown for other questions. An unfinished run has exemplars, too.
 `polyhop.scripts.training.exemplars` writes them to a file.
 """
 
@@ -37,11 +36,8 @@ def from_musique(questions: Iterable[dspy.Example]) -> Iterator[Exemplar]:
 
 
 def from_run(run: Path, min_f1: float = MIN_F1) -> Iterator[Exemplar]:
-    """The last plan of each question of a run that was answered correctly (exact match) from the right passages.
-
-    Its number of hops is that of the benchmark, or else the number of sub-questions. Plans with invalid references are
-    left out.
-    """
+    """The last plan of each question of a run that was answered correctly (exact match) from the right passages, with
+    the benchmark's number of hops, or else that of sub-questions. Plans with invalid references are left out."""
     source = read_manifest(run).program.name
     for record in read_records(run):
         plans = [step["sub_questions"] for step in record.trace if step["step"] == "decomposed"]
@@ -138,10 +134,7 @@ _SHORT = re.compile(r"^(?P<subject>.+?)\s*>>\s*(?P<relation>[^>]+?)\s*$")
 
 
 def readable(step: str) -> str:
-    """A step of MuSiQue as a question: ``"#1 >> place of birth"`` becomes ``"Where was #1 born?"``.
-
-    Steps in words get a capital and a question mark.
-    """
+    """A step of MuSiQue as a question: ``"#1 >> place of birth"`` becomes ``"Where was #1 born?"``."""
     if match := _SHORT.match(step):
         relation = match["relation"].lower()
         plain = f"{'Who' if relation in _PERSONS else 'What'} is the {relation} of {{}}?"

@@ -1,7 +1,7 @@
 """Prompts for use without polyhop and DSPy: messages as an adapter sends them, Markdown, JSON.
 
     for prompt in prompts(program):
-        print(prompt.agent, prompt.messages)
+        print(prompt["agent"], prompt["messages"])
 
 In the last message of a prompt, ``{{name}}`` is the placeholder of an input. `FORMATS` says how inputs are written,
 `REPLIES` how replies are read. Replace all placeholders in one pass, since an input may contain one.
@@ -12,8 +12,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import dspy
@@ -26,7 +25,7 @@ from ..programs.exemplars import Exemplars
 from ..programs.tunable import tunables
 from ..signatures import NumberedPassages
 from ..signatures.fields import fenced
-from .artifact import Manifest, dump, range_of
+from .artifact import dump, range_of
 
 AdapterName = Literal["chat", "json"]
 
@@ -58,47 +57,11 @@ REPLIES: dict[AdapterName, str] = {
 _ADAPTERS = {"chat": dspy.ChatAdapter(), "json": dspy.JSONAdapter()}
 
 
-@dataclass(frozen=True)
-class Prompt:
-    """The prompt of one agent. ``messages`` has the demos with an output, and placeholders for inputs; with
-    ``shown_exemplars`` the program adds demos at each call, before the last message.
-    """
+def prompts(program: dspy.Module, adapter: AdapterName = "chat") -> list[dict[str, Any]]:
+    """The prompts of a program's agents, in its order, as JSON. Works for any DSPy program whose inputs are text.
 
-    agent: str
-    adapter: AdapterName
-    signature: type[dspy.Signature] = field(repr=False)
-    demos: Sequence[dict[str, Any]] = field(repr=False)
-    messages: tuple[dict[str, str], ...] = field(repr=False)
-    shown_exemplars: bool = False
-
-    def to_record(self) -> dict[str, Any]:
-        """Everything another program needs, as JSON."""
-        fields: dict[str, list[dict[str, Any]]] = {"inputs": [], "outputs": []}
-        for name, info in self.signature.fields.items():
-            # DSPy's default description is the name of the field.
-            texts = [info.json_schema_extra["desc"].removeprefix(f"${{{name}}}").lstrip()]
-            types = dspy.Type.extract_custom_type_from_annotation(info.annotation)
-            description = "\n".join(filter(None, [*texts, *(kind.description() for kind in types)]))
-            kind = getattr(info.annotation, "__name__", "") or str(info.annotation)
-            described = {"name": name, "type": kind, "description": description}
-            if name in self.signature.input_fields:
-                form = {str: "text", NumberedPassages: "passages"}.get(info.annotation, "value")
-                fields["inputs"].append({**described, "format": form})
-            else:
-                schema = None if info.annotation is str else TypeAdapter(info.annotation).json_schema()
-                fields["outputs"].append({**described, "schema": schema})
-        return {
-            "agent": self.agent,
-            "instructions": self.signature.instructions,
-            **fields,
-            "demos": list(self.demos),
-            "shown_exemplars": self.shown_exemplars,
-            "messages": list(self.messages),
-        }
-
-
-def prompts(program: dspy.Module, adapter: AdapterName = "chat") -> list[Prompt]:
-    """The prompts of a program's agents, in its order. Works for any DSPy program whose inputs are text.
+    ``messages`` has the demos with an output, and placeholders for inputs; with ``shown_exemplars`` the program adds
+    demos at each call, before the last message.
 
     Raises:
         PolyhopError: an input or a demo is not text, such as an image.
@@ -110,37 +73,57 @@ def prompts(program: dspy.Module, adapter: AdapterName = "chat") -> list[Prompt]
     for name, predictor in program.named_predictors():
         agent = short.get(id(predictor), name)
         signature = predictor.signature
-        for input_, info in signature.input_fields.items():
-            types = dspy.Type.extract_custom_type_from_annotation(info.annotation)
-            if any(kind is not NumberedPassages for kind in types):
-                raise PolyhopError(f"agent {agent!r} cannot be exported: its input {input_!r} is not text")
         demos = fenced(predictor.demos) if isinstance(predictor, Agent) else predictor.demos
-        inputs = {each: f"{{{{{each}}}}}" for each in signature.input_fields}
-        messages = _ADAPTERS[adapter].format(signature, demos, inputs)
+        messages = _ADAPTERS[adapter].format(
+            signature, demos, {each: f"{{{{{each}}}}}" for each in signature.input_fields}
+        )
+        known: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
+        for field, info in signature.fields.items():
+            # DSPy's default description is the name of the field.
+            texts = [info.json_schema_extra["desc"].removeprefix(f"${{{field}}}").lstrip()]
+            types = dspy.Type.extract_custom_type_from_annotation(info.annotation)
+            described = {
+                "name": field,
+                "type": getattr(info.annotation, "__name__", "") or str(info.annotation),
+                "description": "\n".join(filter(None, [*texts, *(kind.description() for kind in types)])),
+            }
+            is_input = field in signature.input_fields
+            if is_input:
+                described["format"] = {str: "text", NumberedPassages: "passages"}.get(info.annotation, "value")
+            else:
+                described["schema"] = None if info.annotation is str else TypeAdapter(info.annotation).json_schema()
+            known[is_input].append(described)
+            if is_input and any(kind is not NumberedPassages for kind in types):
+                raise PolyhopError(f"agent {agent!r} cannot be exported: its input {field!r} is not text")
         if not all(isinstance(message["content"], str) for message in messages):
             raise PolyhopError(f"agent {agent!r} cannot be exported: it has a demo that is not text")
-        shown = shows and name in getattr(program, "shown_exemplars", ())
-        found.append(Prompt(agent, adapter, signature, state[name]["demos"], tuple(messages), shown))
+        found.append(
+            {
+                "agent": agent,
+                "instructions": signature.instructions,
+                "inputs": known[True],
+                "outputs": known[False],
+                "demos": state[name]["demos"],
+                "shown_exemplars": bool(shows and name in getattr(program, "shown_exemplars", ())),
+                "messages": messages,
+            }
+        )
     return found
 
 
-def record(program: dspy.Module, name: str, adapter: AdapterName = "chat", agent: str = "") -> Mapping[str, Any]:
+def record(program: dspy.Module, name: str, adapter: AdapterName = "chat", agent: str = "") -> dict[str, Any]:
     """The prompts (of one ``agent`` or all), exemplars and tunables of the program ``name`` as one JSON object."""
-    shown = [prompt for prompt in prompts(program, adapter) if agent in ("", prompt.agent)]
+    parts = [part for _, part in program.named_sub_modules(Exemplars)]
     return {
         "program": name,
         "adapter": adapter,
         "placeholders": "{{name}} in the last message; replace all of them in one pass",
         "formats": FORMATS,
         "replies": REPLIES[adapter],
-        "agents": [prompt.to_record() for prompt in shown],
+        "agents": [prompt for prompt in prompts(program, adapter) if agent in ("", prompt["agent"])],
         "exemplars": [
-            {
-                "count": part.count.value,
-                "mode": part.mode.value,
-                "memory": part.memory.dump_state()["exemplars"],
-            }
-            for _, part in program.named_sub_modules(Exemplars)
+            {"count": each.count.value, "mode": each.mode.value, "memory": each.memory.dump_state()["exemplars"]}
+            for each in parts
         ],
         "tunables": {name: tunable.dump_state() for name, tunable in tunables(program).items()},
     }
@@ -149,79 +132,48 @@ def record(program: dspy.Module, name: str, adapter: AdapterName = "chat", agent
 # --- Markdown --------------------------------------------------------------------------------------------------------
 
 
-def markdown(
-    program: dspy.Module, name: str, adapter: AdapterName = "chat", manifest: Manifest | None = None, agent: str = ""
-) -> str:
+def markdown(program: dspy.Module, name: str, adapter: AdapterName = "chat", agent: str = "") -> str:
     """The prompts (of one ``agent`` or all), exemplars and tunables of the program ``name`` as a document."""
     known = record(program, name, adapter, agent)
     about = (inspect.getdoc(type(program)) or "").partition("\n\n")[0] if type(program).__doc__ else ""
-    parts = [f"# {name}", about, *(_provenance(manifest) if manifest else ()), *_prompts(known)]
-    parts += () if agent else _parameters(known)
-    return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _provenance(manifest: Manifest) -> Iterator[str]:
-    yield "## Provenance"
-    versions = ", ".join(f"{package} {version}" for package, version in manifest.versions.items())
-    lines = [f"Saved {manifest.created} by {versions}."]
-    of = manifest.provenance
-    lines += [f"Dataset: {of.dataset}."] if of.dataset else []
-    lines += [f"{split}: {each.count:,} questions of {each.file}." for split, each in of.splits.items()]
-    lines += [f"Tuned for {of.metric}."] if of.metric else []
-    for split, scores in of.scores.items():
-        each = [f"{name} {score.mean:.3f} ({score.low:.3f} to {score.high:.3f})" for name, score in scores.items()]
-        lines.append(f"Scores on {split}, with intervals: {', '.join(each)}.")
-    lines += [f"Spent: {', '.join(f'{name} {value:g}' for name, value in of.spent.items())}."] if of.spent else []
-    models = sorted({model for model in manifest.lms.values() if model})
-    lines += [f"Language models: {', '.join(models)}."] * bool(models)
-    yield "\n".join(f"- {line}" for line in lines)
-
-
-def _prompts(known: Mapping[str, Any]) -> Iterator[str]:
-    yield "## How to use the prompts"
-    yield (
+    used = {each["format"] for one in known["agents"] for each in one["inputs"]}
+    parts = [
+        f"# {name}",
+        about,
+        "## How to use the prompts",
         "Below are the messages of each agent, word for word. In the last one, `{{name}}` is the placeholder of an "
-        "input; replace all of them in one pass. Inputs are written like this:"
-    )
-    used = {each["format"] for agent in known["agents"] for each in agent["inputs"]}
-    yield "\n".join(f"- **{kind}**: {rule}" for kind, rule in known["formats"].items() if kind in used)
-    yield known["replies"]
-    for agent in known["agents"]:
-        yield f"## {agent['agent']}"
-        yield "\n".join(f"> {line}".rstrip() for line in agent["instructions"].splitlines())
+        "input; replace all of them in one pass. Inputs are written like this:",
+        "\n".join(f"- **{kind}**: {rule}" for kind, rule in FORMATS.items() if kind in used),
+        REPLIES[adapter],
+    ]
+    for one in known["agents"]:
+        parts += [f"## {one['agent']}", "\n".join(f"> {line}".rstrip() for line in one["instructions"].splitlines())]
         for fields, kind in (("input", "format"), ("output", "type")):
-            rows = [(each["name"], each[kind], each["description"]) for each in agent[f"{fields}s"]]
-            yield _table((fields, kind, ""), rows)
-        if agent["shown_exemplars"]:
-            yield (
+            rows = [(each["name"], each[kind], each["description"]) for each in one[f"{fields}s"]]
+            parts.append(_table((fields, kind, ""), rows))
+        if one["shown_exemplars"]:
+            parts.append(
                 "At each call the program adds exemplars for the question, as pairs of a user and an assistant "
                 "message, before the last message. They are not shown here."
             )
-        for message in agent["messages"]:
-            yield f"**{message['role']}**"
+        for message in one["messages"]:
             fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", message["content"])), default=0))
-            yield f"{fence}text\n{message['content']}\n{fence}"
-
-
-def _parameters(known: Mapping[str, Any]) -> Iterator[str]:
-    for part in known["exemplars"]:
-        yield "## Exemplars"
-        yield (
-            f"{len(part['memory'])} solved questions, of which up to {part['count']} are shown for a question "
-            f"(mode: {part['mode']}), the most similar last."
-        )
+            parts += [f"**{message['role']}**", f"{fence}text\n{message['content']}\n{fence}"]
+    for part in () if agent else known["exemplars"]:
         rows = [(each["question"], str(each["hops"]), " / ".join(each["sub_questions"])) for each in part["memory"]]
-        yield _table(("question", "hops", "sub-questions"), rows)
-    if known["tunables"]:
-        yield "## Thresholds and switches"
+        parts += [
+            "## Exemplars",
+            f"{len(part['memory'])} solved questions, of which up to {part['count']} are shown for a question "
+            f"(mode: {part['mode']}), the most similar last.",
+            _table(("question", "hops", "sub-questions"), rows),
+        ]
+    if known["tunables"] and not agent:
         rows = [(name, json.dumps(each["value"]), range_of(each)) for name, each in known["tunables"].items()]
-        yield _table(("name", "value", "range"), rows)
+        parts += ["## Thresholds and switches", _table(("name", "value", "range"), rows)]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [head, ("---",) * len(head), *rows]
-    return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+    cells = [[" ".join(text.split()).replace("|", "\\|") for text in line] for line in lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)

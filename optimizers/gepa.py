@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import cycle, product
+from itertools import cycle
 from typing import Any
 
 import dspy
@@ -24,10 +24,8 @@ from dspy.teleprompt.gepa import InstructionProposer
 from ..eval.feedback import CALIBRATION, faults, with_feedback
 from ..eval.metrics import Metric as PolyhopMetric
 from ..eval.metrics import takes_feedback
-from .measure import Metric
-from .replay import shortened
-
-_EXACT = 12  # differences of which all signs are tried; of more, the largest
+from ..eval.statistics import compare
+from .replay import Metric, shortened
 
 
 def feedback_metric(metric: Metric) -> Metric:
@@ -42,9 +40,7 @@ def feedback_metric(metric: Metric) -> Metric:
 class MostFaults:
     """GEPA's component selector: reflects on the agent with the most faulty replies in the minibatch, weighted by the
     points that the questions lost, and divided by how often it was chosen for the same candidate: where its instruction
-    was not what is wrong, the next one's turn comes. GEPA's default is turns: an agent without a fault costs a
-    reflection. If no fault is known, the agents take turns.
-    """
+    was not what is wrong, the next one's turn comes. If no fault is known, the agents take turns."""
 
     def __init__(self, program: dspy.Module) -> None:
         self._agents = {frozenset(each.signature.fields): name for name, each in program.named_predictors()}
@@ -97,10 +93,8 @@ class BriefProposer(InstructionProposer):
 
 @dataclass(frozen=True)
 class PairedAcceptance:
-    """GEPA's acceptance criterion: a candidate is kept if a paired test on the minibatch says that it is better. GEPA's
-    default keeps whatever sum is higher, by chance or not.
-
-    The test is one-sided and exact, over the signs of the differences: k questions that all improve have p = 2 ** -k.
+    """GEPA's acceptance criterion: a candidate is kept if a paired test on the minibatch says that it is better. The
+    test is one-sided, over the signs of the differences: k questions that all improve have p = 2 ** -k.
 
     Attributes:
         level: The p up to which a candidate is kept. Minibatches of 3 questions give 0.125 at best: use larger ones.
@@ -120,11 +114,7 @@ class PairedAcceptance:
             if self.longest and len(text) > self.longest and all(text != parent.get(name) for parent in parents):
                 return f"the instruction of {name} has {len(text):,} characters, more than {self.longest:,}"
         before, after = proposal.subsample_scores_before or [], proposal.subsample_scores_after or []
-        gains = sorted((b - a for a, b in zip(before, after, strict=True) if a != b), key=abs)[-_EXACT:]
-        flips = [sum(sign * gain for sign, gain in zip(signs, gains, strict=True)) for signs in _signs(len(gains))]
-        p = sum(flip >= sum(gains) for flip in flips) / len(flips)
-        return "" if gains and p <= self.level else f"p = {p:.2g} that it is no better, above {self.level:g}"
-
-
-def _signs(count: int) -> list[tuple[int, ...]]:
-    return list(product((1, -1), repeat=count))
+        if sum(after) <= sum(before):
+            return "it is no better"
+        p = compare(after, before).p_permutation / 2  # one-sided
+        return "" if p <= self.level else f"p = {p:.2g} that it is no better, above {self.level:g}"

@@ -3,14 +3,20 @@
     summary = optimize(program, Splits(train, val, test), "runs/mine", OptimizationSettings(budget_calls=20_000))
     best = polyhop.load("runs/mine/best", retriever)
 
-In each round, each stage tunes the incumbent on the training questions. Its candidate replaces the incumbent if a
-paired test on the validation questions says that it is better, or as good and cheaper. All stages use the same
-validation questions, so each test has a share of the level (Bonferroni). A spent budget ends the run with the
-incumbent; what the final measurement needs is reserved from the start.
+Each stage tunes the incumbent on the training questions. Its candidate replaces the incumbent if a paired test on the
+validation questions says that it is better, or as good and cheaper; each test has a share of the level (Bonferroni). A
+spent budget ends the run; the final measurement is reserved from the start. A run that was killed resumes to the same
+result, but for a budget: a kill pays twice for the calls in flight.
 
-A run that was interrupted or killed resumes with the same call: evaluations and searches go on where they were, and a
-prompt optimizer starts again with the replies in DSPy's cache. It ends with the same program, unless a budget ends it:
-a kill pays twice for the calls in flight, so that a budget allows less than it would have.
+RUN/manifest.json       the settings, the program and the questions
+RUN/spent.json          what was spent, by all processes
+RUN/N-STAGE/program/    the candidate of a stage, as an artifact; that of 0-start is the program at the start
+RUN/N-STAGE/val/        its evaluation on the validation questions
+RUN/N-STAGE/stage.json, study.journal, shown/    how the candidate was found
+RUN/N-STAGE/train/      its evaluation on the training questions, if a later stage reads it
+RUN/test/N-STAGE/       evaluations of the start and of the best program on the test questions
+RUN/best/               the best program, as an artifact
+RUN/summary.json        written last
 """
 
 from __future__ import annotations
@@ -21,41 +27,32 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from math import ceil, nan
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import dspy
 import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ..data.errors import PolyhopError
+from ..data.errors import PolyhopError, first_error
 from ..engines.budget import Budget, BudgetSpent, Spent
 from ..eval.folder import ACCOUNT, MANIFEST, SUMMARY, RunError, account, claimed, read_json, write_json
 from ..eval.gold import LookUp
-from ..eval.metrics import COSTS, Metric, find_metric
+from ..eval.metrics import COSTS, find_metric
 from ..eval.records import read_records
 from ..eval.run import evaluate
 from ..eval.settings import ProgramSettings, RunManifest
 from ..eval.statistics import compare, interval
 from ..programs.confidence import Confidence
 from ..programs.exemplars import Exemplars
-from .artifact import Provenance, Score, Split, load, save
+from .artifact import ARTIFACT, Provenance, Score, Split, load, save
 from .confidence import fit_runs
 from .exemplars import effects, from_musique, from_run, useful
-from .records import (
-    BEST,
-    PROGRAM,
-    PROPOSAL,
-    START,
-    TEST,
-    TRAIN,
-    VAL,
-    OptimizationSummary,
-    Proposal,
-    StageRecord,
-    TestRecord,
-    read_file,
-)
-from .settings import OptimizationSettings, Splits, divide
-from .tunables import TrialRecord, TunableSearch, matching, search_space, with_values
+from .prompts import check, optimize_prompts
+from .settings import BEST, OptimizationSettings, Splits, divide
+from .tunables import StudyResult, TrialRecord, TunableSearch, matching, search_space, with_values
+
+START, PROGRAM, STAGE = "0-start", "program", "stage.json"
+TRAIN, VAL, TEST = "train", "val", "test"
 
 RESERVE = 1.25
 """What is reserved for a measurement, as a multiple of its expected cost."""
@@ -64,6 +61,71 @@ EXEMPLAR_TRIALS = 16  # of how many exemplars to show, and which
 
 _COUNTED = ("lm_calls", "lm_calls_critical_path", "searches")  # also for replies from a cache
 _KINDS = {TRAIN: "training", VAL: "validation", TEST: "test"}
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class StageRecord(_Record):
+    """A stage: how its candidate was found, or why there is none, and the budget that ended its search early
+    (``spent``); then means over the validation questions, the paired test against the incumbent, and whether the
+    candidate replaced it. ``stage`` is "start" for the program at the start.
+    """
+
+    n: int
+    round: int
+    stage: str
+    kept: bool = False
+    why: str = ""
+    note: str = ""
+    score: float | None = None
+    gain: float | None = None
+    p: float | None = None
+    cost: float | None = None
+    saved: float | None = None
+    p_cost: float | None = None
+    failures: int = 0
+    study: StudyResult | None = None  # only in the file of the stage
+    spent: str | None = None
+
+    @property
+    def folder(self) -> str:
+        return f"{self.n}-{self.stage}"
+
+
+class TestRecord(_Record):
+    """Start and best program on the test questions, and the paired permutation test."""
+
+    __test__ = False
+
+    metric: str
+    questions: int
+    start: Score
+    best: Score
+    difference: Score
+    p: float
+
+
+class OptimizationSummary(_Record):
+    """The result of a run and why it ended; no ``test`` if the budget did not allow it."""
+
+    ended: str
+    best: str
+    stages: list[StageRecord]
+    test: TestRecord | None = None
+    spent: Spent = Spent()
+
+
+R = TypeVar("R", bound=BaseModel)
+
+
+def read_file(model: type[R], path: Path) -> R:
+    """A file of a run; unknown keys are ignored, so that other versions can be read."""
+    try:
+        return model.model_validate(read_json(path, f"{path} is missing."))
+    except ValidationError as error:
+        raise RunError(f"{path} is damaged: {first_error(error)}.") from error
 
 
 @dataclass(frozen=True)
@@ -93,7 +155,6 @@ def optimize(
 
     Args:
         program: The program at the start, with its models; it is not changed.
-        splits: The questions.
         out: The folder of the run. The best program is in ``out/best``.
         prompt_model: Writes instructions, for optimizers that need one.
         sources: The files of the splits by name, for the record.
@@ -129,15 +190,20 @@ def optimize(
         "program": ProgramSettings.of(program, type(program).__name__).to_json(),
         "questions": {name: split.hash for name, split in used.items()},
     }
+
+    def known() -> dict[str, Any]:
+        """The manifest of the folder, but for what may change."""
+        found = read_json(path / MANIFEST, f"{path} has no {MANIFEST}.")
+        return {**found, "settings": {**(found.get("settings") or {}), **settings.changeable()}}
+
     with ExitStack() as stack:
-        stack.enter_context(claimed(path, manifest, lambda: _known(path, settings), beside=(ACCOUNT,)))
+        stack.enter_context(claimed(path, manifest, known, beside=(ACCOUNT,)))
         budget = Budget(**settings.budget, file=account(path))
         stack.callback(budget.close)
         if dspy.settings.lm is not None:  # of predictors without a model of their own
             stack.enter_context(dspy.context(lm=budget.meter(dspy.settings.lm)))
-        origin = Provenance(dataset=dataset, splits=used, metric=metric.name, seed=settings.seed)
-        run = Run(path, program, splits, settings, metric, budget, prompt_model, look_up, on_progress)
-        return run(origin)
+        run = _Run(path, program, splits, settings, budget, prompt_model, look_up, on_progress)
+        return run(Provenance(dataset=dataset, splits=used, metric=metric.name, seed=settings.seed))
 
 
 def check_settings(settings: OptimizationSettings, program: dspy.Module, prompt_model: dspy.LM | None = None) -> None:
@@ -149,55 +215,54 @@ def check_settings(settings: OptimizationSettings, program: dspy.Module, prompt_
     models = [predictor.lm or dspy.settings.lm for predictor in program.predictors()]
     if settings.cost not in (None, *_COUNTED) and any(lm is not None and lm.cache for lm in models):
         raise PolyhopError(
-            f"{settings.cost} is unknown for replies from DSPy's cache: use {', '.join(_COUNTED)} as the cost, or "
-            "models with cache=False"
+            f"{settings.cost} is unknown for replies from DSPy's cache: use {', '.join(_COUNTED)}, or --no-cache"
         )
     if "tunables" in settings.stages:
         search_space(program, settings.freeze, settings.ranges)
     if "prompts" in settings.stages:
-        from .prompts import check
-
         check(settings.optimizer, program, prompt_model)
 
 
-def _known(path: Path, settings: OptimizationSettings) -> dict[str, Any]:
-    """The manifest of a folder, but for what may change."""
-    known = read_json(path / MANIFEST, f"{path} has no {MANIFEST}.")
-    if "stages" not in known.get("settings", {}):
-        raise RunError(f"{path} is the folder of another kind of run: choose another --out.")
-    return {**known, "settings": known["settings"] | settings.changeable()}
+Proposed = tuple[dspy.Module | None, dict[str, Any]]
+"""The candidate of a stage, and what its `StageRecord` says of it."""
 
 
 @dataclass
-class Run:
+class _Run:
     """A run that goes on, and the stages that have ended."""
 
     path: Path
     start: dspy.Module
     splits: Splits
     settings: OptimizationSettings
-    metric: Metric
     budget: Budget
     prompt_model: dspy.LM | None
     look_up: LookUp | None
     on_progress: Callable[[Progress], None]
     stages: list[StageRecord] = field(default_factory=list)
+    stage: StageRecord = field(default_factory=lambda: StageRecord(n=0, round=0, stage="start", kept=True))  # now
 
     def __call__(self, origin: Provenance) -> OptimizationSummary:
-        if not (self.path / START / PROGRAM).exists():
+        if not (self.path / START / PROGRAM / ARTIFACT).exists():
             save(self.start, self.path / START / PROGRAM)
-        self.measure(self.load(START), VAL, self.path / START / VAL, "start")
-        self.stages = [StageRecord(n=0, round=0, stage="start", kept=True, **self._means(START))]
+        self.measure(self.load(START), VAL, self.path / START / VAL)
+        self.stages = [self.stage.model_copy(update=self._means(START))]
+        ended = "all stages ran"
         try:
             with self._reserve(2 * len(self.splits.test)):
-                ended = self._rounds()
+                for round_ in range(1, self.settings.rounds + 1):
+                    for stage in self.settings.stages:
+                        self._run_stage(StageRecord(n=len(self.stages), round=round_, stage=stage))
+                    if round_ < self.settings.rounds and not any(s.kept for s in self.stages if s.round == round_):
+                        ended = "no stage of a round helped"
+                        break
         except BudgetSpent as spent:
             ended = f"the budget ({spent}) allows no further stage; resume with a larger one"
-        test, best = None, self.incumbent.folder
-        scores = {VAL: {self.metric.name: _score(self._scores(self.path / best / VAL))}}
+        test, best, metric = None, self.incumbent.folder, self.settings.scored
+        scores = {VAL: {metric: _mean(_column(self.path / best / VAL, metric))}}
         try:
             test = self._tested(best)
-            scores[TEST] = {self.metric.name: test.best}
+            scores[TEST] = {metric: test.best}
         except BudgetSpent as spent:
             ended = f"{ended}; the budget ({spent}) did not allow the final measurement"
         paid, fixed = self.budget.spent, self.settings.model_dump(mode="json", exclude={*self.settings.changeable()})
@@ -208,46 +273,37 @@ class Run:
         write_json(self.path / SUMMARY, summary.model_dump(mode="json", exclude_none=True))
         return summary
 
-    def _rounds(self) -> str:
-        """Run the stages; returns why the run ends."""
-        for round_ in range(1, self.settings.rounds + 1):
-            for stage in self.settings.stages:
-                self._run_stage(StageRecord(n=len(self.stages), round=round_, stage=stage))
-            if not any(record.kept for record in self.stages if record.round == round_):
-                return "no stage of a round helped" if round_ < self.settings.rounds else "all stages ran"
-        return "all stages ran"
-
     def _run_stage(self, record: StageRecord) -> None:
         """Let a stage propose a candidate, evaluate it, and compare it with the incumbent."""
-        folder, incumbent = self.path / record.folder, self.incumbent.folder
-        if not (folder / PROPOSAL).exists():
-            folder.mkdir(exist_ok=True)
-            stage = Stage(self, record, folder, self.load(incumbent), self.path / incumbent)
+        self.stage, incumbent, file = record, self.incumbent.folder, self.path / record.folder / STAGE
+        if not file.exists():
+            self.folder.mkdir(exist_ok=True)
             with self._reserve(len(self.splits.val)):
-                candidate, found = getattr(stage, record.stage)()
+                candidate, found = getattr(self, f"_{record.stage}")(self.load(incumbent))
             if candidate is not None:
-                save(candidate, folder / PROGRAM)
-            write_json(folder / PROPOSAL, found.model_dump(mode="json", exclude_none=True))
-        proposal, verdict = read_file(Proposal, folder / PROPOSAL), {"why": "no candidate"}
-        if (folder / PROGRAM).exists():
-            self.measure(self.load(record.folder), VAL, folder / VAL, record.stage)
-            verdict = judge(folder / VAL, self.path / incumbent / VAL, self.settings) | self._means(record.folder)
-        self.stages.append(record.model_copy(update={"note": proposal.note, **verdict}))
-        if proposal.spent is not None:
-            raise BudgetSpent(proposal.spent)
+                save(candidate, self.folder / PROGRAM)
+            write_json(file, record.model_copy(update=found).model_dump(mode="json", exclude_none=True))
+        record, verdict = read_file(StageRecord, file), {"why": "no candidate"}
+        if (self.folder / PROGRAM).exists():
+            self.measure(self.load(record.folder), VAL, self.folder / VAL)
+            verdict = judge(self.folder / VAL, self.path / incumbent / VAL, self.settings) | self._means(record.folder)
+        self.stages.append(record.model_copy(update={"study": None, **verdict}))
+        if record.spent is not None:
+            raise BudgetSpent(record.spent)
 
     def _tested(self, best: str) -> TestRecord:
         """Start and best program on the test questions."""
+        self.stage = self.stage.model_copy(update={"stage": TEST})
         runs = [self.path / TEST / folder for folder in (START, best)]
         for out in dict.fromkeys(runs):
-            self.measure(self.load(out.name), TEST, out, TEST)
-        start, tuned = (self._scores(out) for out in runs)
+            self.measure(self.load(out.name), TEST, out)
+        start, tuned = (_column(out, self.settings.scored) for out in runs)
         compared = compare(tuned, start, seed=self.settings.seed)
         return TestRecord(
-            metric=self.metric.name,
+            metric=self.settings.scored,
             questions=len(self.splits.test),
-            start=_score(start),
-            best=_score(tuned),
+            start=_mean(start),
+            best=_mean(tuned),
             difference=Score(**compared.difference._asdict()),
             p=compared.p_permutation,
         )
@@ -256,6 +312,14 @@ class Run:
     def incumbent(self) -> StageRecord:
         return next(record for record in reversed(self.stages) if record.kept)
 
+    @property
+    def folder(self) -> Path:
+        return self.path / self.stage.folder
+
+    @property
+    def seed(self) -> int:
+        return self.settings.seed + self.stage.round - 1
+
     def load(self, folder: str) -> dspy.Module:
         """The program of a stage, with metered models. It is always read from its artifact, so that a run has the same
         programs before and after it is resumed."""
@@ -263,7 +327,7 @@ class Run:
         self.budget.meter_program(program)
         return program
 
-    def measure(self, program: dspy.Module, split: str, out: Path, stage: str) -> Path:
+    def measure(self, program: dspy.Module, split: str, out: Path) -> Path:
         """Evaluate a program into a folder; an evaluation that is finished asks nothing."""
         questions, name = list(self.splits.named[split]), out.name if split == TEST else out.parent.name
         detail = f"{_KINDS[split]} questions, {name}"
@@ -275,24 +339,21 @@ class Run:
             executor=self.settings.executor,
             look_up=self.look_up,
             manifest=RunManifest.of(program, questions, name=name),
-            on_progress=lambda each: self.report(stage, each.done, each.questions, detail),
+            on_progress=lambda each: self.report(each.done, each.questions, detail),
         )
         if not summary["counts"]["answered"]:
             raise PolyhopError(f"the program failed on all {detail}: {summary['failures'][0]['message']}")
         return out
 
-    def report(self, stage: str, done: float, total: float | None, detail: str) -> None:
-        self.on_progress(Progress(stage, done, total, detail, self.budget.spent))
-
-    def _scores(self, run: Path) -> list[float]:
-        return _column(run, self.metric.name)
+    def report(self, done: float, total: float | None, detail: str) -> None:
+        self.on_progress(Progress(self.stage.stage, done, total, detail, self.budget.spent))
 
     def _means(self, folder: str) -> dict[str, Any]:
         """What a `StageRecord` holds of an evaluation."""
-        run, cost = self.path / folder / VAL, self.settings.cost
+        run, names = self.path / folder / VAL, {"score": self.settings.scored, "cost": self.settings.cost}
         failures = sum(record.error is not None for record in read_records(run))
-        means = {"score": self._scores(run), **({"cost": _column(run, cost)} if cost else {})}
-        return {"failures": failures, **{name: float(np.nanmean(column)) for name, column in means.items()}}
+        means = {each: float(np.nanmean(_column(run, name))) for each, name in names.items() if name}
+        return {"failures": failures, **means}
 
     def _reserve(self, questions: int) -> AbstractContextManager[None]:
         """Inside, the expected cost of so many questions is reserved, at the pace of the start."""
@@ -302,132 +363,111 @@ class Run:
         seconds = RESERVE * questions * sum(each["seconds"] for each in costs) / len(costs) / parallel
         return self.budget.keeping_back(ceil(calls), calls * self.budget.usd_a_call, seconds)
 
+    # --- the stages: each proposes a copy of the incumbent, tuned on the training questions, or says why not ---------
 
-# --- the stages ------------------------------------------------------------------------------------------------------
-
-Proposed = tuple[dspy.Module | None, Proposal]
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A stage's folder, and the incumbent with its folder. Each method, by the name of the stage, tunes a copy of the
-    incumbent on the training questions and proposes it."""
-
-    run: Run
-    record: StageRecord
-    folder: Path
-    program: dspy.Module
-    incumbent: Path
-
-    def exemplars(self) -> Proposed:
+    def _exemplars(self, program: dspy.Module) -> Proposed:
         """Add plans of the training questions to the exemplar memory, and tune how many it shows, and which.
 
         Plans are gold decompositions, and those of questions that the program answers correctly. Shown all of them, the
         program answers the training questions once more: the plans are kept that were shown where scores rose.
         """
-        names = [name.removeprefix("self.") for name, _ in self.program.named_sub_modules(Exemplars)]
+        names = [name.removeprefix("self.") for name, _ in program.named_sub_modules(Exemplars)]
         if not names:
-            return None, Proposal(note="the program has no exemplar memory")
-        settings, before = self.run.settings, self._trained()
-        gold, own = list(from_musique(self.run.splits.train)), list(from_run(before))
-        every, program = self.program.deepcopy(), self.program.deepcopy()
+            return None, {"note": "the program has no exemplar memory"}
+        settings, before = self.settings, self._trained(program)
+        gold, own = list(from_musique(self.splits.train)), list(from_run(before))
+        every, program = program.deepcopy(), program.deepcopy()
         for _, part in every.named_sub_modules(Exemplars):
             part.memory = part.memory.joined([*gold, *own])
             part.count.value = max(part.count.value, 1)
             part.mode.value = "same complexity" if part.mode.value == "none" else part.mode.value
-        shown = self.run.measure(every, TRAIN, self.folder / "shown", self.record.stage)
+        shown = self.measure(every, TRAIN, self.folder / "shown")
         added, gains = 0, effects(before, shown, settings.scored)
         for _, part in program.named_sub_modules(Exemplars):
             joined = part.memory.joined(useful([*gold, *own], gains, settings.exemplars))
             added, part.memory = added + len(joined) - len(part.memory), joined
         note = f"{added} plans added, of {len(gold)} gold and {len(own)} own ones"
         if not added:
-            return None, Proposal(note=note)
+            return None, {"note": note}
         searched = {name for each in names for name in (f"{each}.count", f"{each}.mode")}
         searched -= {*matching(program, settings.freeze)}
         if not searched:
-            return program, Proposal(note=f"{note}; their tunables are frozen")
+            return program, {"note": f"{note}; their tunables are frozen"}
         return self._search(program, note, EXEMPLAR_TRIALS, {*matching(program, ["*"])} - searched)
 
-    def confidence(self) -> Proposed:
+    def _confidence(self, program: dspy.Module) -> Proposed:
         """Fit alpha, minima and threshold to the judgements of the training questions."""
-        if not any(True for _ in self.program.named_sub_modules(Confidence)):
-            return None, Proposal(note="the program weighs no judgements")
+        if not any(True for _ in program.named_sub_modules(Confidence)):
+            return None, {"note": "the program weighs no judgements"}
         try:
-            found = fit_runs([self._trained()])
+            found = fit_runs([self._trained(program)])
         except PolyhopError as error:
-            return None, Proposal(note=str(error))
-        old, new = (100 * figures[None].error for figures in (found.before, found.after))
-        note = f"{found.before[None].answers} judged answers, {old:.1f}% misjudged, {new:.1f}% with fitted values"
+            return None, {"note": str(error)}
+        old, new = (100 * figures.error for figures in (found.before, found.after))
+        note = f"{found.before.answers} judged answers, {old:.1f}% misjudged, {new:.1f}% with fitted values"
         if not found.helps:
-            return None, Proposal(note=note)
-        frozen = matching(self.program, self.run.settings.freeze)
+            return None, {"note": note}
+        frozen = matching(program, self.settings.freeze)
         values = {name: value for name, value in found.values.items() if name not in frozen}
-        return with_values(self.program, values), Proposal(note=note)
+        return with_values(program, values), {"note": note}
 
-    def prompts(self) -> Proposed:
+    def _prompts(self, program: dspy.Module) -> Proposed:
         """Run a prompt optimizer, on one half of the questions with the other half for validation."""
-        from .prompts import optimize_prompts
-
-        run, settings = self.run, self.run.settings
-        first, second = divide(run.splits.train, (0.5, 0.5), self._seed)
+        settings = self.settings
+        self.report(0, None, settings.optimizer)
+        first, second = divide(self.splits.train, (0.5, 0.5), self.seed)
         program = optimize_prompts(
             settings.optimizer,
-            self.program,
+            program,
             first,
             second,
-            run.metric,
+            find_metric(settings.metric),
             auto=settings.auto,
-            seed=self._seed,
+            seed=self.seed,
             threads=settings.threads,
-            prompt_model=run.budget.meter(run.prompt_model) if run.prompt_model else None,
+            prompt_model=self.budget.meter(self.prompt_model) if self.prompt_model else None,
             log=self.folder / "log.txt",
-            on_call=lambda calls: run.report("prompts", calls, None, f"LM calls of {settings.optimizer}"),
         )
-        return program, Proposal(note=f"{settings.optimizer}, {settings.auto}")
+        return program, {"note": f"{settings.optimizer}, {settings.auto}"}
 
-    def tunables(self) -> Proposed:
-        settings = self.run.settings
-        return self._search(self.program, f"{settings.trials} trials, {settings.sampler}", settings.trials)
+    def _tunables(self, program: dspy.Module) -> Proposed:
+        settings = self.settings
+        return self._search(program, f"{settings.trials} trials, {settings.sampler}", settings.trials)
 
-    @property
-    def _seed(self) -> int:
-        return self.run.settings.seed + self.record.round - 1
-
-    def _trained(self) -> Path:
+    def _trained(self, program: dspy.Module) -> Path:
         """The evaluation of the incumbent on the training questions, which later stages share."""
-        return self.run.measure(self.program, TRAIN, self.incumbent / TRAIN, self.record.stage)
+        return self.measure(program, TRAIN, self.path / self.incumbent.folder / TRAIN)
 
     def _search(self, program: dspy.Module, note: str, trials: int, frozen: Set[str] = frozenset()) -> Proposed:
         """Search the tunables of a program within the settings' limits."""
-        run, settings = self.run, self.run.settings
+        settings = self.settings
 
         def on_trial(done: Sequence[TrialRecord]) -> None:
             best = max(each.score for each in done if not each.pruned)
-            run.report(self.record.stage, len(done), trials, f"trials, best {100 * best:.1f}")
+            self.report(len(done), trials, f"trials, best {100 * best:.1f}")
 
         search = TunableSearch(
-            run.metric,
+            find_metric(settings.metric),
             trials=trials,
             sampler=settings.sampler,
             cost=settings.cost,
             freeze=[*settings.freeze, *frozen],
             ranges=settings.ranges,
-            seed=self._seed,
+            seed=self.seed,
             threads=settings.threads,
             storage=self.folder / "study.journal",
             on_trial=on_trial,
         )
         spent = None
         try:
-            search.compile(program, valset=run.splits.train)
+            search.compile(program, valset=self.splits.train)
         except BudgetSpent as error:
             if search.result is None or len(search.result.trials) < 2:
                 raise
             spent, note = str(error), f"{note}, ended by the budget after {len(search.result.trials)}"
         assert search.result is not None
         tuned = with_values(program, search.result.best.values)
-        return tuned, Proposal(note=note, study=search.result, spent=spent)
+        return tuned, {"note": note, "study": search.result, "spent": spent}
 
 
 # --- the verdict -----------------------------------------------------------------------------------------------------
@@ -459,5 +499,5 @@ def _column(run: Path, name: str) -> list[float]:
     return [float((record.scores | record.costs).get(name, nan)) for record in read_records(run)]
 
 
-def _score(column: Sequence[float]) -> Score:
+def _mean(column: Sequence[float]) -> Score:
     return Score(**interval(column)._asdict())

@@ -17,18 +17,16 @@ from __future__ import annotations
 import inspect
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from functools import partial
 from math import isnan
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import dspy
 import optuna
 from dspy.teleprompt import Teleprompter
-from dspy.utils.callback import BaseCallback
 
 from ..data.errors import PolyhopError
 from ..engines.models import roles
@@ -38,12 +36,10 @@ from ..programs.program import as_asked
 from .diagnose import diagnose
 from .exemplars import in_words
 from .gepa import BriefProposer, MostFaults, PairedAcceptance, feedback_metric
-from .measure import Metric, named
-from .replay import Call, Replay, argued, shortened, with_stand_ins
+from .replay import Call, Metric, Replay, argued, named, shortened, with_stand_ins
 
 
-@dataclass(frozen=True)
-class Size:
+class Size(NamedTuple):
     """At most so many questions, demos of each agent, candidates, and runs of the program (GEPA)."""
 
     train: int
@@ -53,13 +49,12 @@ class Size:
     runs: int
 
 
-_LONGEST = 6_000  # characters of an instruction that GEPA writes
-
 SIZES = {"light": Size(20, 20, 2, 3, 100), "medium": Size(50, 40, 3, 6, 300), "heavy": Size(100, 80, 4, 12, 900)}
 
+_LONGEST = 6_000  # characters of an instruction that GEPA writes
 
-@dataclass(frozen=True)
-class Job:
+
+class Job(NamedTuple):
     """The arguments of an optimizer. The student's predictors keep their models; questions are sampled."""
 
     student: dspy.Module
@@ -84,7 +79,6 @@ def optimize_prompts(
     threads: int = 1,
     prompt_model: dspy.LM | None = None,
     log: Path | None = None,
-    on_call: Callable[[int], None] = lambda calls: None,
 ) -> dspy.Module:
     """A copy of a DSPy program with better prompts: only instructions and demos differ.
 
@@ -98,7 +92,6 @@ def optimize_prompts(
         seed: Decides what is sampled and in which order; also the seed of optimizers that take one.
         prompt_model: Writes instructions; by default the program's own model, if all agents share one.
         log: Where everything that DSPy prints and logs is written, instead of the terminal.
-        on_call: Called with the number of LM calls so far, after each, from any thread.
 
     Raises:
         PolyhopError: an unknown optimizer, no prompt model, or half of the questions fail.
@@ -111,17 +104,23 @@ def optimize_prompts(
         for part, most in ((trainset, size.train), (valset, size.val))
     )
     student = with_stand_ins(program, brief=name != "gepa")
-    writer = prompt_model or student.predictors()[0].lm
-    job = Job(student, train, val, metric, size, seed, threads, writer)
+    model = student.predictors()[0].lm
+    job = Job(student, train, val, metric, size, seed, threads, prompt_model or model)
+    run = OPTIMIZERS.get(name) or partial(_of_dspy, _teleprompter(name))
     context = {
-        "lm": student.predictors()[0].lm,  # for optimizers that ask the default model
-        "callbacks": [*(dspy.settings.get("callbacks") or []), _Calls(on_call)],
+        "lm": model,  # for optimizers that ask the default model
         "disable_history": True,
         "max_errors": max(2, (len(train) + len(val)) // 2),
     }
-    run = partial(_any_of_dspy, _teleprompter(name)) if name.startswith("dspy:") else OPTIMIZERS[name]
     try:
-        with _output_in(log), model_errors(), dspy.context(**context):
+        with ExitStack() as stack:
+            if log is not None:
+                optuna.logging.set_verbosity(optuna.logging.WARNING)
+                file = stack.enter_context(log.open("a", encoding="utf-8"))
+                stack.enter_context(redirect_stdout(file))
+                stack.enter_context(redirect_stderr(file))
+            stack.enter_context(model_errors())
+            stack.enter_context(dspy.context(**context))
             compiled = run(job)
     except PolyhopError:
         raise
@@ -132,20 +131,14 @@ def optimize_prompts(
 
 def check(name: str, program: dspy.Module, prompt_model: dspy.LM | None = None) -> None:
     """Raise why `optimize_prompts` with these arguments cannot start."""
-    if name.startswith("dspy:"):
-        parameters = inspect.signature(_teleprompter(name).__init__).parameters
-        writes = bool({"prompt_model", "reflection_lm"} & parameters.keys())
-    elif name in OPTIMIZERS:
-        writes = name in ("mipro", "gepa")
-    else:
-        known = ", ".join(OPTIMIZERS)
-        raise PolyhopError(f"unknown prompt optimizer {name!r}: choose from {known}, or dspy:NAME for any of DSPy's")
     models = [predictor.lm or dspy.settings.lm for predictor in program.predictors()]
     if not models:
         raise PolyhopError("the program has no agents (dspy.Predict), so there are no prompts to optimize")
     if None in models:
         raise PolyhopError("the program has no language model: call program.set_lm(...) or dspy.configure(lm=...)")
-    if not writes:
+    writing = {"mipro": dspy.MIPROv2, "gepa": dspy.GEPA}
+    kind = writing.get(name) or (None if name in OPTIMIZERS else _teleprompter(name))
+    if kind is None or not {"prompt_model", "reflection_lm"} & inspect.signature(kind.__init__).parameters.keys():
         return
     writer = prompt_model or models[0]
     if prompt_model is None and any(model is not writer for model in models):
@@ -165,27 +158,19 @@ def labeled(job: Job) -> dspy.Module:
     inputs, with the outputs it should have given. Where the annotations tell nothing, the agent is asked."""
     demos: defaultdict[str, list[dspy.Example]] = defaultdict(list)
     replay = Replay(job.student)
+
+    def instead(example: dspy.Example, oracle: GoldReplies, told: dict[str, dspy.Example], call: Call) -> Any:
+        reply = argued(example, call.signature, oracle.reply(call.signature, call.inputs, {}).told)
+        if not reply.keys() >= call.signature.output_fields.keys() - {"confidence"}:
+            return None
+        reply = {"confidence": 0.95, **reply} if "confidence" in call.signature.output_fields else reply
+        told.setdefault(call.key.agent, dspy.Example(**shortened(call.inputs, reply), **reply))
+        return dspy.Prediction(**reply)
+
     for example in map(in_words, job.train):
-        seen = ()
-        if not example.get("pool"):
-            start = replay.run(example).prediction
-            seen = () if start is None else start.get("ranking") or ()
-        oracle, told = GoldReplies(example, seen), dict[str, dspy.Example]()
-
-        def instead(
-            call: Call,
-            example: dspy.Example = example,
-            oracle: GoldReplies = oracle,
-            told: dict[str, dspy.Example] = told,
-        ) -> dspy.Prediction | None:
-            reply = argued(example, call.signature, oracle.reply(call.signature, call.inputs, {}).told)
-            if not reply.keys() >= call.signature.output_fields.keys() - {"confidence"}:
-                return None
-            reply = {"confidence": 0.95, **reply} if "confidence" in call.signature.output_fields else reply
-            told.setdefault(call.key.agent, dspy.Example(**shortened(call.inputs, reply), **reply))
-            return dspy.Prediction(**reply)
-
-        replay.run(example, instead=instead)
+        start = None if example.get("pool") else replay.run(example).prediction
+        seen, told = () if start is None else start.get("ranking") or (), dict[str, dspy.Example]()
+        replay.run(example, instead=partial(instead, example, GoldReplies(example, seen), told))
         for agent, demo in told.items():
             demos[agent].append(demo)
     if not demos:
@@ -196,16 +181,11 @@ def labeled(job: Job) -> dspy.Module:
 
 
 def random_search(job: Job) -> dspy.Module:
-    teleprompter = dspy.BootstrapFewShotWithRandomSearch(
-        metric=job.metric,
-        max_bootstrapped_demos=job.size.demos,
-        max_labeled_demos=0,  # would be the questions themselves
-        num_candidate_programs=job.size.candidates,
-        num_threads=job.threads,
-    )
-    # All of DSPy's seeds but -2, which has labeled demos only.
-    seeds = [-3, -1, *range(job.size.candidates)]
-    return teleprompter.compile(job.student, trainset=job.train, valset=job.val, restrict=seeds)
+    """All of DSPy's seeds but -2, which has labeled demos only: those would be the questions themselves."""
+    size = job.size
+    how = {"max_bootstrapped_demos": size.demos, "max_labeled_demos": 0, "num_candidate_programs": size.candidates}
+    seeds = [-3, -1, *range(size.candidates)]
+    return _of_dspy(dspy.BootstrapFewShotWithRandomSearch, job, how, {"restrict": seeds})
 
 
 def credit(job: Job) -> dspy.Module:
@@ -236,8 +216,7 @@ def credit(job: Job) -> dspy.Module:
         before = [predictor.demos for predictor in predictors]
         for predictor in predictors:
             predictor.demos = [demo for demo in chosen if set(predictor.signature.input_fields) <= set(demo)]
-        score = evaluate(job.student).score
-        if score > best:
+        if (score := evaluate(job.student).score) > best:
             best = score
             continue
         for predictor, demos in zip(predictors, before, strict=True):
@@ -248,48 +227,36 @@ def credit(job: Job) -> dspy.Module:
 def mipro(job: Job) -> dspy.Module:
     """Trials are scored on a part of the validation questions, unless the program has one agent: DSPy fails when all of
     its few combinations are evaluated in full. The study is in memory and cannot be resumed."""
-    teleprompter = dspy.MIPROv2(
-        metric=job.metric,
-        prompt_model=job.writer,
-        task_model=job.student.predictors()[0].lm,  # required, but every agent has its model
-        max_bootstrapped_demos=job.size.demos,
-        max_labeled_demos=0,
-        auto=None,
-        num_candidates=job.size.candidates,
-        num_threads=job.threads,
-        seed=job.seed,
-    )
-    batch = len(job.val) // 2
-    return teleprompter.compile(
-        job.student,
-        trainset=job.train,
-        valset=job.val,
-        num_trials=3 * job.size.candidates,
-        minibatch=batch > 0 and len(job.student.predictors()) > 1,
-        minibatch_size=max(1, batch),
-        data_aware_proposer=False,  # would show the prompt model whole questions, with all of their passages
-    )
+    agents, size, batch = job.student.predictors(), job.size, len(job.val) // 2
+    how = {
+        "task_model": agents[0].lm,  # required, but every agent has its model
+        "max_bootstrapped_demos": size.demos,
+        "max_labeled_demos": 0,
+        "auto": None,
+        "num_candidates": size.candidates,
+    }
+    trials = {
+        "num_trials": 3 * size.candidates,
+        "minibatch": batch > 0 and len(agents) > 1,
+        "minibatch_size": max(1, batch),
+        "data_aware_proposer": False,  # would show the prompt model whole questions, with all of their passages
+    }
+    return _of_dspy(dspy.MIPROv2, job, how, trials)
 
 
 def gepa(job: Job) -> dspy.Module:
     """For polyhop's metrics the feedback is that of `polyhop.eval.feedback`. GEPA gets no folder to resume from: it
     would read a pickle there, which can run anybody's code. What was asked before comes from DSPy's reply cache."""
-    teleprompter = dspy.GEPA(
-        metric=feedback_metric(job.metric),
-        gepa_kwargs={"acceptance_criterion": PairedAcceptance(level=0.5, longest=_LONGEST)},
-        max_metric_calls=job.size.runs,
-        reflection_minibatch_size=min(3, len(job.train)),
-        reflection_lm=job.writer,
-        num_threads=job.threads,
-        seed=job.seed,
-        warn_on_score_mismatch=False,
-        component_selector=MostFaults(job.student),
-        instruction_proposer=BriefProposer(),
-    )
-    train, val = (
-        [in_words(each) if each.get("sub_questions") else each for each in part] for part in (job.train, job.val)
-    )
-    return teleprompter.compile(job.student, trainset=train, valset=val)
+    how = {
+        "gepa_kwargs": {"acceptance_criterion": PairedAcceptance(level=0.5, longest=_LONGEST)},
+        "max_metric_calls": job.size.runs,
+        "reflection_minibatch_size": min(3, len(job.train)),
+        "warn_on_score_mismatch": False,
+        "component_selector": MostFaults(job.student),
+        "instruction_proposer": BriefProposer(),
+    }
+    train, val = ([in_words(each) if each.get("sub_questions") else each for each in it] for it in (job.train, job.val))
+    return _of_dspy(dspy.GEPA, job._replace(train=train, val=val), how)
 
 
 OPTIMIZERS: dict[str, Callable[[Job], dspy.Module]] = {
@@ -299,14 +266,19 @@ OPTIMIZERS: dict[str, Callable[[Job], dspy.Module]] = {
 
 
 def _teleprompter(name: str) -> type[Teleprompter]:
-    kind = getattr(dspy.teleprompt, name.partition(":")[2], None)
+    kind = getattr(dspy.teleprompt, name.removeprefix("dspy:"), None) if name.startswith("dspy:") else None
     if not (isinstance(kind, type) and issubclass(kind, Teleprompter)):
-        raise PolyhopError(f"DSPy has no optimizer {name.partition(':')[2]!r}")
+        raise PolyhopError(
+            f"unknown prompt optimizer {name!r}: choose from {', '.join(OPTIMIZERS)}, or dspy:NAME for any of DSPy's"
+        )
     return kind
 
 
-def _any_of_dspy(kind: type[Teleprompter], job: Job) -> dspy.Module:
-    """An optimizer of DSPy with the arguments that it takes."""
+def _of_dspy(
+    kind: type[Teleprompter], job: Job, how: Mapping[str, Any] | None = None, at: Mapping[str, Any] | None = None
+) -> dspy.Module:
+    """The result of an optimizer of DSPy, which gets the arguments of a job that it takes, and others: ``how`` when it
+    is made, ``at`` when it compiles."""
     given = {
         "metric": feedback_metric(job.metric) if kind is dspy.GEPA else job.metric,
         "prompt_model": job.writer,
@@ -318,16 +290,15 @@ def _any_of_dspy(kind: type[Teleprompter], job: Job) -> dspy.Module:
         "eval_kwargs": {"num_threads": job.threads, "display_table": False},
     }
 
-    def taken(function: Any) -> dict[str, Any]:
-        return {name: given[name] for name in inspect.signature(function).parameters if name in given}
+    def taken(function: Any, more: Mapping[str, Any] | None) -> dict[str, Any]:
+        return {name: given[name] for name in inspect.signature(function).parameters if name in given} | dict(
+            more or {}
+        )
 
     try:
-        return kind(**taken(kind.__init__)).compile(job.student, **taken(kind.compile))
+        return kind(**taken(kind.__init__, how)).compile(job.student, **taken(kind.compile, at))
     except (TypeError, ValueError, AssertionError) as error:  # an argument that it requires, or too few questions
         raise PolyhopError(f"dspy.{kind.__name__}: {explain(error)}; use it from Python") from error
-
-
-# --- the way back, and what is printed -------------------------------------------------------------------------------
 
 
 def _transplanted(program: dspy.Module, compiled: dspy.Module, optimizer: str) -> dspy.Module:
@@ -344,28 +315,3 @@ def _transplanted(program: dspy.Module, compiled: dspy.Module, optimizer: str) -
         if instructions != own.signature.instructions:
             predictor.signature = own.signature.with_instructions(instructions)
     return result
-
-
-class _Calls(BaseCallback):
-    """Counts calls of models."""
-
-    def __init__(self, on_call: Callable[[int], None]) -> None:
-        self._on_call, self._count = on_call, 0
-
-    def on_lm_end(self, call_id: str, outputs: Any, exception: Exception | None = None) -> None:
-        self._count += 1
-        self._on_call(self._count)
-
-
-@contextmanager
-def _output_in(file: Path | None) -> Iterator[None]:
-    """Write what DSPy and Optuna print and log to a file, if there is one."""
-    verbosity = optuna.logging.get_verbosity()
-    with ExitStack() as stack:
-        if file is not None:
-            optuna.logging.set_verbosity(optuna.logging.WARNING)
-            stack.callback(optuna.logging.set_verbosity, verbosity)
-            log = stack.enter_context(file.open("a", encoding="utf-8"))
-            stack.enter_context(redirect_stdout(log))
-            stack.enter_context(redirect_stderr(log))
-        yield

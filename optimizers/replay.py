@@ -1,42 +1,129 @@
-"""Runs of a program with recorded or other replies to its agents, and what those replies should be.
+"""Runs of any DSPy program, question by question: their scores and costs; and with recorded or other replies.
 
     replay = Replay(program)
     start = replay.run(example)
     other = replay.run(example, start.replies, instead=lambda call: better.get(call.key))
 
-The calls before a change get their recorded replies, and so does every later call with an input that was seen: only
-what the change reaches is asked for. Works for any DSPy program.
+A call with an input that was seen gets its recorded reply: only what a change reaches is asked for. A question on which
+the program fails scores 0; a `BaseException` that is no `Exception`, such as a spent budget, ends the run at once.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextvars import ContextVar
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar, copy_context
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
 from math import nan
 from threading import Lock
-from typing import Any, NamedTuple, get_origin
+from time import perf_counter
+from typing import Any, NamedTuple, TypeVar, get_origin
 
 import dspy
 
+from ..data.errors import PolyhopError
 from ..data.passages import Hit, Passage
 from ..data.pool import PassagePool
+from ..engines.costs import Ledger
 from ..engines.models import roles
+from ..engines.replies import explain
+from ..engines.secrets import learn_models
 from ..eval.gold_replies import GoldReplies
 from ..eval.metrics import Metric as PolyhopMetric
-from ..eval.metrics import attempt_of
+from ..eval.metrics import arguments, attempt_of, score_of
+from ..eval.run import trace_counts
 from ..programs.prediction import UNKNOWN
 from ..programs.program import ask
 from ..programs.run import Run, running
 from ..programs.search import Search
 from ..signatures.fields import NumberedPassages
 from .exemplars import in_words
-from .measure import Metric, scored
+
+T = TypeVar("T")
+
+Metric = Callable[..., Any]
+"""A DSPy metric: called with an example and a prediction, returns a number (or a `dspy.Prediction` with ``score``)."""
+
+
+class Answered(NamedTuple):
+    """A question that was answered, or failed. Costs are ``seconds``, ``lm_calls``, ``tokens_in``, ``tokens_out``,
+    ``cost_usd`` where prices are known, and what a polyhop trace counts: there ``lm_calls`` includes cached replies.
+    """
+
+    number: int
+    score: float
+    costs: dict[str, float]
+    failure: str | None
+
+
+def answered(
+    program: dspy.Module, questions: Sequence[dspy.Example], metric: Metric, order: Sequence[int], threads: int = 1
+) -> Iterator[Answered]:
+    """Run a program on questions and score its predictions, in the ``order`` of their numbers whatever the threads.
+
+    Raises:
+        PolyhopError: the metric raises or does not return a finite number: an error in the metric must not pass for a
+            bad program.
+    """
+
+    def answer(number: int, ledger: Ledger) -> Answered:
+        start, counts, score, failure = perf_counter(), dict[str, float](), 0.0, None
+        try:
+            with dspy.context(usage_tracker=ledger, disable_history=True, trace=None):
+                prediction = ask(program, questions[number])
+            counts = trace_counts(prediction)
+        except Exception as error:  # noqa: BLE001  # one question must not fail the others
+            failure = explain(error)
+        costs = {**ledger.costs(), **counts, "seconds": perf_counter() - start}
+        if failure is None:
+            score = scored(metric, questions[number], prediction)
+        return Answered(number, score, costs, failure)
+
+    learn_models(program)
+    ledgers = [Ledger() for _ in order]
+    try:
+        yield from in_threads([partial(answer, *each) for each in zip(order, ledgers, strict=True)], threads)
+    finally:
+        for ledger in ledgers:  # cancels what still runs
+            ledger.abandoned.set()
+
+
+def in_threads(tasks: Sequence[Callable[[], T]], threads: int) -> Iterator[T]:
+    """The results of tasks in their order, in the context of the caller. Those that have not begun when this is closed,
+    or when one fails, never begin."""
+    ahead = 2 * threads - 1  # tasks that have begun or wait, so that a slow one does not leave threads idle
+    with ThreadPoolExecutor(threads) as pool:
+        futures = deque(pool.submit(copy_context().run, task) for task in tasks[:ahead])
+        try:
+            for n in range(len(tasks)):
+                yield futures.popleft().result()
+                futures.extend(pool.submit(copy_context().run, task) for task in tasks[n + ahead : n + ahead + 1])
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+def named(metric: Metric) -> str:
+    """The name of a metric."""
+    return str(getattr(metric, "name", None) or getattr(metric, "__name__", type(metric).__name__))
+
+
+def scored(metric: Metric, example: dspy.Example, prediction: Any) -> float:
+    """The score of a prediction; a PolyhopError if the metric raises or does not return a finite number."""
+    try:
+        return score_of(metric(*arguments(metric, example, prediction)))
+    except PolyhopError:
+        raise
+    except Exception as error:
+        raise PolyhopError(f"the metric failed on {str(example.get('question'))[:80]!r}: {explain(error)}") from error
+
+
+# --- recorded and other replies --------------------------------------------------------------------------------------
 
 
 class Key(NamedTuple):
@@ -99,24 +186,29 @@ class ReplayedRun:
         agent: StandIn,
         signature: type[dspy.Signature],
         inputs: Mapping[str, Any],
-        ask: Callable[..., dspy.Prediction],
+        predict: Callable[..., dspy.Prediction],
         demos: Sequence[dspy.Example],
     ) -> dspy.Prediction:
         """The reply to a call of this run."""
-        digest = _digest(inputs)
+
+        def ask(**options: Any) -> dspy.Prediction:
+            with self._lock:
+                self.asked += 1
+            return predict(**options)
+
+        texts = sorted(
+            f"{name}={value.model_dump_json() if isinstance(value, NumberedPassages) else repr(value)}"
+            for name, value in inputs.items()
+        )
+        digest = blake2b("\0".join(texts).encode("utf-8", "replace"), digest_size=16).hexdigest()
         with self._lock:
             key = Key(agent.name, digest, self._seen[agent.name, digest])
             self._seen[agent.name, digest] += 1
-        call = Call(key, agent.role, signature, inputs, partial(self._ask, ask), demos)
-        reply = self.instead(call) or self.known.get(key) or call.ask()
+        call = Call(key, agent.role, signature, inputs, ask, demos)
+        reply = self.instead(call) or self.known.get(key) or ask()
         with self._lock:
             self.calls.append(replace(call, reply=reply))
         return reply
-
-    def _ask(self, ask: Callable[..., dspy.Prediction], **options: Any) -> dspy.Prediction:
-        with self._lock:
-            self.asked += 1
-        return ask(**options)
 
 
 _RUN: ContextVar[ReplayedRun | None] = ContextVar("replayed run", default=None)
@@ -132,11 +224,9 @@ class Replay:
 
     def __init__(self, program: dspy.Module, perfect_search: bool = False) -> None:
         self._search = next((part for _, part in program.named_sub_modules(Search)), None)
-        self._perfect = perfect_search
         self._student = with_stand_ins(program)
-        if perfect_search:
-            for _, part in self._student.named_sub_modules(Search):
-                part.retriever = None  # `_GoldFirst` calls the original search
+        for _, part in self._student.named_sub_modules(Search) if perfect_search else ():
+            part.retriever = None  # `_GoldFirst` calls the original search
 
     def run(
         self,
@@ -153,9 +243,9 @@ class Replay:
             oracle: For ``perfect_search``.
         """
         replayed, inputs = ReplayedRun(known or {}, instead), dict[str, Any]()
-        if self._perfect and oracle is not None and self._search is not None:
+        if oracle is not None and self._search is not None:
             gold = [page for page in oracle.pages.values() if page is not None]
-            inputs["pool"] = _GoldFirst(gold, partial(self._others, example.get("pool")))
+            inputs["pool"] = _GoldFirst(gold, self._search, example.get("pool"))
         token = _RUN.set(replayed)
         try:
             with dspy.context(disable_history=True):
@@ -166,20 +256,29 @@ class Replay:
             _RUN.reset(token)
         return replayed
 
-    def _others(self, pool: Any, query: str, k: int) -> list[Hit]:
-        assert self._search is not None
-        with running(Run(pool=pool)):
-            hits: list[Hit] = self._search(query, k=k)
-        return hits
+
+class _GoldFirst(PassagePool):
+    """The gold passages, then what a program's search finds, in a question's own pool if it has one."""
+
+    def __init__(self, gold: Sequence[Passage], search: Search, pool: Any) -> None:
+        super().__init__(gold)
+        self._search, self._pool = search, pool
+
+    def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
+        with running(Run(pool=self._pool)):
+            found = self._search(query, k=k + offset)
+        gold = {passage.id for passage in self.passages}
+        others = [hit for hit in found if hit.passage.id not in gold]
+        best = max((hit.score for hit in others), default=1.0)
+        ranked = [*(Hit(passage, best, 0) for passage in self.passages), *others][offset : offset + k]
+        return [Hit(hit.passage, hit.score, rank, hit.reason) for rank, hit in enumerate(ranked, offset + 1)]
 
 
 class StandIn(dspy.Predict):
     """Runs a predictor with its own prompt and model, in its place in a copy of the program; a `Replay` replies first.
 
-    DSPy's optimizers reset the models of predictors and make demos of everything that an agent was shown: this one
-    keeps its model, and shares it with its copies, since it may count what is spent. With ``brief``, demos have only
-    the passages that the reply or the other inputs cite, and a few others.
-    """
+    DSPy's optimizers reset models and make demos of everything that an agent was shown: this one keeps its model, and
+    shares it with its copies, since it may count what is spent; with ``brief``, demos have only `shortened` inputs."""
 
     def __init__(self, name: str, role: str, predictor: dspy.Predict, model: Any, brief: bool) -> None:
         super().__init__(predictor.signature)
@@ -221,30 +320,6 @@ def with_stand_ins(program: dspy.Module, brief: bool = False) -> dspy.Module:
         return predictor if isinstance(predictor, StandIn) else StandIn(name, role, predictor, predictor.lm, brief)
 
     return stand_in(twin) if isinstance(twin, dspy.Predict) else twin.map_named_predictors(stand_in)
-
-
-class _GoldFirst(PassagePool):
-    """The gold passages, then what the program's own search finds."""
-
-    def __init__(self, gold: Sequence[Passage], others: Callable[[str, int], list[Hit]]) -> None:
-        super().__init__(gold)
-        self._others = others
-
-    def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
-        gold = {passage.id for passage in self.passages}
-        others = [hit for hit in self._others(query, k + offset) if hit.passage.id not in gold]
-        best = max((hit.score for hit in others), default=1.0)
-        found = [*(Hit(passage, best, 0) for passage in self.passages), *others][offset : offset + k]
-        return [Hit(hit.passage, hit.score, rank, hit.reason) for rank, hit in enumerate(found, offset + 1)]
-
-
-def _digest(inputs: Mapping[str, Any]) -> str:
-    """A hash of an agent's inputs."""
-    texts = [
-        f"{name}={value.model_dump_json() if isinstance(value, NumberedPassages) else repr(value)}"
-        for name, value in inputs.items()
-    ]
-    return blake2b("\0".join(sorted(texts)).encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 # --- what a reply should be ------------------------------------------------------------------------------------------
@@ -295,11 +370,8 @@ def argued(example: dspy.Example, signature: type[dspy.Signature], reply: Mappin
 
 
 def shortened(inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> dict[str, Any]:
-    """An agent's inputs with only the passages that the reply or the other inputs cite, and the first few others.
-
-    Passages keep their numbers and become text: DSPy draws among an agent's demos by their pickle, which for passages
-    differs between processes.
-    """
+    """An agent's inputs with only the passages that the reply or the other inputs cite, and the first few others, as
+    text: DSPy draws among demos by their pickle, which for passages differs between processes."""
     texts = [value for value in inputs.values() if not isinstance(value, NumberedPassages)]
     cited = {int(number) for number in _ID.findall(" ".join(map(str, [*texts, *outputs.values()])))}
 

@@ -14,9 +14,9 @@ from math import floor, log2
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, ValidationError
+from pydantic import BeforeValidator, ValidationError
 
-from ..data.errors import PolyhopError
+from ..data.errors import PolyhopError, first_error
 from ..data.files import read_bytes
 from ..eval.options import Limits, ProgramOptions, Resources, option
 
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 
 StageName = Literal["exemplars", "confidence", "prompts", "tunables"]
 
-
-def _split(value: Any) -> Any:
-    return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+BEST = "best"  # the folder of the best program
 
 
 def _metric_name(metric: Any) -> Any:
@@ -36,32 +34,32 @@ def _metric_name(metric: Any) -> Any:
     return metric_name(metric)
 
 
-def _each_once(stages: tuple[str, ...]) -> tuple[str, ...]:
-    if not stages or len(set(stages)) < len(stages):
+def _stages(value: Any) -> Any:
+    names = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+    if not names or len({*names}) < len(names):
         raise ValueError("name at least one stage, and each stage once")
-    return stages
+    return names
 
 
 def _ranges(value: Any) -> Any:
-    return dict(map(_range, value)) if isinstance(value, list) else value
+    """Of ``rounds=1..3``, ``stop=stable,complete`` or ``search.chain*=all``."""
 
+    def read(text: str) -> Any:
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
 
-def _range(text: str) -> tuple[str, tuple[Any, ...]]:
-    """``rounds=1..3``, ``stop=stable,complete`` or ``search.chain*=all``."""
-    name, equals, values = text.partition("=")
-    if equals and values == "all":
-        return name, ()
-    parts = values.split("..") if ".." in values else values.split(",")
-    if not equals or not all(parts):
-        raise ValueError("neither NAME=LOW..HIGH nor NAME=A,B nor NAME=all")
-    return name, tuple(map(_value, parts))
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+    if not isinstance(value, list):
+        return value
+    found = {}
+    for each in value:
+        name, equals, values = each.partition("=")
+        parts = [] if values == "all" else values.split(".." if ".." in values else ",")
+        if not equals or not all(parts):
+            raise ValueError("neither NAME=LOW..HIGH nor NAME=A,B nor NAME=all")
+        found[name] = tuple(map(read, parts))
+    return found
 
 
 class OptimizationSettings(ProgramOptions, Limits, Resources):
@@ -80,42 +78,25 @@ class OptimizationSettings(ProgramOptions, Limits, Resources):
     )
     train: str | None = option(None, "Training questions; FILE.py:NAME for a list of dspy.Example.", "FILE")
     val: str | None = option(None, "Validation questions.  [default: a part of --train]", "FILE")
-    test: str | None = option(
-        None, "Test questions, used once.  [default: a part of --val or --train; of the sample: dev]", "FILE"
-    )
+    test: str | None = option(None, "Test questions, used once.  [default: a part of --val or --train]", "FILE")
     index: Path | None = option(None, "Search this index, made by 'polyhop index' (open setting).", "DIR")
-    setting: Literal["distractor", "open"] | None = option(
-        None, "distractor searches each question's own passages, open an index."
-    )
+    setting: Literal["distractor", "open"] | None = option(None, "Search each question's own passages, or an index.")
     limit: int | None = option(None, "Take N random questions of each file.", "N", ge=1)
-    prompt_lm: str | None = option(
-        None, "The model that writes instructions; of a profile (FILE.toml) its default model.", "SPEC"
-    )
+    prompt_lm: str | None = option(None, "The model that writes instructions, or a profile with one.", "SPEC")
 
-    stages: Annotated[tuple[StageName, ...], BeforeValidator(_split), AfterValidator(_each_once)] = option(
-        ("exemplars", "prompts", "tunables"),
-        "The stages, in their order: exemplars, confidence, prompts, tunables.",
-        "LIST",
+    stages: Annotated[tuple[StageName, ...], BeforeValidator(_stages)] = option(
+        ("exemplars", "prompts", "tunables"), "Stages in their order; also confidence.", "LIST"
     )
     rounds: int = option(1, "How often to run the stages; stops after a round in which none helped.", ge=1)
     metric: Annotated[str, BeforeValidator(_metric_name)] = option(
-        "joint_f1",
-        "Metric to maximize: answer_em, answer_f1, evidence_f1, fact_f1, joint_f1, ..., or your own FILE.py:NAME.",
-        "NAME",
+        "joint_f1", "Metric to maximize: answer_em, answer_f1, evidence_f1, fact_f1, ..., or FILE.py:NAME.", "NAME"
     )
-    cost: str | None = option(
-        None, "Cost to minimize as well: lm_calls, lm_calls_critical_path, searches, seconds, ...", "NAME"
-    )
+    cost: str | None = option(None, "Cost to minimize as well: lm_calls, searches, seconds, ...", "NAME")
     level: float = option(
-        0.05,
-        "The chance that the run keeps a candidate that does not help: each of its paired tests has a share of it.",
-        gt=0,
-        le=1,
+        0.05, "The chance to keep a candidate that does not help: each test has a share of it.", gt=0, le=1
     )
     optimizer: str = option(
-        "random_search",
-        "The prompt optimizer: labeled, random_search, credit, mipro, gepa, or dspy:NAME for any other of DSPy.",
-        "NAME",
+        "random_search", "Prompt optimizer: labeled, random_search, credit, mipro, gepa, or dspy:NAME.", "NAME"
     )
     auto: Literal["light", "medium", "heavy"] = option("light", "How many calls it may make: light, medium or heavy.")
     trials: int = option(40, "Trials of the search over tunables.", ge=2)
@@ -136,10 +117,7 @@ class OptimizationSettings(ProgramOptions, Limits, Resources):
         try:
             return cls.model_validate(values)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_context=False)[0]
-            name = ".".join(map(str, first["loc"]))
-            reason = first["msg"].removeprefix("Value error, ")
-            raise PolyhopError(f"{where}: {name}: {reason}, got {first['input']!r}") from error
+            raise PolyhopError(f"{where}: {first_error(error)}") from error
 
     @property
     def scored(self) -> str:
@@ -166,8 +144,7 @@ class OptimizationSettings(ProgramOptions, Limits, Resources):
 @dataclass(frozen=True)
 class Splits:
     """Questions to tune on, to decide whether a candidate replaces the incumbent, and to measure the result on. No
-    question is in two of them.
-    """
+    question is in two of them."""
 
     train: Sequence[dspy.Example]
     val: Sequence[dspy.Example]
@@ -176,18 +153,14 @@ class Splits:
     def __post_init__(self) -> None:
         from ..eval.questions import as_questions  # imports DSPy
 
-        for name, questions in self.named.items():
-            object.__setattr__(self, name, list(as_questions(questions)))
         seen: dict[str, str] = {}
         for name, questions in self.named.items():
-            if not questions:
+            object.__setattr__(self, name, list(as_questions(questions)))
+            if not getattr(self, name):
                 raise PolyhopError(f"there are no {name} questions")
-            for example in questions:
-                other = seen.setdefault(example.question, name)
-                if other != name:
-                    raise PolyhopError(
-                        f"a question is in both the {other} and the {name} split: {example.question[:80]!r}"
-                    )
+            for example in getattr(self, name):
+                if (other := seen.setdefault(example.question, name)) != name:
+                    raise PolyhopError(f"a question is in both {other} and {name}: {example.question[:80]!r}")
 
     @property
     def named(self) -> dict[str, Sequence[dspy.Example]]:
@@ -209,11 +182,6 @@ def read_settings(path: Path) -> dict[str, Any]:
     try:
         text = read_bytes(path).decode()
         values = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except OSError as error:
-        raise PolyhopError(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise PolyhopError(f"{path} is not a valid {path.suffix.removeprefix('.').upper()} file: {error}") from error
-    found = values.get("settings", values) if isinstance(values, dict) else values
-    if not isinstance(found, dict):
-        raise PolyhopError(f"{path} does not contain settings")
-    return found
+        return dict(values.get("settings", values))
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise PolyhopError(f"{path} is not a TOML or JSON file with settings: {error}") from error

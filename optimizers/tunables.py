@@ -5,8 +5,7 @@
     search.result.best.values, search.result.front, search.result.importances
 
 The study is an ordinary one in a journal file, which Optuna's own tools read. The sampler is seeded anew for each
-trial, so what is drawn depends on the seed and the finished trials alone: a search that was killed ends as an
-uninterrupted one, and the trial that was cut off is drawn and measured again.
+trial, so what is drawn depends on the seed and the finished trials alone: a killed search ends as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -14,13 +13,12 @@ from __future__ import annotations
 import json
 import random
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from hashlib import blake2b
-from itertools import chain
 from math import sqrt
 from pathlib import Path
 from statistics import fmean
@@ -30,25 +28,19 @@ import dspy
 import numpy as np
 import optuna
 from dspy.teleprompt import Teleprompter
-from filelock import FileLock, Timeout
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-    distribution_to_json,
-)
-from optuna.samplers import PartialFixedSampler, RandomSampler, TPESampler
+from filelock import FileLock
+from optuna import samplers
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.study import StudyDirection
 from optuna.trial import TrialState
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from ..data.errors import PolyhopError
-from ..eval.folder import cut_half_line, differences
-from ..programs.tunable import Tunable, conditions_of, tunables
-from .measure import Answered, Metric, answered, named
+from ..eval.folder import cut_half_line
+from ..programs.tunable import conditions_of, tunables
+from .replay import Answered, Metric, answered, named
 
 Values = dict[str, Any]
 """Values of tunables by their dotted names."""
@@ -57,7 +49,7 @@ Ranges = Mapping[str, Sequence[Any]]
 """By name or glob: the lowest and the highest value of a number, or some values of a choice; ``()`` is all that a
 tunable allows, also where it is not searched by default."""
 
-Sampler = Literal["tpe", "random"]
+Space = Mapping[str, BaseDistribution]
 
 _PRUNE_FIRST, _PRUNE_EVERY = 20, 10  # questions before the first test, and between two
 _PRUNE_LEVEL = 0.05  # low, since a trial is tested many times
@@ -65,10 +57,7 @@ _PRUNE_LEVEL = 0.05  # low, since a trial is tested many times
 
 class TrialRecord(BaseModel):
     """A finished trial; trial 0 is the program as it was. ``values`` are those that were drawn. Score and costs are
-    means over the questions that were asked, of which failed ones score 0.
-    """
-
-    model_config = ConfigDict(frozen=True)
+    means over the questions that were asked, of which failed ones score 0."""
 
     number: int
     values: Values
@@ -80,16 +69,9 @@ class TrialRecord(BaseModel):
 
 
 class StudyResult(BaseModel):
-    """The result of a search.
-
-    Attributes:
-        best: The trial whose values the program gets; see `choose`.
-        front: The Pareto front of score and cost, the cheapest first; without a cost only the best trial.
-        importances: The share of the score's variance that each tunable explains (fANOVA), the largest first; only
-            tunables that every trial draws have one.
-    """
-
-    model_config = ConfigDict(frozen=True)
+    """The result of a search: the trial whose values the program gets, and the Pareto front of score and cost (see
+    `choose`). ``importances`` are the shares of the score's variance that tunables explain (fANOVA), the largest first;
+    only tunables that every trial draws have one."""
 
     trials: list[TrialRecord]
     best: TrialRecord
@@ -109,18 +91,18 @@ class TunableSearch(Teleprompter):
         metric: A DSPy metric to maximize.
         trials: How many, including the first one, which is the program as it is. A search can be resumed with more.
         sampler: ``tpe`` (Optuna's tree-structured Parzen estimator) or ``random``.
-        cost: A cost to minimize as well, one of `polyhop.optimizers.measure.Answered.costs`.
+        cost: A cost to minimize as well, one of `polyhop.optimizers.replay.Answered.costs`.
         freeze: Names or globs (``"search.*"``) of tunables that keep their values.
         ranges: Narrower ranges by name or glob: ``{"rounds": (1, 3), "stop": ("stable",)}``.
         threads: Questions answered at the same time.
-        storage: A journal file, from which the search resumes; None for memory.
+        storage: A journal file, from which the same search resumes; other ones begin there anew. None for memory.
         on_trial: Called with all trials so far as each one ends.
         result: The result, after `compile`; if a budget was spent, that of the trials so far.
     """
 
     metric: Metric
     trials: int = 60
-    sampler: Sampler = "tpe"
+    sampler: Literal["tpe", "random"] = "tpe"
     cost: str | None = None
     freeze: Sequence[str] = ()
     ranges: Ranges | None = None
@@ -138,34 +120,34 @@ class TunableSearch(Teleprompter):
         teacher: Any = None,
         valset: Sequence[dspy.Example] | None = None,
     ) -> dspy.Module:
-        """Run or resume the search, and return a copy of the student with the best values.
-
-        Args:
-            trainset: The questions, if there is no valset.
-            teacher: Unused.
-            valset: The questions that trials are measured on.
+        """Run or resume the search on the valset (or the trainset), and return a copy of the student with the best
+        values; ``teacher`` is unused.
 
         Raises:
-            PolyhopError: there is nothing to tune or no question, the storage has another search or is in use, the
-                metric fails, or every question of a trial fails.
+            PolyhopError: there is nothing to tune or no question, the storage is no journal, the metric fails, or every
+                question of a trial fails.
         """
         questions = list(valset if valset is not None else trainset or ())
         if not questions:
             raise PolyhopError("there are no questions to tune on: give compile a valset or a trainset")
         space, done = search_space(student, self.freeze, self.ranges), list[TrialRecord]()
-        with _opened(self.storage) as storage, _quiet():
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        with warnings.catch_warnings(action="ignore", category=optuna.exceptions.ExperimentalWarning):
+            # All that decides what is found is in the name, so that another search does not resume this one.
+            texts = [dict(each.items()) for each in questions]
+            decides = [_values(student), str(space), texts, named(self.metric), self.sampler, self.cost, self.seed]
+            text = json.dumps([*decides, optuna.__version__], default=lambda value: type(value).__name__)
             study = optuna.create_study(
-                storage=storage,
-                study_name="tunables",
+                storage=None if self.storage is None else _journal(Path(self.storage)),
+                study_name=f"tunables-{blake2b(text.encode(), digest_size=8).hexdigest()}",
                 directions=[StudyDirection.MAXIMIZE, StudyDirection.MINIMIZE][: 2 if self.cost else 1],
                 pruner=optuna.pruners.WilcoxonPruner(p_threshold=_PRUNE_LEVEL, n_startup_steps=_PRUNE_FIRST),
                 load_if_exists=True,
             )
-            self._check(study, student, space, questions)
             for trial in study.get_trials(deepcopy=False, states=[TrialState.RUNNING]):  # cut off by a kill
                 study.tell(trial.number, state=TrialState.FAIL)
-            ended = study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])[: self.trials]
-            done += [TrialRecord(number=n, **each.user_attrs["trial"]) for n, each in enumerate(ended)]
+            for trial in study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])[: self.trials]:
+                done.append(TrialRecord(**trial.user_attrs["trial"]))
             try:
                 while len(done) < self.trials:
                     done.append(self._trial(study, student, questions, space, len(done)))
@@ -176,21 +158,16 @@ class TunableSearch(Teleprompter):
         return with_values(student, choose(done, self.cost)[0].values)
 
     def _trial(
-        self,
-        study: optuna.Study,
-        student: dspy.Module,
-        questions: Sequence[dspy.Example],
-        space: Mapping[str, BaseDistribution],
-        number: int,
+        self, study: optuna.Study, student: dspy.Module, questions: list[dspy.Example], space: Space, number: int
     ) -> TrialRecord:
         """Draw the values of the next trial, ask the questions in an order of its own, and store it."""
-        seed, first = _seed(self.seed, number), {}
-        study.sampler = TPESampler(seed=seed) if self.sampler == "tpe" else RandomSampler(seed=seed)
-        if number == 0:
-            first = _values(student)
-            inside = {name: first[name] for name, each in space.items() if _inside(each, first[name])}
-            study.sampler = PartialFixedSampler(inside, study.sampler)
-            space = {name: space[name] for name in inside}
+        seed = _seed(self.seed, number)
+        study.sampler = (samplers.TPESampler if self.sampler == "tpe" else samplers.RandomSampler)(seed=seed)
+        if number == 0:  # the program as it is; a value outside of its range is not drawn
+            own = {name: value for name, value in _values(student).items() if name in space}
+            own = {name: value for name, value in own.items() if _inside(space[name], value)}
+            space = {name: space[name] for name in own}
+            study.sampler = samplers.PartialFixedSampler(own, study.sampler)
         trial = study.ask()
         values = _draw(trial, student, space)
         order = list(range(len(questions)))
@@ -206,68 +183,44 @@ class TunableSearch(Teleprompter):
                     break
         failures = [one.failure for one in asked if one.failure]
         if len(failures) == len(asked):
-            raise PolyhopError(
-                f"every question of trial {number} ({shown(values)}) failed: {failures[0]}; fix the cause and resume "
-                "the search"
-            )
+            raise PolyhopError(f"every question of trial {number} ({values}) failed: {failures[0]}; mend it and resume")
+        known = sorted({name for one in asked for name in one.costs})
+        costs = {name: fmean(one.costs[name] for one in asked if name in one.costs) for name in known}
+        if self.cost and self.cost not in costs:
+            raise PolyhopError(f"the program has no cost {self.cost!r}; it has {', '.join(known)}")
+        scores = {one.number: one.score for one in asked}
+        score = fmean(scores.values())
         record = TrialRecord(
-            number=number,
-            values=values,
-            score=fmean(one.score for one in asked),
-            costs=_means([one.costs for one in asked]),
-            scores={one.number: one.score for one in asked},
-            failures=len(failures),
-            pruned=pruned,
+            number=number, values=values, score=score, costs=costs, scores=scores, failures=len(failures), pruned=pruned
         )
-        if self.cost and self.cost not in record.costs:
-            raise PolyhopError(f"the program has no cost {self.cost!r}; it has {', '.join(sorted(record.costs))}")
-        # `scores` are not part of what a summary stores.
-        trial.set_user_attr("trial", {**record.model_dump(exclude={"number"}), "scores": record.scores})
+        trial.set_user_attr("trial", {**record.model_dump(), "scores": scores})
         # Of a pruned trial the mean so far informs the sampler; it is lower than that of the best trial.
-        study.tell(trial, [record.score, record.costs[self.cost]] if self.cost else record.score)
+        study.tell(trial, [score, costs[self.cost]] if self.cost else score)
         return record
 
-    def _result(self, study: optuna.Study, trials: Sequence[TrialRecord]) -> StudyResult:
+    def _result(self, study: optuna.Study, trials: list[TrialRecord]) -> StudyResult:
         best, front = choose(trials, self.cost)
         importances: dict[str, float] = {}
         with suppress(RuntimeError):  # fANOVA: all trees are without variance
             if len({trial.score for trial in trials}) > 1:
-                # Not PED-ANOVA, Optuna's default: it compares the best trials with the sampler's others, and so finds
-                # no importance in a switch that the sampler settled early.
+                # Not PED-ANOVA, Optuna's default: it finds no importance in a switch that the sampler settled early.
                 importances = optuna.importance.get_param_importances(
                     study,
                     evaluator=optuna.importance.FanovaImportanceEvaluator(seed=0),
                     target=(lambda trial: float(trial.values[0])) if self.cost else None,
                 )
-        return StudyResult(trials=list(trials), best=best, front=front, importances=importances, cost=self.cost)
+        return StudyResult(trials=[*trials], best=best, front=front, importances=importances, cost=self.cost)
 
-    def _check(
-        self,
-        study: optuna.Study,
-        student: dspy.Module,
-        space: Mapping[str, BaseDistribution],
-        questions: Sequence[dspy.Example],
-    ) -> None:
-        """Refuse to resume another search; with more trials or threads it is the same."""
-        plain = [json.dumps(dict(each.items()), default=lambda value: type(value).__name__) for each in questions]
-        settings = {
-            "values": _values(student),
-            "ranges": {name: distribution_to_json(each) for name, each in space.items()},
-            "questions": blake2b("\n".join(plain).encode(), digest_size=16).hexdigest(),
-            "metric": named(self.metric),
-            "sampler": self.sampler,
-            "cost": self.cost,
-            "seed": self.seed,
-            "optuna": optuna.__version__,
-        }
-        before = study.user_attrs.get("settings")
-        if before is None:
-            study.set_user_attr("settings", settings)
-        elif changed := differences(before, json.loads(json.dumps(settings))):
-            raise PolyhopError(
-                f"the search in {self.storage} was started with other settings:\n  " + "\n  ".join(changed) + "\n"
-                "use the same settings, or name another storage"
-            )
+
+def _journal(path: Path) -> JournalStorage:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+b") as file:
+        cut_half_line(file)  # of a process that was killed, as may be
+    lock: Any = FileLock(path.with_name(f".{path.name}.lock"))  # Optuna's would outlive a kill
+    try:
+        return JournalStorage(JournalFileBackend(str(path), lock))
+    except (ValueError, KeyError, AssertionError) as error:
+        raise PolyhopError(f"{path} is not the journal of a search ({error}): name another file") from error
 
 
 # --- what is searched ------------------------------------------------------------------------------------------------
@@ -294,7 +247,30 @@ def search_space(
     return space
 
 
-def _draw(trial: optuna.Trial, student: dspy.Module, space: Mapping[str, BaseDistribution]) -> Values:
+def _range(name: str, tunable: Any, given: Sequence[Any] | None) -> BaseDistribution:
+    usual = tunable.usual if given is None else None
+    try:
+        for value in given or ():
+            copy(tunable).value = value
+        if tunable.choices:
+            return CategoricalDistribution(tuple(dict.fromkeys(given or usual or tunable.choices)))
+        low, high = given or (tunable.low, tunable.high)
+        if usual is not None:
+            low, high = min(usual[0], tunable.value), max(usual[1], tunable.value)
+        return (IntDistribution if type(tunable.low) is int else FloatDistribution)(low, high, log=tunable.log)
+    except ValueError as error:
+        raise PolyhopError(
+            f"the range of {name}, {given}, is neither its lowest and highest value nor some of its choices: {error}"
+        ) from error
+
+
+def _inside(range_: Any, value: Any) -> bool:
+    if isinstance(range_, CategoricalDistribution):
+        return value in range_.choices
+    return bool(range_.low <= value <= range_.high)
+
+
+def _draw(trial: optuna.Trial, student: dspy.Module, space: Mapping[str, Any]) -> Values:
     """The values of a trial. A tunable that needs another one is drawn only if that one has a value for which it
     matters."""
     current, needs, drawn = _values(student), conditions_of(student), dict[str, Any]()
@@ -305,7 +281,12 @@ def _draw(trial: optuna.Trial, student: dspy.Module, space: Mapping[str, BaseDis
 
     def value(name: str) -> Any:
         if name in space and name not in drawn and matters(name):
-            drawn[name] = _suggest(trial, name, space[name])
+            each = space[name]
+            if isinstance(each, CategoricalDistribution):
+                drawn[name] = trial.suggest_categorical(name, each.choices)
+            else:
+                suggest = trial.suggest_int if isinstance(each, IntDistribution) else trial.suggest_float
+                drawn[name] = suggest(name, each.low, each.high, log=each.log)
         return drawn.get(name, current[name])
 
     for name in space:
@@ -321,8 +302,7 @@ def with_values(program: dspy.Module, values: Values) -> dspy.Module:
     """A copy of a program with other values of its tunables."""
     twin: dspy.Module = program.deepcopy()
     for name, tunable in tunables(twin).items():
-        if name in values:
-            tunable.value = values[name]
+        tunable.value = values.get(name, tunable.value)
     return twin
 
 
@@ -335,40 +315,6 @@ def matching(program: dspy.Module, patterns: Sequence[str]) -> list[str]:
             raise PolyhopError(f"the program has no tunable {pattern!r}; it has {', '.join(known) or 'none'}")
         found += names
     return found
-
-
-def _range(name: str, tunable: Tunable[Any], narrowed: Sequence[Any] | None) -> BaseDistribution:
-    given = tuple(narrowed or ())
-    for value in given:
-        try:
-            copy(tunable).value = value
-        except ValueError as error:
-            raise PolyhopError(f"the range of {name}: it {error}") from error
-    if tunable.choices:
-        usual = tunable.usual if narrowed is None else None
-        return CategoricalDistribution(tuple(dict.fromkeys(given or usual or tunable.choices)))
-    if given and (len(given) != 2 or given[0] > given[1]):
-        raise PolyhopError(f"the range of {name} must be its lowest and its highest value, not {given!r}")
-    low, high = given or (tunable.low, tunable.high)
-    if narrowed is None and tunable.usual is not None:
-        low, high = min(tunable.usual[0], tunable.value), max(tunable.usual[1], tunable.value)
-    try:
-        return (IntDistribution if type(tunable.low) is int else FloatDistribution)(low, high, log=tunable.log)
-    except ValueError as error:  # a logarithmic range from 0
-        raise PolyhopError(f"{name} cannot be searched from {low} to {high}: {error}") from error
-
-
-def _inside(range_: Any, value: Any) -> bool:
-    if isinstance(range_, CategoricalDistribution):
-        return value in range_.choices
-    return bool(range_.low <= value <= range_.high)
-
-
-def _suggest(trial: optuna.Trial, name: str, range_: Any) -> Any:
-    if isinstance(range_, CategoricalDistribution):
-        return trial.suggest_categorical(name, range_.choices)
-    suggest = trial.suggest_int if isinstance(range_, IntDistribution) else trial.suggest_float
-    return suggest(name, range_.low, range_.high, log=range_.log)
 
 
 # --- what is chosen --------------------------------------------------------------------------------------------------
@@ -384,72 +330,22 @@ def choose(trials: Sequence[TrialRecord], cost: str | None) -> tuple[TrialRecord
     """
     complete = [trial for trial in trials if not trial.pruned]
     highest = max(complete, key=lambda trial: (trial.score, -trial.number))
+
+    def as_good(trial: TrialRecord) -> bool:
+        differences = np.array([highest.scores[number] - score for number, score in trial.scores.items()])
+        if len(differences) < 2:
+            return trial.score == highest.score
+        return bool(differences.mean() <= differences.std(ddof=1) / sqrt(len(differences)))
+
     if cost is None:
-        best = complete[0] if complete[0].number == 0 and _as_good(complete[0], highest) else highest
+        best = complete[0] if complete[0].number == 0 and as_good(complete[0]) else highest
         return best, [best]
     front: list[TrialRecord] = []
     for trial in sorted(complete, key=lambda trial: (trial.costs[cost], -trial.score, trial.number)):
         if not front or trial.score > front[-1].score:
             front.append(trial)
-    return next(trial for trial in front if _as_good(trial, front[-1])), front
-
-
-def _as_good(trial: TrialRecord, highest: TrialRecord) -> bool:
-    differences = np.array([highest.scores[number] - score for number, score in trial.scores.items()])
-    if len(differences) < 2:
-        return trial.score == highest.score
-    return bool(differences.mean() <= differences.std(ddof=1) / sqrt(len(differences)))
-
-
-def shown(values: Values, equals: str = " ", separator: str = ", ") -> str:
-    """Values of tunables as text, numbers with four digits."""
-    texts = {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in values.items()}
-    return separator.join(f"{name}{equals}{text}" for name, text in texts.items())
-
-
-# --- the study -------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _opened(path: str | Path | None) -> Iterator[JournalStorage | None]:
-    """The storage in a journal file, for this process alone; None for memory."""
-    if path is None:
-        yield None
-        return
-    path = Path(path)
-    lock = FileLock(path.with_name(f".{path.name}.lock"))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with lock.acquire(timeout=0):
-            with path.open("a+b") as file:
-                cut_half_line(file)  # of a process that was killed, as may be
-            path.with_name(f"{path.name}.lock").unlink(missing_ok=True)  # Optuna's lock, which it would wait for
-            try:
-                storage = JournalStorage(JournalFileBackend(str(path)))
-            except (ValueError, KeyError, AssertionError) as error:
-                raise PolyhopError(f"{path} is not the journal of a search ({error}): name another file") from error
-            yield storage
-    except Timeout:
-        raise PolyhopError(f"another process is running the search in {path}") from None
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without Optuna's log, and its warnings that the pruner and the journal are experimental."""
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            yield
-    finally:
-        optuna.logging.set_verbosity(before)
-
-
-def _means(costs: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """The mean of each cost over the questions that have it."""
-    found = {name: [each[name] for each in costs if name in each] for name in sorted({*chain(*costs)})}
-    return {name: fmean(values) for name, values in found.items()}
+    highest = front[-1]
+    return next(filter(as_good, front)), front
 
 
 def _seed(*parts: object) -> int:

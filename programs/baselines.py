@@ -35,7 +35,6 @@ class Direct(Program):
         self.answerer = Agent(AnswerDirectly)
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
-        """Answer a question; ``pool`` is accepted and not read."""
         answer, confidence = read_answer(self.answerer(question=question))
         return conclude(answer, confidence, stop="no retrieval", status="model knowledge")
 
@@ -45,7 +44,6 @@ class Naive(Program):
     """Naive RAG: 1 search, 1 LM call; the evidence is the top ``k`` passages.
 
     Args:
-        retriever: For questions without a pool of their own.
         k: Passages to read.
     """
 
@@ -55,7 +53,6 @@ class Naive(Program):
         self.answerer = Agent(AnswerFromPassages)
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
-        """Answer a question over its own ``pool``, or over the retriever if it has none."""
         if not (hits := self._hits(question, pool)):
             return nothing_found()
         passages = Candidates(hit.passage for hit in hits)
@@ -74,7 +71,6 @@ class FullContext(Naive):
     A prompt that exceeds the model's context is shortened as that of any `Agent`, and the run counts it as an incident.
 
     Args:
-        retriever: For questions without a pool of their own.
         k: Passages to read without a pool.
     """
 
@@ -97,7 +93,6 @@ class SetSelection(Program):
     If nothing is selected, the answer is unknown, without a call.
 
     Args:
-        retriever: For questions without a pool of their own.
         k: Candidates; 20 in the paper.
     """
 
@@ -108,7 +103,6 @@ class SetSelection(Program):
         self.answerer = Agent(AnswerFromContext)
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
-        """Answer a question over its own ``pool``, or over the retriever if it has none."""
         hits = self.search(question)
         if not hits:
             return nothing_found()
@@ -169,7 +163,7 @@ class ReAct(dspy.Module):
     The embedded engine cannot play it.
 
     Args:
-        retriever: For questions without a pool of their own. BM25 with ``k1`` of 25 and ``b`` of 1 suits long pages.
+        retriever: BM25 with ``k1`` of 25 and ``b`` of 1 suits long pages.
         k: Excerpts of one look at a ranking.
     """
 
@@ -180,7 +174,6 @@ class ReAct(dspy.Module):
         self.agent = dspy.ReAct(AnswerWithTools, tools=[self.find, self.read])
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
-        """Answer a question over its own ``pool``, or over the retriever if it has none."""
         found = self.agent(question=fenced(question), max_iters=self.steps.value)
         answer, _ = tidy(found.answer)
         seen = current().passages

@@ -52,7 +52,6 @@ class C3PO(Program):
     collection.
 
     Args:
-        retriever: For questions without a pool of their own.
         k: Passages per search.
         most: Number of collected passages above which an answer is forced.
         steps: Maximum number of searches along a roadmap.
@@ -77,7 +76,6 @@ class C3PO(Program):
         self.answerer = Agent(signatures.AnswerFromPassages)
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
-        """Answer a question over its own ``pool``, or over the retriever if it has none."""
         route, query = self.routes.value, ""
         if route == "routed":
             reply = self.router(question=question)

@@ -1,7 +1,6 @@
 """The candidate pool as agents see it: short ids out, evidence back.
 
-Replies are read leniently in form and strictly in substance: an id that addresses nothing, or a quotation that is in no
-passage, is dropped and reported.
+Replies are read leniently in form and strictly in substance: an id that addresses nothing is dropped and reported.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..data.passages import Evidence, Fact, Passage
-from ..signatures.fields import NumberedPassage, NumberedPassages, one_line
+from ..signatures.fields import NumberedPassage, NumberedPassages
 
 _LEADING_ID = re.compile(
     r"[\[(\"'#*`\s]*(?:(?:id|passage|sentence)\s+[\[(]?)?(\d{1,6})(?:[s:./](\d{1,6}))?[\])\"':.*`]*(?=\s|$)",
@@ -145,58 +144,3 @@ def split_citations(text: str) -> tuple[str, list[str]]:
 
 def _ids_in(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(id for text in texts for id in re.findall(_ID, text)))
-
-
-# --- verbatim spans ---------------------------------------------------------------------------------------------------
-
-_LEADING_NUMBER = re.compile(r"[-*•>`\s]*(?:[\[(](\d{1,6})(?:s\d{1,6})?[\])]|(\d{1,6})s\d{1,6}\b)[-–*:.,`\s]*")
-_STRAIGHT_QUOTES = str.maketrans("’‘‛“”„‟«»", '\'\'\'""""""')
-
-
-def read_spans(spans: Iterable[str], documents: Candidates) -> tuple[list[Evidence], tuple[str, ...]]:
-    """The sentences that verbatim spans lie in, in the order of the spans, and the spans found in no document.
-
-    A span with a leading id ("2s1 He was ...", "[2] He was ...") must be in that passage; a sentence's id alone means
-    the whole sentence.
-    """
-    found: dict[Fact, Evidence] = {}
-    invalid = []
-    for span in spans:
-        mark, passages, text = _LEADING_NUMBER.match(span), documents.passages, span
-        if mark is None and (cited := split_citations(span))[1]:  # "He was ... (2s1)"
-            mark = _LEADING_NUMBER.match(text := f"[{cited[1][0]}] {cited[0]}")
-        if mark and 1 <= (number := int(mark[1] or mark[2])) <= len(passages):
-            text, passages = text[mark.end() :], [passages[number - 1]]
-        located = (items for passage in passages if (items := locate(text, passage)))
-        is_id = re.fullmatch(rf"[\[(]?{_SENTENCE}[\])]?", span.strip())
-        items = documents.resolve([span])[0] if is_id else next(located, ())
-        found |= {item.fact: item for item in items if item.fact not in found}
-        if not items:
-            invalid.append(span[:80])
-    return list(found.values()), tuple(invalid)
-
-
-def locate(span: str, passage: Passage) -> tuple[Evidence, ...]:
-    """The sentences of a passage that a verbatim span lies in; empty if it is not in the passage.
-
-    White space and the style of quotation marks may differ, and punctuation may surround the span. The passage's text
-    is compared as agents see it.
-    """
-    sentences = [_normalized(sentence) for sentence in passage.sentences]
-    text = " ".join(sentence for sentence in sentences if sentence)
-    for wanted in (_normalized(span), _normalized(span).strip("\"'` ….")):
-        start = text.find(wanted)
-        if start >= 0 and any(map(str.isalnum, wanted)):
-            break
-    else:
-        return ()
-    items, position = [], 0
-    for number, sentence in enumerate(sentences):
-        if sentence and position < start + len(wanted) and start < position + len(sentence):
-            items.append(Evidence(passage, number))
-        position += len(sentence) + bool(sentence)
-    return tuple(items)
-
-
-def _normalized(text: str) -> str:
-    return one_line(text.translate(_STRAIGHT_QUOTES))

@@ -21,12 +21,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Annotated, Any, Self, TypeAlias
 
 import numpy as np
 from dspy.predict.parameter import Parameter
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ..data.errors import PolyhopError, first_error
 from ..data.files import read_bytes
@@ -35,7 +35,7 @@ from ..data.form import FEATURES, features
 HOPS = (1, 2, 3, 4)
 SHIPPED = Path(__file__).with_name("complexity.json")
 
-_LARGEST = 1e6  # number of a head: products of larger ones could overflow
+_Number = Annotated[float, Field(ge=-1e6, le=1e6)]  # products of larger ones could overflow
 
 
 @dataclass(frozen=True)
@@ -78,10 +78,10 @@ class ComplexityHead(BaseModel):
     training: dict[str, Any]  # Command, data and scores, for the reader
     hops: tuple[int, ...] = HOPS
     inputs: tuple[str, ...] = FEATURES
-    mean: tuple[float, ...]
-    scale: tuple[float, ...]
-    weights: tuple[tuple[float, ...], ...]  # one row per class, one number per feature
-    biases: tuple[float, ...]  # one per class
+    mean: tuple[_Number, ...]
+    scale: tuple[Annotated[_Number, Field(ge=1e-6)], ...]
+    weights: tuple[tuple[_Number, ...], ...]  # one row per class, one number per feature
+    biases: tuple[_Number, ...]  # one per class
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -90,13 +90,9 @@ class ComplexityHead(BaseModel):
                 "trained for another version, with other features: train it again with "
                 "python -m polyhop.scripts.training.complexity"
             )
-        rows = (self.mean, self.scale, *self.weights)
-        shape = [len(self.weights), len(self.biases), *map(len, rows)]
-        if shape != [len(HOPS)] * 2 + [len(self.inputs)] * (2 + len(HOPS)):
+        sizes = {len(row) for row in (self.mean, self.scale, *self.weights)}
+        if sizes != {len(self.inputs)} or {len(self.weights), len(self.biases)} != {len(HOPS)}:
             raise ValueError(f"must have {len(HOPS)} classes, and numbers for each feature")
-        numbers = [*self.biases, *(number for row in rows for number in row)]
-        if not all(abs(number) <= _LARGEST for number in numbers) or min(self.scale) < 1 / _LARGEST:
-            raise ValueError(f"must consist of numbers up to {_LARGEST:g}, with scales from {1 / _LARGEST:g}")
         return self
 
     def save(self, path: Path) -> None:
@@ -142,7 +138,7 @@ class ComplexityEstimator(Parameter):
     def load_state(self, state: dict[str, Any]) -> None:
         """Raises: ValueError: the state is not that of an estimator; this one is unchanged."""
         try:
-            self.__init__(ComplexityHead.model_validate(state))  # type: ignore[misc]
+            vars(self).update(vars(ComplexityEstimator(ComplexityHead.model_validate(state))))
         except ValidationError as error:
             raise ValueError(first_error(error)) from error
 

@@ -17,6 +17,7 @@ import math
 
 from .agent import Part
 from .prediction import Status
+from .run import record
 from .trace import Weighed
 from .tunable import real, switch
 
@@ -25,7 +26,7 @@ CREDIBILITY = {"attributable": 1.0, "extrapolatory": 0.5, "contradictory": 0.001
 
 
 def checked(accuracy: float, credibility: float) -> Status:
-    """How an answer was checked, by the class whose credibility is nearest. What the evidence states is in doubt only if
+    """How an answer was checked, by the class of the nearest credibility. What the evidence states is in doubt only if
     it is more probably not what was asked for."""
     nearest = min(CREDIBILITY, key=lambda name: abs(CREDIBILITY[name] - credibility))
     if nearest == "attributable":
@@ -64,6 +65,11 @@ class Confidence(Part):
         if not self.adaptive.value:
             return self.fixed_alpha.value
         return sigmoid(self.slope.value * (self.midpoint.value - hops))
+
+    def forward(self, hops: float, accuracy: float | None, credibility: float, answer: str = "") -> Weighed:
+        """Record and return what `weigh` says."""
+        record(weighed := self.weigh(hops, accuracy, credibility, answer))
+        return weighed
 
     def weigh(self, hops: float, accuracy: float | None, credibility: float, answer: str = "") -> Weighed:
         """The confidence in an answer, and whether it passes.

@@ -23,7 +23,7 @@ from functools import cache, lru_cache
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import dspy
 from dspy.predict.parameter import Parameter
@@ -89,7 +89,9 @@ class ExemplarMemory(Parameter):
 
     def similarities(self, question: str) -> list[float]:
         """The cosine of a question with each exemplar."""
-        return _vectors(tuple(exemplar.question for exemplar in self.exemplars)).similarities(question)
+        idf, vectors = _vectors(tuple(exemplar.question for exemplar in self.exemplars))
+        asked = _vector(question, idf)
+        return [sum(weight * other.get(term, 0.0) for term, weight in asked.items()) for other in vectors]
 
     def joined(self, others: Iterable[Exemplar]) -> ExemplarMemory:
         """A memory with further exemplars; of those with the same question the first is kept."""
@@ -106,7 +108,10 @@ class ExemplarMemory(Parameter):
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Raises: ValueError: an exemplar is malformed; the memory is unchanged."""
-        self.exemplars = tuple(map(_EXEMPLAR.validate_python, state["exemplars"]))
+        try:
+            self.exemplars = tuple(map(_EXEMPLAR.validate_python, state["exemplars"]))
+        except ValidationError as error:
+            raise ValueError(first_error(error)) from error
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ExemplarMemory:
         return ExemplarMemory(self.exemplars)
@@ -167,10 +172,10 @@ class Exemplars(Part):
             distance = [abs(exemplar.hops - complexity.hops) for exemplar in memory]
             nearest = min((distance[i] for i in allowed), default=0)
             allowed = [i for i in allowed if distance[i] == nearest]
-        if mode == "random":
-            worth: dict[int, Any] = {i: _draw(question, memory[i].question) for i in allowed}
-        else:
-            worth = dict(enumerate(self.memory.similarities(question)))
+        worth: Sequence[Any] = self.memory.similarities(question)
+        if mode == "random":  # a number that depends on the two questions only
+            texts = (f"{question}\n{exemplar.question}".encode(errors="replace") for exemplar in memory)
+            worth = [blake2b(text, digest_size=8).digest() for text in texts]
         return [memory[i] for i in reversed(heapq.nlargest(count, allowed, key=worth.__getitem__))]  # stable
 
 
@@ -187,38 +192,24 @@ def _shipped() -> tuple[Exemplar, ...]:
     return ExemplarMemory.load(SHIPPED).exemplars
 
 
-def _draw(question: str, other: str) -> bytes:
-    """Pseudo-random bytes that depend on the two questions only."""
-    return blake2b(f"{question}\n{other}".encode(errors="replace"), digest_size=8).digest()
+# --- similarity of form. Not scikit-learn's: importing it takes longer than answering a question. ---------------------
 
-
-# --- similarity of form -----------------------------------------------------------------------------------------------
-
-
-class _FormVectors:
-    """TF-IDF vectors of masked questions. Not scikit-learn's: importing it takes longer than answering a question."""
-
-    def __init__(self, questions: Sequence[str]) -> None:
-        counted = [_terms(question) for question in questions]
-        found = Counter(term for terms in counted for term in terms)
-        self._idf = {term: 1 + math.log((1 + len(questions)) / (1 + count)) for term, count in found.items()}
-        self._highest = 1 + math.log(1 + len(questions))  # of unknown terms
-        self._vectors = [self._vector(terms) for terms in counted]
-
-    def similarities(self, question: str) -> list[float]:
-        """The cosine with each question."""
-        asked = self._vector(_terms(question))
-        return [sum(weight * other.get(term, 0.0) for term, weight in asked.items()) for other in self._vectors]
-
-    def _vector(self, terms: Counter[str]) -> dict[str, float]:
-        weights = {term: (1 + math.log(count)) * self._idf.get(term, self._highest) for term, count in terms.items()}
-        length = math.sqrt(math.fsum(weight * weight for weight in weights.values()))
-        return {term: weight / length for term, weight in weights.items()}
+_Vector: TypeAlias = dict[str, float]
 
 
 @lru_cache(maxsize=8)
-def _vectors(questions: tuple[str, ...]) -> _FormVectors:
-    return _FormVectors(questions)
+def _vectors(questions: tuple[str, ...]) -> tuple[_Vector, list[_Vector]]:
+    """The inverse document frequencies of terms ("": of unknown ones), and the TF-IDF vectors of masked questions."""
+    found = Counter(term for question in questions for term in _terms(question))
+    idf = {term: 1 + math.log((1 + len(questions)) / (1 + count)) for term, count in found.items()}
+    idf[""] = 1 + math.log(1 + len(questions))
+    return idf, [_vector(question, idf) for question in questions]
+
+
+def _vector(question: str, idf: _Vector) -> _Vector:
+    weights = {term: (1 + math.log(count)) * idf.get(term, idf[""]) for term, count in _terms(question).items()}
+    length = math.sqrt(math.fsum(weight * weight for weight in weights.values()))
+    return {term: weight / length for term, weight in weights.items()}
 
 
 def _terms(question: str) -> Counter[str]:

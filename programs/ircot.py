@@ -37,7 +37,6 @@ class IRCoT(Program):
     1 LM call per sentence and 1 to read, all sequential; 1 search for the question and for each sentence but the last.
 
     Args:
-        retriever: For questions without a pool of their own.
         k: Passages per search: 2, 4, 6 or 8 (the paper's K).
         most: Maximum number of passages to collect.
         sentences: Maximum length of the chain of thought.
@@ -53,7 +52,6 @@ class IRCoT(Program):
         self.answerer = Agent(AnswerFromPassages)
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
-        """Answer a question over its own ``pool``, or over the retriever if it has none."""
         thoughts: list[str] = []
         stop, query = "", question
         while not stop:

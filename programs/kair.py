@@ -4,7 +4,7 @@ The state is what is known (K), required (R), asked (Q) and kept (D, the refined
 
     q = f(D | K, R, Q)          propose queries, choose the most diverse and relevant one                 rule (2)
     K, R = g(D u D_new | K, R)  read its hits: new facts, if supported and relevant, and new gaps         rule (5)
-    D = h(D u D_new | K)        cut both down to verbatim spans that a fact or a gap accepts              rules (3), (4)
+    D = h(D u D_new | K)        cut both down to spans that a fact or a gap accepts: sentences, by id     rules (3), (4)
 
 until R is empty or, with a moderator, D is judged sufficient (rule 1). A known fact that new passages contradict is
 dropped; what they say instead is a new fact. A separate generator answers from D.
@@ -42,7 +42,7 @@ from ..data.passages import Evidence, Fact, Hit, Retriever
 from ..data.text import content_terms, title_key
 from ..signatures.fields import read_probability, read_texts
 from .agent import Agent
-from .candidates import Candidates, ids, read_spans, split_citations
+from .candidates import Candidates, ids, split_citations
 from .prediction import conclude, nothing_found, read_answer
 from .program import Program, register
 from .run import Pool, current, record, together
@@ -95,7 +95,6 @@ class Kair(Program):
     agents work in parallel and multiply these calls, not the waiting time. The moderator adds 1 call per step.
 
     Args:
-        retriever: For questions without a pool of their own.
         k: Passages per search.
         steps: Maximum number of steps.
         agents: Number of competing agents, 1 to 3.
@@ -123,7 +122,6 @@ class Kair(Program):
         self.answerer = Agent(signatures.AnswerFromContext)
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
-        """Answer a question over its own ``pool``, or over the retriever if it has none."""
         agents, documents, context = self._team(question), Candidates(), list[Evidence]()
         stop = "steps"
         for step in range(1, self.steps.value + 1):
@@ -264,7 +262,7 @@ class Kair(Program):
         """h: the new context; spans that no fact supports come last."""
         shown = documents.show([*context, *(Evidence(hit.passage) for hit in hits)])
         reply = self.filterer(**lead.inputs, passages=shown)
-        spans, invalid = read_spans(read_texts(reply.spans), documents)
+        spans, invalid = documents.resolve(read_texts(reply.spans))  # by their ids
         judged, wrong = documents.resolve(reply.supported)
         cited = {item.fact for fact in lead.known for item in fact.support}
         supported = [i for i in spans if i in judged or i.fact in cited or Fact(i.passage.id) in cited]

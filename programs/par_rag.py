@@ -16,8 +16,8 @@ It differs:
 - steps that do not refer to one another run in parallel (#1 and #2), so a question is refined if it refers to others;
 - the estimator of complexity is a logistic regression, not BERT, unless you give your own (``estimator``);
 - exemplars are similar in form, not in topic (`polyhop.programs.exemplars`);
-- credibility is judged by an agent with AttrScore's classes, unless you give a model (``credibility``); an answer
-  without citations is extrapolatory without a call;
+- credibility is judged by an agent with AttrScore's classes (a model can take its place in a subclass of `Review`); an
+  answer without citations is extrapolatory without a call;
 - the reviser reads the draft;
 - answers replace the references that are left; the question describes an unknown answer;
 - a step whose search finds nothing is unknown without a call, and at most `MAX_STEPS` steps are taken.
@@ -25,17 +25,16 @@ It differs:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple, Self, SupportsFloat, TypeAlias, cast
+from typing import NamedTuple, Self, cast
 
 import dspy
 from dspy.utils.exceptions import AdapterParseError
 
 from .. import signatures
 from ..data.chain import ChainRetriever
-from ..data.errors import PolyhopError
 from ..data.passages import Evidence, Retriever
 from ..data.references import references, replace_references
 from ..engines.costs import record_incident
@@ -53,11 +52,6 @@ from .trace import Decomposed, Estimated, Judged, Recalled, Revised, StepAnswere
 from .tunable import choice, integer, switch
 
 MAX_STEPS = 8
-
-CredibilityModel: TypeAlias = Callable[[str, str, Sequence[Evidence]], float]
-"""How far an answer to a question is supported by its citations (passages with ``text`` and ``passage.title``), from 0
-to 1, by a model such as AttrScore's or one of entailment; `polyhop.programs.confidence.CREDIBILITY` has the numbers of
-AttrScore's classes. It is called in several threads at once, and only for answers with citations."""
 
 
 @dataclass(frozen=True)
@@ -78,14 +72,12 @@ class ParRag(Program):
     answer. Searches: 1 per step and per step's answer that does not pass.
 
     Args:
-        retriever: For questions without a pool of their own.
         k: Passages per search.
         shown: How many of them an agent reads.
         review_retriever: For the review, meant to be sparse; by default the BM25 source of a `ChainRetriever`, else the
             same retriever.
         estimator: Of the complexity. If it is not a DSPy parameter, as `ComplexityEstimator` is, artifacts cannot hold
             it.
-        credibility: Judges attribution in place of the agent.
 
     The paper's ablations are tunables: without ``planned`` the question is the only step; ``review.judges`` are those
     that are asked; ``review.confidence.adaptive`` is off for a fixed alpha; ``exemplars.mode`` chooses the exemplars;
@@ -102,12 +94,9 @@ class ParRag(Program):
         review_retriever: Retriever | None = None,
         *,
         estimator: Estimator | None = None,
-        credibility: CredibilityModel | None = None,
     ) -> None:
         super().__init__(abstain_below=0.0)
-        if review_retriever is None:
-            is_chain = isinstance(retriever, ChainRetriever)
-            review_retriever = cast(Retriever | None, retriever.source) if is_chain else retriever
+        sparse = cast(Retriever | None, retriever.source) if isinstance(retriever, ChainRetriever) else retriever
         self.search = Search(retriever, k)
         self.shown = integer(shown, 1, 50)
         self.planned = switch(True)
@@ -116,7 +105,7 @@ class ParRag(Program):
         self.exemplars = Exemplars(count=1)
         self.planner = Agent(signatures.PlanSteps)
         self.step_answerer = Agent(signatures.AnswerStep)
-        self.review = Review(review_retriever, k, credibility)
+        self.review = Review(review_retriever or sparse, k)
         self.refiner = Agent(signatures.RefineQuestion)
         self.answerer = Agent(signatures.AnswerFromTrajectory)
 
@@ -125,13 +114,12 @@ class ParRag(Program):
         return cls(retriever, review_retriever=sparse)
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
-        """Answer a question over its own ``pool``, or over the retriever if it has none."""
         estimated = self.estimator(question)
         record(Estimated(estimated.probabilities))
         complexity = Complexity.of(min(max(estimated.hops + self.misjudged.value, HOPS[0]), HOPS[-1]))
 
-        done: dict[int, CitedAnswer] = {}
-        for level in levels(self._plan(question, complexity)):
+        plan, done = self._plan(question, complexity), dict[int, CitedAnswer]()
+        while level := [step for step in plan if step.number not in done and done.keys() >= set(step.needs)]:
             tasks = [partial(self._act, question, step, dict(done), complexity) for step in level]
             done |= zip((step.number for step in level), together(tasks), strict=True)
         if not current().seen:
@@ -158,9 +146,9 @@ class ParRag(Program):
             for exemplar in exemplars
         ]
         reply = self.planner(question=question, demos=[*self.planner.demos, *shown])
-        steps = [(_line(step.get("question", "")), _line(step.get("thought", ""))) for step in reply.steps]
+        steps = ([" ".join(step.get(name, "").split()) for name in ("question", "thought")] for step in reply.steps)
         asked = [step for step in steps if step[0]]
-        kept = asked[:MAX_STEPS] or [(question, "")]
+        kept = asked[:MAX_STEPS] or [[question, ""]]
         surplus = tuple(text for text, _ in asked[MAX_STEPS:])
         record(Decomposed(tuple(text for text, _ in kept), surplus, tuple(thought for _, thought in kept)))
         return [PlanStep(number, text) for number, (text, _) in enumerate(kept, 1)]
@@ -201,27 +189,13 @@ class PlanStep(NamedTuple):
         return [number for number in references(self.question) if 0 < number < self.number]
 
 
-def _line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def levels(plan: Sequence[PlanStep]) -> list[list[PlanStep]]:
-    """The steps in the order in which they can be taken; those of one level are independent."""
-    depth: dict[int, int] = {}
-    found: dict[int, list[PlanStep]] = {}
-    for step in plan:
-        depth[step.number] = 1 + max((depth[number] for number in step.needs), default=0)
-        found.setdefault(depth[step.number], []).append(step)
-    return [found[n] for n in sorted(found)]
-
-
 def bind(question: str, answers: Mapping[int, CitedAnswer]) -> str:
     """A question with answers in place of its references; an unknown answer is described by its question."""
 
     def text(number: int) -> str | None:
-        if number not in answers or answers[number].answer != UNKNOWN:
-            return answers[number].answer if number in answers else None
-        return f'the answer to "{answers[number].question.rstrip("?. ")}"'
+        if (found := answers.get(number)) is None:
+            return None
+        return found.answer if found.answer != UNKNOWN else f'the answer to "{found.question.rstrip("?. ")}"'
 
     return replace_references(question, text)
 
@@ -254,19 +228,14 @@ class Review(Part):
     Args:
         retriever: For the second search, if a question has no pool of its own; meant to be sparse.
         k: Passages per search.
-        credibility: Judges attribution in place of the agent. Like the retriever, it is not part of the saved state.
 
-    ``judges`` are those that are asked: one of them, or none, is the paper's ablation.
+    ``judges`` are those that are asked: one of them, or none, is the paper's ablation. A subclass whose
+    ``credibility(draft)`` returns a number from 0 to 1 judges attribution with another model.
     """
 
-    shared = ("credibility",)
-
-    def __init__(
-        self, retriever: Retriever | None = None, k: int = 10, credibility: CredibilityModel | None = None
-    ) -> None:
+    def __init__(self, retriever: Retriever | None = None, k: int = 10) -> None:
         super().__init__()
         self.search = Search(retriever, k)
-        self.credibility = credibility
         self.judges = choice("both", ("both", "accuracy", "credibility", "none"))
         self.accuracy_judge = Agent(signatures.JudgeAccuracy)
         self.attribution_judge = Agent(signatures.JudgeAttribution)
@@ -292,17 +261,16 @@ class Review(Part):
         """The confidence in an answer, 0 for an unknown one, and how it was checked."""
         accuracy = credibility = 0.0
         if draft.answer != UNKNOWN:
-            asked = {"accuracy": self._accuracy, "credibility": self._credibility}
+            asked = {"accuracy": self.accuracy, "credibility": self.credibility}
             names = [name for name in asked if self.judges.value in ("both", name)]
             scores = dict(zip(names, together([partial(asked[name], draft) for name in names]), strict=True))
             # A judge who is not asked agrees with the other one.
             accuracy = scores.get("accuracy", scores.get("credibility", 0.0))
             credibility = scores.get("credibility", accuracy)
-        weighed = self.confidence.weigh(hops, accuracy, credibility, draft.answer)
-        record(weighed)
+        weighed: Weighed = self.confidence(hops, accuracy, credibility, draft.answer)
         return weighed, checked(accuracy, credibility)
 
-    def _accuracy(self, draft: CitedAnswer) -> float:
+    def accuracy(self, draft: CitedAnswer) -> float:
         """The judge's probability; 0 if the reply cannot be read."""
         shown = Candidates(item.passage for item in draft.cited).show()
         try:
@@ -310,24 +278,18 @@ class Review(Part):
             judged = Judged("accuracy", read_probability(reply.accuracy))
         except AdapterParseError as error:  # errors of the model itself are not a verdict
             record_incident("verdict unreadable")
-            judged = Judged("accuracy", 0.0, invalid=(_line(str(error.lm_response))[:80],))
+            judged = Judged("accuracy", 0.0, invalid=(" ".join(str(error.lm_response).split())[:80],))
         record(judged)
         return judged.score
 
-    def _credibility(self, draft: CitedAnswer) -> float:
+    def credibility(self, draft: CitedAnswer) -> float:
         """By AttrScore's classes; an answer without citations is extrapolatory without a call."""
         if not draft.cited:
             return CREDIBILITY["extrapolatory"]
-        if self.credibility is not None:
-            verdict, score = "", self.credibility(draft.question, draft.answer, draft.cited)
-            if isinstance(score, bool) or not isinstance(score, SupportsFloat) or not 0 <= float(score) <= 1:
-                raise PolyhopError(f"the credibility model returned {score!r}: it must return a number from 0 to 1")
-        else:
-            shown = Candidates(item.passage for item in draft.cited).show()
-            reply = self.attribution_judge(question=draft.question, evidence=shown, answer=draft.answer)
-            verdict, score = reply.attribution, CREDIBILITY[reply.attribution]
-        record(Judged("attribution", float(score), verdict))
-        return float(score)
+        shown = Candidates(item.passage for item in draft.cited).show()
+        reply = self.attribution_judge(question=draft.question, evidence=shown, answer=draft.answer)
+        record(Judged("attribution", CREDIBILITY[reply.attribution], reply.attribution))
+        return CREDIBILITY[reply.attribution]
 
 
 def read_cited(

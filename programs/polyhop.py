@@ -62,7 +62,6 @@ class PolyHop(Program):
     answer is in doubt, and 1 to verify a correction. All are sequential. 1 search, and 1 for each query after a round.
 
     Args:
-        retriever: For questions without a pool of their own.
         k: Passages that a search returns. Agents are shown the best of them, and others once they fit what is open.
         rounds: Maximum number of rounds of selecting.
         estimator: Of the complexity. If it is not a DSPy parameter, as `ComplexityEstimator` is, artifacts cannot hold
@@ -93,7 +92,6 @@ class PolyHop(Program):
         self.direct_answerer = Agent(AnswerDirectly)
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
-        """Answer a question over its own ``pool``, or over the retriever if it has none."""
         case = _Case(question, self.estimator(question))
         record(Estimated(case.complexity.probabilities))
         first = [hit.passage for hit in self.search(question)[: self.first.value]]
@@ -291,8 +289,7 @@ class PolyHop(Program):
             correction, invalid = tidy(reply.correction)
             missing, status = read_query(reply.missing)[0], checked(accuracy, CREDIBILITY[attribution])
             record(Judged("verification", accuracy, attribution, invalid))
-        weighed = self.confidence.weigh(case.complexity.expected, accuracy, CREDIBILITY[attribution], answer.text)
-        record(weighed)
+        weighed = self.confidence(case.complexity.expected, accuracy, CREDIBILITY[attribution], answer.text)
         answer = replace(answer, confidence=weighed.confidence, status=status)
         return (answer, answer.text, "") if weighed.passed else (answer, correction, missing)
 

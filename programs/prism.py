@@ -33,7 +33,6 @@ class Prism(Program):
     2 LM calls plus up to 2 per round, all sequential; 1 search.
 
     Args:
-        retriever: For questions without a pool of their own.
         k: Size of the candidate pool.
         rounds: The paper's N.
 
@@ -54,7 +53,6 @@ class Prism(Program):
         self.answerer = Agent(AnswerFromContext)
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
-        """Answer a question over its own ``pool``, or over the retriever if it has none."""
         sub_questions = [question]
         if self.analyze.value:
             sub_questions = decomposed(self.analyzer(question=question).sub_questions) or [question]

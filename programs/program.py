@@ -35,7 +35,8 @@ PROGRAMS: dict[str, type[Program]] = {}
 
 
 class Program(Part):
-    """A `dspy.Module` that answers questions: ``forward(question)`` runs inside a `Run` of that question.
+    """A `dspy.Module` that answers a question over its own passages (``pool``), or over the program's retriever, its
+    first argument: ``forward(question, pool=None)`` runs inside a `Run` of that question.
 
     ``prompt_tokens`` is what one call of an agent may show, ``abstain_below`` the least confidence of an answer; with
     a lower one it is "unknown".
@@ -84,12 +85,7 @@ def register(name: str) -> Callable[[P], P]:
 
 
 def new_program(name: str, retriever: Retriever | None = None, sparse: Retriever | None = None) -> Program:
-    """An untuned program by name.
-
-    Args:
-        retriever: Where it searches; None if every question brings its own passages.
-        sparse: BM25, for a program that also uses a sparse retriever; by default taken from the retriever.
-    """
+    """An untuned program by name, over a retriever and its BM25 source (see `Program.over`)."""
     return PROGRAMS[name].over(retriever, sparse)
 
 

@@ -127,8 +127,7 @@ def retriever_of(program: dspy.Module) -> Retriever | None:
 
 def retriever_kind(program: dspy.Module) -> str:
     """A name of `polyhop.data.retrievers`, or "none" for a program that does not search."""
-    searches = any(True for _ in program.named_sub_modules(Search))
-    return retriever_name(retriever_of(program)) if searches else "none"
+    return retriever_name(retriever_of(program)) if [*program.named_sub_modules(Search)] else "none"
 
 
 def as_pool(pool: Sequence[Passage] | PassagePool) -> PassagePool:

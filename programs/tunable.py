@@ -7,7 +7,7 @@ prompts. An optimizer reads its range and sets ``value``; a program reads ``valu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import dspy
 from dspy.predict.parameter import Parameter
@@ -41,8 +41,12 @@ class Tunable(Parameter, Generic[T]):
         usual: tuple[T, T] | None = None,
         needs: Needs | None = None,
     ) -> None:
-        self.low, self.high, self.choices, self.log = low, high, tuple(choices), log
-        self.usual, self.needs = usual, needs
+        self.low: T | None = low
+        self.high: T | None = high
+        self.choices: tuple[T, ...] = tuple(choices)
+        self.usual: tuple[T, T] | None = usual
+        self.log, self.needs = log, needs
+        self._value: T
         self.value = value
 
     @property
@@ -50,14 +54,14 @@ class Tunable(Parameter, Generic[T]):
         return self._value
 
     @value.setter
-    def value(self, value: T) -> None:
-        kind = type(self.low)
-        if kind is float and type(value) is int:
-            value = kind(value)
+    def value(self, value: Any) -> None:
+        if type(self.low) is float and type(value) is int:
+            value = float(value)
         if self.choices:
             fits = any(value == choice and type(value) is type(choice) for choice in self.choices)
         else:
-            fits = type(value) is kind and self.low <= value <= self.high  # type: ignore[operator]
+            low, high = cast(Any, (self.low, self.high))
+            fits = type(value) is type(low) and low <= value <= high
         if not fits:  # nan, too
             raise ValueError(f"must be {self._range()}, got {value!r}")
         self._value = value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..data.errors import PolyhopError
 from ..data.text import plain
-from ..eval.comparison import compare_runs, write_csv, write_latex
+from ..eval.comparison import compare_runs, write_csv
 from ..eval.metrics import quantity
 from ..eval.report import p_value
 from .options import Compare
@@ -55,9 +55,8 @@ def compare(given: Compare) -> None:
                 console.print(f"    gold {plain(flip.gold)} | {answers}", style="dim")
             if not given.flips and len(flips) > _SHOWN:
                 console.print(f"  ... and {len(flips) - _SHOWN} more: --flips", style="dim")
-    for path, write in ((given.csv, write_csv), (given.latex, write_latex)):
-        if path is not None:
-            try:
-                write(path, result)
-            except OSError as error:
-                raise PolyhopError(f"{path} cannot be written: {error.strerror}") from error
+    if given.csv is not None:
+        try:
+            write_csv(given.csv, result)
+        except OSError as error:
+            raise PolyhopError(f"{given.csv} cannot be written: {error.strerror}") from error

@@ -15,9 +15,8 @@ import typer
 from ..data.errors import PolyhopError
 from ..engines.budget import Budget, BudgetSpent
 from ..engines.models import language_model, role_groups
-from ..eval.folder import DIAGNOSIS, MANIFEST
+from ..eval.folder import DIAGNOSIS, MANIFEST, write_json
 from ..eval.metrics import Metric, find_metric
-from ..eval.official import write_object
 from ..eval.options import ProgramOptions
 from ..eval.questions import Questions, is_code
 from ..eval.settings import RunManifest
@@ -75,7 +74,7 @@ def diagnose(given: Diagnose) -> None:
         typer.echo(json.dumps(record, indent=2))
     else:
         _print(metrics, result)
-    write_object(given.run / DIAGNOSIS, record)
+    write_json(given.run / DIAGNOSIS, record)
 
 
 def _repeated(given: Diagnose, manifest: RunManifest) -> tuple[Source, dspy.Module]:
@@ -92,7 +91,7 @@ def _repeated(given: Diagnose, manifest: RunManifest) -> tuple[Source, dspy.Modu
     relative = next((path for path in files.values() if not Path(path).is_absolute()), None)
     is_own = ":" in splitdrive(stored or "")[1] or not (stored or name in PROGRAMS)
     for wrong, why in (
-        (manifest.simulation or manifest.dataset is None, "was not made by `polyhop evaluate`"),
+        (manifest.dataset is None, "was not made by `polyhop evaluate`"),
         # such as a prebuilt index, which would be downloaded
         (relative, f"names {relative!r}, which is not the path of a file: evaluate it again"),
         (given.program is None and is_own, f"has a program of its own ({name}): name it with --program FILE.py:NAME"),

@@ -8,9 +8,8 @@ from textwrap import shorten
 import typer
 
 from ..data.text import plain
-from ..optimizers.artifact import State, dump
-from ..optimizers.diff import about
-from ..optimizers.diff import diff as compare
+from ..optimizers.artifact import State, about, dump
+from ..optimizers.artifact import diff as compare
 from .options import Diff
 from .program import artifact_of, open_prompts, searches
 from .terminal import MOST_TEXT

@@ -139,14 +139,11 @@ def _ties(index: Path, questions: Path | None) -> Iterator[Finding]:
     if trial.without:
         found = f"{trial.without} of {trial.questions + trial.without} have no gold document in the index"
         yield Finding("warning", "questions", found, "correct the names in gold, or leave these questions out")
-    if trial.pairs:
-        found = f"{trial.tied:.0%} of {trial.pairs} are tied, {trial.linked:.0%} by a hyperlink"
-        yield Finding("ok", "gold pairs", found)
     means = (f"{name} {100 * trial.recall[name]:.1f} ({100 * trial.all_gold[name]:.1f})" for name in trial.recall)
     yield Finding("ok", "Recall@5", f"{'; '.join(means)} by document (all gold@5)")
     mean, low, high = (f"{100 * value:+.1f}" for value in trial.versus.difference)
     found = f"{mean} points for chain against {trial.better} ({low} to {high}, p = {trial.versus.p_permutation:.2g})"
-    shows = f"{trial.questions} questions mostly show one of {100 * trial.smallest:.1f} points or more"
+    shows = f"{trial.questions} questions mostly show one of {100 * trial.versus.shown:.1f} points or more"
     yield Finding("ok", "difference", f"{found}; {shows}")
     unclear = "no clear difference: take the higher one, or ask more questions"
     yield Finding("ok", "retriever", trial.retriever or unclear)

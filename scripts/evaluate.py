@@ -12,13 +12,15 @@ from ..data.errors import PolyhopError
 from ..data.text import plain
 from ..eval.metrics import find_metric
 from ..eval.questions import Questions
-from ..eval.run import ESTIMATE_SAMPLE, estimate
+from ..eval.run import evaluate as run
 from ..eval.settings import content
 from .options import Evaluate
 from .program import artifact_of, label, paying
 from .source import SAMPLE, Source, dataset_of, setting_of
 from .tables import costs_table, print_summaries
 from .terminal import new_console, warn
+
+_SAMPLE = 5  # questions from which the costs of all are estimated
 
 
 def evaluate(given: Evaluate) -> None:
@@ -72,16 +74,23 @@ def _warn_of_training(name: str, questions: Questions) -> None:
 
 
 def _estimate(programs: dict[str, dspy.Module], source: Source, given: Evaluate) -> None:
-    """Run each program over a few random questions, and print the expected costs of all."""
+    """Run each program over a few random questions, and print the costs of all, extrapolated."""
     count, _ = content(source.questions)
-    chosen = set(Random(0).sample(range(count), min(ESTIMATE_SAMPLE, count)))
+    chosen = set(Random(0).sample(range(count), min(_SAMPLE, count)))
     few = [example for n, example in enumerate(source.questions) if n in chosen]
     for name, program in programs.items():
-        how: dict[str, Any] = {name: given.how[name] for name in ("threads", "executor", "timeout")}
-        expected = estimate(program, few, count, look_up=source.look_up, **how)
-        title = f"{label(name)}: expected costs of {count:,} questions, from a sample of {expected.sampled}"
-        new_console().print(costs_table(expected.by_agent, title))
-        if expected.cached:
-            warn(f"{expected.cached:,} calls were answered by DSPy's cache and do not count: --no-cache asks them, too")
-        seconds = f"{expected.seconds:.0f} s" if expected.seconds < 90 else f"{expected.seconds / 60:.0f} min"
-        typer.echo(f"about {seconds}" + (f"; {expected.failed} of {expected.sampled} failed" * bool(expected.failed)))
+        how: dict[str, Any] = {each: given.how[each] for each in ("threads", "executor", "timeout")}
+        made = run(program, few, look_up=source.look_up, **how)
+        counts, agents = made["counts"], made["by_agent"]
+        if not counts["answered"]:
+            raise PolyhopError(f"all of {len(few)} questions failed: {made['failures'][0]['message']}")
+        factor = count / len(few)
+        expected = {agent: {key: value * factor for key, value in costs.items()} for agent, costs in agents.items()}
+        title = f"{label(name)}: expected costs of {count:,} questions, from a sample of {len(few)}"
+        new_console().print(costs_table(expected, title))
+        cached = round(made["totals"]["lm_calls"] - sum(costs["lm_calls"] for costs in agents.values()))
+        if cached > 0:
+            warn(f"{cached:,} calls were answered by DSPy's cache and do not count: --no-cache asks them, too")
+        seconds = made["timing"]["seconds_mean"] * count / (given.threads * (given.workers or 1))
+        duration = f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+        typer.echo(f"about {duration}" + (f"; {counts['failed']} of {len(few)} failed" * bool(counts["failed"])))

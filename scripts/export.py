@@ -18,14 +18,14 @@ from .terminal import file_name
 
 
 def export(given: Export) -> None:
-    (program, manifest), name = open_prompts(given.program), label(given.program)
+    (program, _), name = open_prompts(given.program), label(given.program)
     agent, adapter, out = given.agent, given.adapter, given.out
-    messages = {prompt.agent: list(prompt.messages) for prompt in prompts(program, adapter)}
+    messages = {prompt["agent"]: prompt["messages"] for prompt in prompts(program, adapter)}
     if agent is not None and agent not in messages:
         raise PolyhopError(f"{name} has no agent {agent!r}: its agents are {', '.join(messages)}")
     match given.format:
         case "markdown":
-            text = markdown(program, name, adapter, manifest, agent or "")
+            text = markdown(program, name, adapter, agent or "")
         case "dspy":
             text = _json(_state(program))
         case "json":

@@ -21,9 +21,8 @@ from ..engines.costs import FREE
 from ..engines.models import SUFFIX, chosen_models, language_model, protect_cache
 from ..eval.questions import Questions
 from ..eval.report import p_value
-from ..optimizers.optimize import Progress, check_settings
+from ..optimizers.optimize import OptimizationSummary, Progress, check_settings
 from ..optimizers.optimize import optimize as run
-from ..optimizers.records import OptimizationSummary
 from ..optimizers.settings import OptimizationSettings, Splits, divide, read_settings
 from .options import Optimize
 from .program import label, models_of

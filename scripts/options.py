@@ -192,7 +192,6 @@ class Compare(Options):
     metric: tuple[str, ...] = option((), "A metric or cost; may be repeated.  [default: the main]", "NAME")
     flips: bool = option(False, "Show all questions that became right or wrong, not just a few.")
     csv: Path | None = option(None, "Write all statistics as CSV.", "FILE")
-    latex: Path | None = option(None, "Write a LaTeX table (booktabs).", "FILE")
 
 
 class Report(Options):

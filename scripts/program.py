@@ -85,10 +85,10 @@ def label(name: str) -> str:
     path = Path(saved).resolve()
     with suppress(PolyhopError):  # raised again where the artifact is loaded
         if name not in PROGRAMS and path.is_dir():
-            from ..optimizers.artifact import read_manifest
-            from ..optimizers.records import BEST
+            from ..optimizers.artifact import read
+            from ..optimizers.settings import BEST
 
-            program, folder = read_manifest(path).program, path.parent if path.name == BEST else path
+            program, folder = read(path).manifest.program, path.parent if path.name == BEST else path
             return f"{program.name or program.kind} ({'/'.join(folder.relative_to(folder.anchor).parts[-2:])})"
     return path.name
 

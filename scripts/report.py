@@ -8,11 +8,9 @@ import typer
 
 from ..data.errors import PolyhopError
 from ..eval.records import read_manifest
-from ..eval.report.page import GENERATOR, write_page
+from ..eval.report.page import GENERATOR, evaluation_sections, heading, write_page
 from ..eval.report.runs import Details, read_groups
-from ..eval.report.sections import evaluation_sections, heading
-from ..optimizers.records import is_optimization
-from ..optimizers.report import sections
+from ..optimizers.report import is_optimization, sections
 from .options import Report
 from .terminal import progress_bar, warn
 

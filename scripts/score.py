@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ..eval.given import GivenPredictions
 from ..eval.metrics import find_metric
-from ..eval.questions import Questions
+from ..eval.questions import GivenPredictions, Questions
 from .options import Score
 from .source import Source, dataset_of
 from .tables import print_summaries
@@ -15,7 +14,10 @@ def score(given: Score) -> None:
         find_metric(name)
     asked = Questions(given.dataset or dataset_of(given.questions), given.questions, split=given.split)
     source = Source(asked, given.index)
-    program, name = GivenPredictions(given.predictions, asked, source.look_up), given.predictions.stem
+    program, name = (
+        GivenPredictions(given.predictions, asked, source.look_up or (lambda title: [])),
+        given.predictions.stem,
+    )
     print_summaries(
         {name: source.evaluate(program, name, given.out, file=given.predictions)}, asked, given.out, given.as_json
     )

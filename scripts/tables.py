@@ -14,11 +14,11 @@ from rich.text import Text
 
 from ..data.text import plain
 from ..engines.costs import sum_costs
-from ..eval.metrics import COSTS, METRICS, Quantity, answer_f1, dollars, evidence_f1
+from ..eval.metrics import COSTS, METRICS, Quantity, answer_f1, evidence_f1
 from ..eval.questions import Questions
 from ..eval.run import RunProgress
 from .program import label
-from .terminal import compact, new_console, new_table, progress_bar, warn
+from .terminal import compact, dollars, new_console, new_table, progress_bar, warn
 
 
 @contextmanager
@@ -79,8 +79,6 @@ def warn_of_skipped(questions: Questions) -> None:
 
 def summary_table(summaries: Mapping[str, Mapping[str, Any]], title: str) -> Table:
     """The means of one or several runs; of a single run with 95% intervals."""
-    if any("simulation" in summary for summary in summaries.values()):
-        title += " (simulation)"
     single = next(iter(summaries.values())) if len(summaries) == 1 else None
     shown = new_table(title, "", *map(label, summaries), *(["95% interval"] if single else []))
     for quantity in (*METRICS.values(), *COSTS.values()):

@@ -74,6 +74,11 @@ def compact(number: float) -> str:
     return f"{number:,.0f}"
 
 
+def dollars(amount: float) -> str:
+    """Two decimals, or four below one dollar."""
+    return f"${amount:,.2f}" if amount >= 1 or not amount else f"${amount:.4f}"
+
+
 def in_markdown(text: str) -> str:
     """A text as Markdown that shows it, in a cell of a table too."""
     return re.sub(r"([\\`*\[\]<>|!])", r"\\\1", plain(text))

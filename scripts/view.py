@@ -20,14 +20,13 @@ from rich.tree import Tree
 from ..data.passages import Evidence, Fact, Hit, Passage
 from ..data.text import count, plain, quoted
 from ..engines.costs import Ledger
-from ..eval.metrics import dollars
 from ..eval.scoring import exact_match
 from ..programs import trace as steps
 from ..programs.prediction import UNKNOWN
 from ..programs.prediction import to_record as prediction_record
 from ..programs.trace import Event, Trace, describe, following
 from .tables import costs_table
-from .terminal import compact, new_console, short
+from .terminal import compact, dollars, new_console, short
 
 IN_DOUBT = ("in doubt", "not supported", "contradicted", "no answer")
 _STYLES = {"verified": "green", "contradicted": "red"}

@@ -25,7 +25,6 @@ from typing import Any, TypeVar
 
 import dspy
 
-from ..data.chain.targets import rows_of
 from ..data.errors import IndexFault, PolyhopError
 from ..data.passages import Fact, Hit, Passage
 from ..data.retrievers import RETRIEVERS, build_retriever
@@ -171,7 +170,8 @@ class Service:
     def _rows(self, targets: Sequence[str]) -> dict[str, int]:
         if not targets or self.source is None or not getattr(self.source, "has_titles", True):
             return {}
-        return rows_of(self.source.store, targets)
+        found: dict[str, int] = self.source.store.named(targets)
+        return found
 
     async def in_thread(self, call: Callable[[], T]) -> T:
         """The result of a call in a thread."""

@@ -22,15 +22,9 @@ from typing import Any
 import dspy
 from pydantic import BaseModel
 
-BRACKETS, ANGLES = "[［﹇", "<＜﹤"
-"""The characters that may open a marker."""
-
-MARKER_WINDOW = 200
-"""Characters after an opening one that are checked."""
-
-FEWEST_VISIBLE = 20
-"""Characters of them that must be visible to tell that there is no marker."""
-
+_BRACKETS, _ANGLES = "[［﹇", "<＜﹤"  # may open a marker
+_WINDOW = 200  # characters after an opening one that are checked
+_VISIBLE = 20  # of them must be visible to tell that there is no marker
 _INVISIBLE = (  # formats, controls, fillers, variation selectors and tags
     (0x7F, 0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFEFF, 0xFFA0, 0xE0001),
     *(range(first, last + 1) for first, last in ((0x00, 0x08), (0x0E, 0x1B), (0x80, 0x84), (0x86, 0x9F))),
@@ -39,20 +33,14 @@ _INVISIBLE = (  # formats, controls, fillers, variation selectors and tags
     *(range(first, last + 1) for first, last in ((0x1D173, 0x1D17A), (0xE0020, 0xE007F), (0xE0100, 0xE01EF))),
     *(range(first, last + 1) for first, last in ((0x13430, 0x1343F), (0x1BCA0, 0x1BCA3))),
 )
-LOOK_ALIKES = {code: "" for codes in _INVISIBLE for code in codes} | {
-    ord(other): plain
-    for plain, others in {"[": "［﹇", "#": "＃﹟", "<": "＜﹤", "/": "／"}.items()
-    for other in others
-}
-"""A table for `str.translate`: without invisible characters, with plain ones for those that look like them."""
-
-AFTER_ANGLE = ("<custom-type", "</custom-type", "think", "/think", "reasoning", "/reasoning")
-"""What makes "<" a marker: of DSPy's custom types, or of a model's thinking."""
-
+# For `str.translate`: without invisible characters, with plain ones for those that look like them.
+_LOOK_ALIKES = {code: "" for codes in _INVISIBLE for code in codes} | str.maketrans("［﹇＃﹟＜﹤／", "[[##<</")
+# What makes "<" a marker: of DSPy's custom types, or of a model's thinking.
+_AFTER_ANGLE = ("<custom-type", "</custom-type", "think", "/think", "reasoning", "/reasoning")
 _MARKED = "(> marks the sentences that are kept as evidence)"
 
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
-_OPENING = re.compile(f"[{re.escape(BRACKETS)}{ANGLES}]")
+_OPENING = re.compile(f"[{re.escape(_BRACKETS)}{_ANGLES}]")
 
 
 class NumberedPassage(BaseModel):
@@ -121,15 +109,17 @@ def fenced(value: Any, tags: bool = False) -> Any:
 
 def _spaced(opening: re.Match[str], tags: bool) -> str:
     character = opening[0]
-    window = opening.string[opening.end() : opening.end() + MARKER_WINDOW]
-    rest = window.translate(LOOK_ALIKES).lower()
-    if len(window) == MARKER_WINDOW and len(rest) < FEWEST_VISIBLE:  # what would be shown is out of sight
+    window = opening.string[opening.end() : opening.end() + _WINDOW]
+    rest = window.translate(_LOOK_ALIKES).lower()
+    if len(window) == _WINDOW and len(rest) < _VISIBLE:  # what would be shown is out of sight
         marks = not rest[:1].isspace()
-    elif character in BRACKETS:
+    elif character in _BRACKETS:
         inner = rest[1:].strip()
         marks = rest.startswith("[") and (inner.startswith("##") or not inner)
     else:
-        marks = rest.startswith(AFTER_ANGLE) or (tags and (rest[:1].isalpha() or rest.startswith(("/", "_", "!", "?"))))
+        marks = rest.startswith(_AFTER_ANGLE) or (
+            tags and (rest[:1].isalpha() or rest.startswith(("/", "_", "!", "?")))
+        )
     return f"{character} " if marks else character
 
 

@@ -3,16 +3,15 @@
     for question in load_questions("hotpotqa", "hotpot_dev_distractor_v1.json", limit=100, seed=0):
         program(**question.inputs())
 
-`formats` and `own` declare the formats, one function each: it makes a `QuestionRecord` of a record.
+`formats` and `own` have a function for each format, which makes a `QuestionRecord` of a record.
 """
 
 from __future__ import annotations
 
-from . import formats, own  # noqa: F401  # registers them
 from .corpora import passages_of, windows
+from .formats import BENCHMARKS, SAMPLE, find_benchmark
 from .load import PREFIX, Setting, load_questions, recognize_file, sample
 from .question import GoldFact, QuestionRecord
-from .registry import BENCHMARKS, SAMPLE, find_benchmark
 
 __all__ = [
     "BENCHMARKS",

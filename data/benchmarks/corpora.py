@@ -11,14 +11,12 @@ from itertools import chain
 
 from ..errors import Problem
 from ..passages import Passage
-from ..records import TEXTS, Malformed, Record
-from .formats import title_in_url
-from .registry import Benchmark, recognize, sound
+from ..records import TEXTS, Record, each
+from .formats import recognize, title_in_url
 
 NQ_WINDOW = 256  # words
 
 _Placed = Iterator[tuple[Passage, str]]  # with their places
-_Read = Callable[[Iterable[Record | Problem], Callable[[Problem], None]], _Placed]
 
 
 def passages_of(records: Iterator[Record | Problem], on_problem: Callable[[Problem], None]) -> tuple[_Placed, bool]:
@@ -28,15 +26,29 @@ def passages_of(records: Iterator[Record | Problem], on_problem: Callable[[Probl
     Of benchmarks these are the articles of MultiHop-RAG, Natural Questions with documents, in windows of 256 words, and
     the union of questions' contexts (HotpotQA, 2WikiMultihopQA, MuSiQue, SQuAD, own questions), each passage once.
     """
-    looked_at = list[Record | Problem]()
+    before = list[Record | Problem]()
     for record in records:
-        looked_at.append(record)
+        before.append(record)
         if isinstance(record, Record):
             break
-    of_benchmark = next((found for each in looked_at if isinstance(each, Record) and (found := _reader(each))), None)
-    read = of_benchmark or _each(lambda record: [record.passage()])
-    passages = read(chain(looked_at, records), on_problem)
-    return _distinct(passages) if of_benchmark else passages, of_benchmark is not None
+    first = next((record for record in before if isinstance(record, Record)), Record({}, ""))
+    records = chain(before, records)
+
+    def read(of: Callable[[Record], Iterable[Passage]]) -> _Placed:
+        return each(lambda record: ((passage, record.where) for passage in of(record)), records, on_problem)
+
+    if {"body", "category", "published_at"} <= first.keys():  # of MultiHop-RAG
+        return _distinct(read(lambda record: [record.passage()])), True
+    if first.has(*TEXTS, "sentences", "kwargs", "text_resource"):
+        return read(lambda record: [record.passage()]), False
+    if first.has("document_text", "document_tokens", "document"):
+        return _distinct(read(_nq)), True
+    if first.has("context", "paragraphs", "data", "passages"):
+        for benchmark in recognize(first):
+            if benchmark.has_contexts:
+                questions = benchmark.read(records, on_problem)
+                return _distinct((passage, asked.where) for asked in questions for passage in asked.pool or ()), True
+    return read(lambda record: [record.passage()]), False
 
 
 def _distinct(passages: _Placed) -> _Placed:
@@ -52,56 +64,18 @@ def windows(passage: Passage, words: int = NQ_WINDOW) -> Iterator[Passage]:
 
     The pieces have the passage's title, single spaces between words, and their own ids.
     """
-    if words < 1:
-        raise ValueError(f"words must be positive, got {words}")
     split = passage.text.split()
     return (Passage.of(passage.title, " ".join(split[at : at + words])) for at in range(0, len(split), words))
 
 
-def _reader(first: Record) -> _Read | None:
-    """What reads the file of a benchmark."""
-    if first.fields.keys() >= {"body", "category", "published_at"}:  # of MultiHop-RAG
-        return _each(lambda record: [record.passage()])
-    if first.has(*TEXTS, "sentences", "kwargs", "text_resource"):
-        return None
-    if first.has("document_text", "document_tokens", "document"):
-        return _each(_nq)
-    if first.has("context", "paragraphs", "data", "passages"):
-        return next((_contexts(each) for each in recognize(first) if each.has_contexts), None)
-    return None
-
-
-def _each(read: Callable[[Record], Iterable[Passage]]) -> _Read:
-    def passages(records: Iterable[Record | Problem], on_problem: Callable[[Problem], None]) -> _Placed:
-        for record in sound(records, on_problem):
-            try:
-                yield from ((passage, record.where) for passage in read(record))
-            except Malformed as error:
-                on_problem(Problem(record.where, str(error)))
-
-    return passages
-
-
-def _contexts(benchmark: Benchmark) -> _Read:
-    def passages(records: Iterable[Record | Problem], on_problem: Callable[[Problem], None]) -> _Placed:
-        for question in benchmark.read(records, on_problem):
-            yield from ((passage, question.where) for passage in question.pool or ())
-
-    return passages
-
-
-_TAG = re.compile(r"</?[A-Za-z][^>\s]*>")
-
-
 def _nq(record: Record) -> Iterator[Passage]:
     """The windows of a document: original and simplified Natural Questions, and the hub's columns."""
-    source = Record(record.fields["document"], record.where, "document") if record.has("document") else record
-    if source.has("document_text"):
-        words = [word for word in source.text("document_text").split() if not _TAG.fullmatch(word)]
+    source = Record(record["document"], record.where) if "document" in record else record
+    if "document_text" in source:
+        words = re.sub(r"(?<!\S)</?[A-Za-z][^>\s]*>(?!\S)", "", source.text("document_text"))
     else:
-        tokens = source.rows("document_tokens" if source.has("document_tokens") else "tokens")
-        words = [
-            token.text("token") for token in tokens if not token.get("html_token", "is_html", kind=bool, default=False)
-        ]
+        tokens = source.rows("document_tokens" if "document_tokens" in source else "tokens")
+        texts = (each.text("token") for each in tokens if not each.value("html_token", "is_html", default=False))
+        words = " ".join(texts)
     title = source.text("document_title", "title", default="")
-    return windows(Passage.of(title or title_in_url(source.text("document_url", "url", default="")), " ".join(words)))
+    return windows(Passage.of(title or title_in_url(source.text("document_url", "url", default="")), words))

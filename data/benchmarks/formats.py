@@ -1,23 +1,31 @@
-"""The formats of twelve benchmarks, each in the official layout and in that of the Hugging Face hub."""
+"""The formats of twelve benchmarks, each in the official layout and in that of the Hugging Face hub, and their table.
+
+A format is a function from a `Record` to a `QuestionRecord`; what it cannot read is `Malformed`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from ..errors import Problem
+from ..errors import DataError, Problem
 from ..passages import Passage
-from ..records import Malformed, Record
+from ..records import LONGEST_ID, Malformed, Record, each
 from ..sample import SubQuestion
+from .own import own_question
 from .question import GoldFact, QuestionRecord, distinct, question_id
-from .registry import register
 
+SAMPLE = "sample"
 NULL_QUERY = "null_query"
 UNANSWERABLE = "/unanswerable"
 SUPPORTED, NOT_SUPPORTED = "SUPPORTED", "NOT_SUPPORTED"
+LONGEST_QUESTION = 20_000  # characters
 _VERDICTS = {SUPPORTED: ("yes", "true", "supported"), NOT_SUPPORTED: ("no", "false", "not supported")}
+
+_Report = Callable[[Problem], None]
 
 
 # --- questions with passages -----------------------------------------------------------------------------------------
@@ -30,27 +38,17 @@ def _pool(record: Record) -> tuple[Passage, ...]:
 
 def _supporting(record: Record, pool: Sequence[Passage]) -> tuple[GoldFact, ...]:
     rows = record.rows("supporting_facts", "title", "sent_id")
-    return _titled(((row.text("title"), row.get("sent_id", kind=int)) for row in rows), pool)
+    return _titled(((row.text("title"), row.value("sent_id", kind=int)) for row in rows), pool)
 
 
-def _titled(facts: Iterable[tuple[str, int | None]], pool: Sequence[Passage]) -> tuple[GoldFact, ...]:
+def _titled(facts: Iterable[tuple[str, int | None]], pool: Sequence[Passage] = ()) -> tuple[GoldFact, ...]:
     """Distinct facts in passages with unique titles."""
-    passages = {passage.title: passage for passage in reversed(pool)}
+    ids = {passage.title: passage.id for passage in reversed(pool)}
     return tuple(
-        GoldFact(title, sentence, passage.id if passage else None, unique_title=True)
-        for title, sentence in dict.fromkeys(facts)
-        for passage in (passages.get(title.strip()),)
+        GoldFact(title, sentence, ids.get(title.strip()), unique_title=True) for title, sentence in dict.fromkeys(facts)
     )
 
 
-@register(
-    "hotpotqa",
-    "HotpotQA",
-    aliases=("hotpot",),
-    hub="hotpotqa/hotpot_qa:distractor",
-    has_contexts=True,
-    knows=lambda record: record.has("context") and record.has("supporting_facts") and not record.has("evidences"),
-)
 def hotpotqa(record: Record) -> QuestionRecord:
     """Yang et al. 2018, arXiv 1809.09600: two-hop questions with ten paragraphs and gold sentences.
 
@@ -58,68 +56,38 @@ def hotpotqa(record: Record) -> QuestionRecord:
     (title, sentence) pairs, titles case-sensitively.
     """
     pool = _pool(record)
-    gold = _supporting(record, pool)
-    return QuestionRecord(
-        id=record.id("_id", "id"),
-        question=record.text("question"),
-        answers=distinct(record.text("answer")),
-        gold=gold,
-        pool=pool,
-        hops=len({fact.title for fact in gold}),
-        kind=record.text("type", default=None),
-        level=record.text("level", default=None),
-    )
+    return _about_titles(record, pool, _supporting(record, pool), level=record.text("level", default=None))
 
 
-@register(
-    "2wiki",
-    "2WikiMultihopQA",
-    aliases=("2wikimultihopqa", "2wikimultihop", "wikimultihop"),
-    hub="framolfese/2WikiMultihopQA",
-    has_contexts=True,
-    knows=lambda record: (
-        (record.has("context") and record.has("supporting_facts") and not record.has("level"))
-        or record.has("supporting_titles")
-    ),
-)
+def _about_titles(
+    record: Record, pool: tuple[Passage, ...] | None, gold: tuple[GoldFact, ...], **more: Any
+) -> QuestionRecord:
+    answers = distinct(record.text("answer"), *record.texts("answer_aliases", default=()))
+    hops, kind = len({fact.title for fact in gold}), record.text("type", default=None)
+    return QuestionRecord(record.id("_id", "id"), record.text("question"), answers, gold, pool, hops, kind, **more)
+
+
 def twowiki(record: Record) -> QuestionRecord:
     """Ho et al. 2020, arXiv 2011.01060: two or four hops, gold sentences and reasoning triples.
 
     Also reads the open set of HippoRAG and its successors, whose questions have no contexts and name their gold
     passages in ``supporting_titles``. Titles are unique.
     """
-    pool = _pool(record) if record.has("context") else None
-    if record.has("supporting_facts") or not record.has("supporting_titles"):
+    pool = _pool(record) if "context" in record else None
+    if "supporting_facts" in record or "supporting_titles" not in record:
         gold = _supporting(record, pool or ())
     else:
         gold = _titled(((title, None) for title in record.texts("supporting_titles")), pool or ())
-    return QuestionRecord(
-        id=record.id("_id", "id"),
-        question=record.text("question"),
-        answers=distinct(record.text("answer"), *record.texts("answer_aliases", default=())),
-        gold=gold,
-        pool=pool,
-        hops=len({fact.title for fact in gold}),
-        kind=record.text("type", default=None),
-        evidences=_triples(record, "evidences"),
-        evidences_id=_triples(record, "evidences_id"),
-        answer_id=record.text("answer_id", default=None),
-    )
+    triples = {
+        name: tuple(
+            (row.text("subject", "fact"), row.text("relation"), row.text("object", "entity"))
+            for row in record.rows(name, "subject", "relation", "object", default=[])
+        )
+        for name in ("evidences", "evidences_id")
+    }
+    return _about_titles(record, pool, gold, **triples, answer_id=record.text("answer_id", default=None))
 
 
-def _triples(record: Record, name: str) -> tuple[tuple[str, str, str], ...]:
-    rows = record.rows(name, "subject", "relation", "object", default=[])
-    return tuple((row.text("subject", "fact"), row.text("relation"), row.text("object", "entity")) for row in rows)
-
-
-@register(
-    "musique",
-    "MuSiQue",
-    aliases=("musique-ans", "musique-full"),
-    hub="dgslibisey/MuSiQue",
-    has_contexts=True,
-    knows=lambda record: record.has("paragraphs") and record.has("question") and not record.has("possible_answers"),
-)
 def musique(record: Record) -> QuestionRecord:
     """Trivedi et al. 2022, arXiv 2108.00573: two to four hops, twenty paragraphs and a decomposition per question.
 
@@ -127,8 +95,9 @@ def musique(record: Record) -> QuestionRecord:
     and text. In MuSiQue-Full an answerable and an unanswerable question share an id: the latter gets a suffix, and both
     keep the shared id as ``official_id``.
     """
-    id, answerable, rows = record.id("id"), record.get("answerable", kind=bool, default=True), record.rows("paragraphs")
-    passages = {row.get("idx", kind=int): _paragraph(row) for row in rows}
+    id, rows = record.id("id"), record.rows("paragraphs")
+    answerable = record.value("answerable", kind=bool, default=True)
+    passages = {row.value("idx", kind=int): _paragraph(row) for row in rows}
     if len(passages) < len(rows):
         raise Malformed("paragraphs has the same idx twice")
     ids: dict[int | None, str] = {idx: passage.id for idx, passage in passages.items()}
@@ -145,9 +114,7 @@ def musique(record: Record) -> QuestionRecord:
         official_id=id,
         sub_questions=tuple(
             SubQuestion(
-                step.text("question"),
-                step.text("answer", blank=True),
-                ids.get(step.get("paragraph_support_idx", kind=int, default=None)),
+                step.text("question"), step.text("answer", blank=True), ids.get(step.get("paragraph_support_idx"))
             )
             for step in record.rows("question_decomposition", default=[])
         ),
@@ -161,113 +128,59 @@ def _paragraph(row: Record) -> Passage:
 
 
 def _supports(row: Record) -> bool:
-    return bool(row.get("is_supporting", kind=bool, default=False))
+    return bool(row.value("is_supporting", kind=bool, default=False))
 
 
-def _articles(records: Iterable[Record]) -> Iterator[Record | Problem]:
-    """One record per question of SQuAD, with its article's passages as ``pool``.
+def _articles(records: Iterable[Record | Problem], on_problem: _Report) -> Iterator[Record]:
+    """One record per question of SQuAD, with its article's passages as ``pool``. Consecutive flat rows with the same
+    title are one article, so shuffled rows have smaller pools."""
 
-    Consecutive flat rows with the same title are one article, so shuffled rows have smaller pools.
-    """
-    article: list[Record] = []
-    for record in records:
-        for row in record.nested("data", "paragraphs", "qas") if record.has("data") else (record,):
-            if isinstance(row, Problem):
-                yield row
-                continue
-            if article and row.fields.get("title") != article[0].fields.get("title"):
-                yield from _with_pool(article)
-                article = []
-            article.append(row)
-    yield from _with_pool(article)
+    def flat(record: Record) -> Iterable[Record]:
+        for article in record.rows("data") if "data" in record else ():
+            for paragraph in article.rows("paragraphs"):
+                for asked in paragraph.rows("qas"):
+                    yield Record({**article, **paragraph, **asked}, record.where)
+        if "data" not in record:
+            yield record
 
+    def placed(record: Record) -> Iterable[Record]:
+        record["passage"] = Passage.of(record.text("title").replace("_", " "), record.text("context"))
+        yield record
 
-def _with_pool(rows: Sequence[Record]) -> Iterator[Record | Problem]:
-    passages: dict[str, Passage] = {}
-    sound = []
-    for row in rows:
-        try:
-            passage = Passage.of(row.text("title").replace("_", " "), row.text("context"))
-        except Malformed as error:
-            yield Problem(row.where, str(error))
-            continue
-        sound.append((row, passages.setdefault(passage.id, passage)))
-    pool = tuple(passages.values())
-    for row, passage in sound:
-        yield replace(row, fields={**row.fields, "paragraph": passage, "pool": pool})
+    rows = each(placed, each(flat, records, on_problem), on_problem)
+    for _, article in groupby(rows, key=lambda row: row["title"]):
+        questions = list(article)
+        pool = tuple({row["passage"].id: row["passage"] for row in questions}.values())
+        yield from (Record({**row, "pool": pool}, row.where) for row in questions)
 
 
-@register(
-    "squad",
-    "SQuAD",
-    aliases=("squad-v1.1", "squad1.1", "squad-1.1"),
-    hub="rajpurkar/squad",
-    has_contexts=True,
-    knows=lambda record: (
-        record.has("data") or (isinstance(record.fields.get("context"), str) and record.has("answers"))
-    ),
-    unnest=_articles,
-)
 def squad(record: Record) -> QuestionRecord:
     """SQuAD v1.1 (Rajpurkar et al. 2016, arXiv 1606.05250): questions about paragraphs of Wikipedia articles, which
     are the contexts of all questions about the article."""
-    title = record.text("title")
-    answers = distinct(*(answer.text("text", blank=True) for answer in record.rows("answers")))
-    if not answers:
-        raise Malformed("answers is empty")
+    title, answers = record.text("title"), [answer.text("text", blank=True) for answer in record.rows("answers")]
+    gold = (GoldFact(title, passage_id=record["passage"].id),)
     return QuestionRecord(
-        id=record.id("id"),
-        question=record.text("question"),
-        answers=answers,
-        gold=(GoldFact(title, passage_id=record.fields["paragraph"].id),),
-        pool=record.fields["pool"],
-        hops=1,
-        article=title,
+        *(record.id("id"), record.text("question"), distinct(*answers), gold, record["pool"]), hops=1, article=title
     )
 
 
-@register(
-    "popqa",
-    "PopQA",
-    hub="akariasai/PopQA",
-    split="test",
-    has_contexts=True,
-    knows=lambda record: record.has("possible_answers"),
-)
 def popqa(record: Record) -> QuestionRecord:
     """Mallen et al. 2023, arXiv 2212.10511: questions about entities of all degrees of popularity.
 
     The gold passage is the page of the subject. The official data has no passages; a copy with ``paragraphs`` has.
     """
-    rows = record.rows("paragraphs", default=[])
-    passages, subject = [_paragraph(row) for row in rows], record.text("s_wiki_title", default="")
-    gold = [
-        GoldFact(passage.title, passage_id=passage.id, unique_title=True)
-        for row, passage in zip(rows, passages, strict=True)
-        if _supports(row)
-    ]
-    return QuestionRecord(
-        id=record.id("id"),
-        question=record.text("question"),
-        answers=distinct(*record.texts("possible_answers")),
-        gold=tuple(dict.fromkeys(gold or ([GoldFact(subject, unique_title=True)] if subject else []))),
-        pool=tuple({passage.id: passage for passage in passages}.values()) or None,
-        hops=1,
-        kind=record.text("prop", default=None),
-    )
+    rows = [(row, _paragraph(row)) for row in record.rows("paragraphs", default=[])]
+    gold = [GoldFact(passage.title, None, passage.id, unique_title=True) for row, passage in rows if _supports(row)]
+    if not gold and (subject := record.text("s_wiki_title", default="")):
+        gold = [GoldFact(subject, unique_title=True)]
+    pool = tuple({passage.id: passage for _, passage in rows}.values()) or None
+    answers, kind = distinct(*record.texts("possible_answers")), record.text("prop", default=None)
+    return QuestionRecord(record.id("id"), record.text("question"), answers, tuple(dict.fromkeys(gold)), pool, 1, kind)
 
 
 # --- questions over a corpus -----------------------------------------------------------------------------------------
 
 
-@register(
-    "multihoprag",
-    "MultiHop-RAG",
-    aliases=("multihop-rag",),
-    hub="yixuantt/MultiHopRAG:MultiHopRAG",
-    split="train",
-    knows=lambda record: record.has("evidence_list", "query") and not record.has("evidence_docs"),
-)
 def multihoprag(record: Record) -> QuestionRecord:
     """Tang and Yang 2024, arXiv 2401.15391: questions over news articles, with quoted facts.
 
@@ -277,56 +190,27 @@ def multihoprag(record: Record) -> QuestionRecord:
     question, kind = record.text("query", "question"), record.text("question_type")
     quotes = record.rows("evidence_list", **({"default": []} if kind == NULL_QUERY else {}))
     gold = tuple(dict.fromkeys(GoldFact(quote.text("title"), text=quote.text("fact")) for quote in quotes))
-    return QuestionRecord(
-        id=record.id("id", "_id", default=question_id(question)),
-        question=question,
-        answers=distinct(record.text("answer")),
-        gold=gold,
-        hops=len({fact.title for fact in gold}) or None,
-        kind=kind,
-        answerable=kind != NULL_QUERY,
-    )
+    id, answers = record.id("id", "_id", default=question_id(question)), distinct(record.text("answer"))
+    hops = len({fact.title for fact in gold}) or None
+    return QuestionRecord(id, question, answers, gold, hops=hops, kind=kind, answerable=kind != NULL_QUERY)
 
 
-@register(
-    "nq",
-    "Natural Questions (open)",
-    aliases=("nq-open", "natural-questions"),
-    hub="google-research-datasets/nq_open",
-    knows=lambda record: (
-        record.has("question") and any(isinstance(record.fields.get(n), list) for n in ("answer", "golden_answers"))
-    ),
-)
 def natural_questions(record: Record) -> QuestionRecord:
     """NQ-open (Lee et al. 2019, arXiv 1906.00300): short answers and no passages."""
     question, answers = record.text("question"), distinct(*record.texts("answer", "golden_answers", "answers"))
     return QuestionRecord(record.id("id", "_id", default=question_id(question)), question, answers, hops=1)
 
 
-@register(
-    "triviaqa",
-    "TriviaQA",
-    aliases=("trivia", "trivia-qa"),
-    hub="mandarjoshi/trivia_qa:rc.nocontext",
-    knows=lambda record: (
-        record.has("Data")
-        or isinstance(record.fields.get("golden_answers"), list)
-        or any(isinstance(record.fields.get(name), dict) for name in ("answer", "Answer"))
-    ),
-    unnest=lambda records: (
-        row for record in records for row in (record.nested("Data") if record.has("Data") else (record,))
-    ),
-)
 def triviaqa(record: Record) -> QuestionRecord:
     """Joshi et al. 2017, arXiv 1705.03551: trivia questions with many answer aliases, used without passages.
 
     Reads the original document (``Data``), the hub's columns, and lines of ``{id, question, golden_answers}``. The
     official script compares with the normalized aliases only; they follow the other answers.
     """
-    if record.has("golden_answers"):
+    if "golden_answers" in record:
         answers = record.texts("golden_answers")
     else:
-        answer = Record(record.get("answer", "Answer", kind=dict), record.where, record.named("answer"))
+        answer = Record(record.value("answer", "Answer", kind=dict), record.where)
         others = (("aliases", "Aliases"), ("HumanAnswers",), ("normalized_aliases", "NormalizedAliases"))
         more = (text for names in others for text in answer.texts(*names, default=()))
         answers = (answer.text("value", "Value"), *more)
@@ -334,57 +218,32 @@ def triviaqa(record: Record) -> QuestionRecord:
     return QuestionRecord(id, question, distinct(*answers), hops=1)
 
 
-@register(
-    "hover",
-    "HoVer",
-    hub="hover-nlp/hover",
-    knows=lambda record: record.has("claim") and record.has("supporting_facts"),
-)
 def hover(record: Record) -> QuestionRecord:
     """Jiang et al. 2020, arXiv 2011.03088: claims over two to four Wikipedia pages, supported by them or not.
 
     The pages are the introductions of HotpotQA's corpus. The question is the claim; "yes", "true" and "supported" are
     one answer.
     """
-    label = record.get("label")
-    label = {"0": NOT_SUPPORTED, "1": SUPPORTED}.get(str(label), label)  # the hub has numbers
-    if not isinstance(label, str) or label not in _VERDICTS:
+    label = str(record.value("label"))
+    label = {"0": NOT_SUPPORTED, "1": SUPPORTED}.get(label, label)  # the hub has numbers
+    if label not in _VERDICTS:
         raise Malformed(f"label must be {SUPPORTED} or {NOT_SUPPORTED}")
     rows = record.rows("supporting_facts", "title", "sentence")
-    facts = [(row.text("title", "key"), row.get("sentence", "value", kind=int)) for row in rows]
-    return QuestionRecord(
-        id=record.id("uid"),
-        question=record.text("claim"),
-        answers=_VERDICTS[label],
-        gold=_titled(facts, ()),
-        hops=record.get("num_hops", kind=int),
-        kind=label,
-    )
+    gold = _titled((row.text("title", "key"), row.value("sentence", "value", kind=int)) for row in rows)
+    id, claim, hops = record.id("uid"), record.text("claim"), record.value("num_hops", kind=int)
+    return QuestionRecord(id, claim, _VERDICTS[label], gold, hops=hops, kind=label)
 
 
-@register(
-    "frames",
-    "FRAMES",
-    hub="google/frames-benchmark",
-    split="test",
-    knows=lambda record: record.has("wiki_links"),
-)
 def frames(record: Record) -> QuestionRecord:
     """Krishna et al. 2024, arXiv 2409.12941: questions over two to fifteen Wikipedia articles.
 
     The gold passages are the linked articles, by title. The authors let a language model judge the answers.
     """
-    question = record.text("Prompt", "prompt", "Question")
-    links = record.texts("wiki_links", default=())
-    titles = dict.fromkeys(title for link in links if (title := title_in_url(link.strip())))
-    return QuestionRecord(
-        id=record.id("id", default=question_id(question)),
-        question=question,
-        answers=distinct(record.text("Answer", "answer")),
-        gold=_titled(((title, None) for title in titles), ()),
-        hops=len(titles) or None,
-        kind=record.text("reasoning_types", default=None),
-    )
+    question, links = record.text("Prompt", "prompt", "Question"), record.texts("wiki_links", default=())
+    gold = _titled((title, None) for link in links if (title := title_in_url(link.strip())))
+    id, answers = record.id("id", default=question_id(question)), distinct(record.text("Answer", "answer"))
+    kind = record.text("reasoning_types", default=None)
+    return QuestionRecord(id, question, answers, gold, hops=len(gold) or None, kind=kind)
 
 
 def title_in_url(url: str) -> str:
@@ -394,43 +253,141 @@ def title_in_url(url: str) -> str:
     return named[0].replace("_", " ")
 
 
-@register(
-    "bamboogle",
-    "Bamboogle",
-    hub="chiayewken/bamboogle",
-    split="test",
-    knows=lambda record: (
-        record.has("Question")
-        and isinstance(record.fields.get("Answer", record.fields.get("answer")), str | list)
-        and not record.has("wiki_links")
-    ),
-)
 def bamboogle(record: Record) -> QuestionRecord:
     """Press et al. 2023, arXiv 2210.03350: 125 two-hop questions that a search engine answers wrongly; no passages."""
-    question, answer = record.text("Question"), record.get("Answer", "answer")
-    answers: tuple[Any, ...] = (record.text("Answer", "answer"),) if isinstance(answer, str) else ()
-    answers = answers or record.texts("Answer", "answer")
+    question, answer = record.text("Question"), record.value("Answer", "answer")
+    answers = (record.text("Answer", "answer"),) if isinstance(answer, str) else record.texts("Answer", "answer")
     return QuestionRecord(record.id("id", default=question_id(question)), question, distinct(*answers), hops=2)
 
 
-@register(
-    "browsecomp-plus",
-    "BrowseComp-Plus",
-    aliases=("browsecompplus",),
-    hub="Tevatron/browsecomp-plus",
-    split="test",
-    knows=lambda record: record.has("evidence_docs"),
-)
 def browsecomp_plus(record: Record) -> QuestionRecord:
     """Chen et al. 2025, arXiv 2508.06600: hard questions over 100,000 web documents. Decrypt them with its script.
 
     The gold passages are the evidence documents, by id. The authors let a language model judge the answers.
     """
     ids = dict.fromkeys(document.id("docid") for document in record.rows("evidence_docs"))
-    return QuestionRecord(
-        id=record.id("query_id"),
-        question=record.text("query"),
-        answers=distinct(record.text("answer")),
-        gold=tuple(GoldFact(id, passage_id=id) for id in ids),
-        hops=len(ids),
+    id, question, answers = record.id("query_id"), record.text("query"), distinct(record.text("answer"))
+    return QuestionRecord(id, question, answers, tuple(GoldFact(id, passage_id=id) for id in ids), hops=len(ids))
+
+
+# --- the table -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A benchmark that can be read."""
+
+    name: str  # on the command line and in results
+    title: str  # as its authors write it
+    question: Callable[[Record], QuestionRecord] = field(repr=False)
+    fields: str
+    """By which its records are known: those they have (lists with "[]"), and with "-" those they lack; "|" between
+    layouts."""
+    hub: str | None = None  # `OWNER/NAME[:CONFIG]` on the Hugging Face hub, if it is there
+    split: str = "validation"  # the hub's split to evaluate on
+    aliases: tuple[str, ...] = ()  # other names
+    has_contexts: bool = False  # its questions have passages of their own, so the setting `distractor` exists
+    unnest: Callable[[Iterable[Record | Problem], _Report], Iterable[Record | Problem]] | None = field(
+        default=None, repr=False
     )
+    """Makes one record per question, for benchmarks that nest several in one."""
+
+    def knows(self, record: Record) -> bool:
+        """Whether a record may be of it, judged by its fields."""
+
+        def fits(name: str) -> bool:
+            if name.startswith("-"):
+                return name[1:] not in record
+            return isinstance(record.get(name[:-2]), list) if name.endswith("[]") else name in record
+
+        return any(all(map(fits, layout.split())) for layout in self.fields.split("|"))
+
+    def read(self, records: Iterable[Record | Problem], on_problem: _Report) -> Iterator[QuestionRecord]:
+        """The questions of some records, with distinct ids. What is malformed is reported."""
+        seen: set[int] = set()  # hashes need a few bytes per question
+
+        def checked(record: Record) -> Iterator[QuestionRecord]:
+            question = self.question(record)
+            if len(question.question) > LONGEST_QUESTION or len(question.id) > LONGEST_ID:
+                raise Malformed(f"more than {LONGEST_QUESTION:,} characters of a question, or {LONGEST_ID} of an id")
+            if not question.answers:
+                raise Malformed("the answer is empty")
+            if hash(question.id) in seen:
+                raise Malformed(f"an earlier question has the same id {question.id!r}")
+            seen.add(hash(question.id))
+            yield replace(question, where=record.where)
+
+        return each(checked, self.unnest(records, on_problem) if self.unnest else records, on_problem)
+
+
+_BENCHMARKS = (
+    Benchmark(
+        *("hotpotqa", "HotpotQA", hotpotqa, "context supporting_facts -evidences", "hotpotqa/hotpot_qa:distractor"),
+        aliases=("hotpot",),
+        has_contexts=True,
+    ),
+    Benchmark(
+        *("2wiki", "2WikiMultihopQA", twowiki, "context supporting_facts -level | supporting_titles"),
+        hub="framolfese/2WikiMultihopQA",
+        aliases=("2wikimultihop",),
+        has_contexts=True,
+    ),
+    Benchmark(
+        *("musique", "MuSiQue", musique, "paragraphs question -possible_answers", "dgslibisey/MuSiQue"),
+        aliases=("musique-ans", "musique-full"),
+        has_contexts=True,
+    ),
+    Benchmark(
+        *("multihoprag", "MultiHop-RAG", multihoprag, "evidence_list | query -evidence_docs"),
+        *("yixuantt/MultiHopRAG:MultiHopRAG", "train"),
+    ),
+    Benchmark(
+        *("nq", "Natural Questions (open)", natural_questions),
+        *("question answer[] | question golden_answers[]", "google-research-datasets/nq_open"),
+        aliases=("nq-open", "natural-questions"),
+    ),
+    Benchmark(
+        *("squad", "SQuAD", squad, "data | context answers", "rajpurkar/squad"),
+        aliases=("squad-v1.1", "squad1.1"),
+        has_contexts=True,
+        unnest=_articles,
+    ),
+    Benchmark(
+        *("triviaqa", "TriviaQA", triviaqa, "Data | golden_answers[] | question_id answer"),
+        hub="mandarjoshi/trivia_qa:rc.nocontext",
+        unnest=lambda records, on_problem: each(
+            lambda record: record.rows("Data") if "Data" in record else (record,), records, on_problem
+        ),
+    ),
+    Benchmark("hover", "HoVer", hover, "claim supporting_facts", "hover-nlp/hover"),
+    Benchmark("frames", "FRAMES", frames, "wiki_links", "google/frames-benchmark", "test"),
+    Benchmark(
+        *("bamboogle", "Bamboogle", bamboogle, "Question Answer -wiki_links | Question answer -wiki_links"),
+        *("chiayewken/bamboogle", "test"),
+    ),
+    Benchmark("popqa", "PopQA", popqa, "possible_answers", "akariasai/PopQA", "test", has_contexts=True),
+    Benchmark(
+        "browsecomp-plus", "BrowseComp-Plus", browsecomp_plus, "evidence_docs", "Tevatron/browsecomp-plus", "test"
+    ),
+    Benchmark("own", "own questions", own_question, "question", has_contexts=True),
+)
+BENCHMARKS = {benchmark.name: benchmark for benchmark in _BENCHMARKS}
+
+
+def find_benchmark(name: str) -> Benchmark:
+    """The benchmark with a name or alias; case, spaces, hyphens and underscores are ignored."""
+
+    def folded(name: str) -> str:
+        return "".join(filter(str.isalnum, name.casefold()))
+
+    for benchmark in BENCHMARKS.values():
+        if folded(name) in map(folded, (benchmark.name, benchmark.title, *benchmark.aliases)):
+            return benchmark
+    raise DataError(f"There is no benchmark {name!r}. Known are {', '.join(BENCHMARKS)} and {SAMPLE}.")
+
+
+def recognize(record: Record) -> list[Benchmark]:
+    """The benchmarks that a record may be of, judged by its fields; a plain question may also be the user's own."""
+    likely = [each for each in BENCHMARKS.values() if each.knows(record)]
+    plain = all(each.name in ("nq", "own") for each in likely)
+    return [each for each in likely if plain or each.name != "own"]

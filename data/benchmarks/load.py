@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from ..errors import DataError, Problem
 from ..importing import installs
-from ..records import Malformed, Record, read_records
+from ..records import Malformed, Record, each, read_records
 from ..sample import Split, load_sample, sample_passages
+from .formats import BENCHMARKS, SAMPLE, Benchmark, find_benchmark, recognize
 from .question import GoldFact, QuestionRecord, distinct
-from .registry import BENCHMARKS, SAMPLE, Benchmark, find_benchmark, recognize, sound
 
 if TYPE_CHECKING:
     import dspy
@@ -64,9 +64,9 @@ def load_questions(
         benchmark = find_benchmark(dataset)
         title, has_contexts = benchmark.title, benchmark.has_contexts
         questions = _questions(benchmark, _records(benchmark, source, split), strict, on_problem)
-        if aliases is not None and benchmark.name != "2wiki":
-            raise DataError(f"The questions of {title} name no entities: --aliases is for 2WikiMultihopQA.")
         if aliases is not None:
+            if benchmark.name != "2wiki":
+                raise DataError(f"The questions of {title} name no entities: --aliases is for 2WikiMultihopQA.")
             names = read_aliases(Path(aliases))
             questions = (
                 replace(question, answers=distinct(*question.answers, *names.get(question.answer_id or "", ())))
@@ -74,7 +74,18 @@ def load_questions(
             )
     if setting == "distractor" and not has_contexts:
         raise DataError(f"The questions of {title} have no contexts of their own: use the setting open, with an index.")
-    return _examples(_in_setting(questions, setting), limit, seed)
+    return _examples(questions, setting, limit, seed)
+
+
+def _examples(
+    questions: Iterable[QuestionRecord], setting: Setting | None, limit: int | None, seed: int | None
+) -> Iterator[dspy.Example]:
+    if limit is not None:  # sampling reads all of them, but not before the first is needed
+        questions = islice(questions, limit) if seed is None else sample(questions, limit, seed)
+    for question in questions:
+        if setting == "distractor" and question.pool is None:
+            raise DataError(f"{question.where} has no contexts of its own: use the setting open, with an index.")
+        yield (replace(question, pool=None) if setting == "open" else question).to_example()
 
 
 def recognize_file(source: str | Path) -> str:
@@ -83,10 +94,8 @@ def recognize_file(source: str | Path) -> str:
         raise DataError(f"Name the --dataset that {source} is.")
     first = next((record for record in read_records(Path(source)) if isinstance(record, Record)), None)
     likely = [benchmark.name for benchmark in recognize(first)] if first else []
-    if "own" in likely:
-        return "own"
-    if len(likely) == 1:
-        return likely[0]
+    if "own" in likely or len(likely) == 1:
+        return "own" if "own" in likely else likely[0]
     looks = f"may be of {' or '.join(likely)}" if likely else f"looks like none of {', '.join(BENCHMARKS)}"
     raise DataError(f"{first.where if first else source} {looks}: name the --dataset.")
 
@@ -106,42 +115,25 @@ def _questions(
     benchmark: Benchmark, records: Iterator[Record | Problem], strict: bool, on_problem: Callable[[Problem], None]
 ) -> Iterator[QuestionRecord]:
     """The questions; the first record shows whether the file is of another benchmark."""
-    first_problem = ""
+    problem = ""
 
-    def report(problem: Problem) -> None:
-        nonlocal first_problem
+    def report(found: Problem) -> None:
+        nonlocal problem
         if strict:
-            raise DataError(f"{problem.where}: {problem.reason}.")
-        first_problem = first_problem or f" The first problem is {problem.reason!r} ({problem.where})."
-        on_problem(problem)
+            raise DataError(f"{found.where}: {found.reason}.")
+        problem = problem or f" The first problem is {found.reason!r} ({found.where})."
+        on_problem(found)
 
-    found, question = sound(records, report), None
+    found, question = each(lambda record: (record,), records, report), None
     for first in islice(found, 1):
         likely = recognize(first)
-        if [each.name for each in likely] not in ([], ["own"]) and benchmark not in likely:
+        if [other.name for other in likely] not in ([], ["own"]) and benchmark not in likely:
             names = " or ".join(other.title for other in likely)
             raise DataError(f"{first.where} looks like {names}, not like {benchmark.title}.")
         for question in benchmark.read(chain([first], found), report):
             yield question
     if question is None:
-        raise DataError(f"No question can be read as {benchmark.title}.{first_problem}")
-
-
-def _examples(questions: Iterable[QuestionRecord], limit: int | None, seed: int | None) -> Iterator[dspy.Example]:
-    chosen = (
-        questions if limit is None else islice(questions, limit) if seed is None else sample(questions, limit, seed)
-    )
-    for question in chosen:  # sampling reads all of them, but not before the first is needed
-        yield question.to_example()
-
-
-def _in_setting(questions: Iterable[QuestionRecord], setting: Setting | None) -> Iterator[QuestionRecord]:
-    for question in questions:
-        if setting == "distractor" and question.pool is None:
-            raise DataError(
-                f"{question.where} has no contexts of its own: use the setting open, with an index (--index DIR)."
-            )
-        yield replace(question, pool=None) if setting == "open" else question
+        raise DataError(f"No question can be read as {benchmark.title}.{problem}")
 
 
 def hub_records(name: str, split: str) -> Iterator[Record | Problem]:
@@ -200,11 +192,11 @@ def read_aliases(path: Path) -> dict[str, tuple[str, ...]]:
     """
     found: dict[str, tuple[str, ...]] = {}
     for record in read_records(path):
-        if isinstance(record, Problem):
-            raise DataError(f"{record.where}: {record.reason}.")
         try:
-            entity = record.id("Q_id")
+            if isinstance(record, Problem):
+                raise Malformed(record.reason)
             names = (*record.texts("aliases", default=()), *record.texts("demonyms", default=()))
+            entity = record.id("Q_id")
         except Malformed as error:
             raise DataError(f"{record.where} is not a line of id_aliases.json: {error}.") from None
         found[entity] = distinct(*found.get(entity, ()), *names)

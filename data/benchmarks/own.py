@@ -27,10 +27,9 @@ from typing import Any
 
 from ..errors import DataError
 from ..passages import Passage
-from ..records import Malformed, Record, json_kind
+from ..records import Malformed, Record
 from ..text import clean, ends_path, title_key
 from .question import GoldFact, QuestionRecord, distinct, question_id
-from .registry import register
 
 _UNKNOWN = "unknown"
 _FIELDS = (
@@ -69,62 +68,54 @@ def named_facts(gold: object) -> tuple[NamedFact, ...]:
 
 def _gold(record: Record) -> tuple[NamedFact, ...]:
     facts = []
-    for n, item in enumerate(_items(record, "gold", split=True)):
-        fact = Record({"title": item} if isinstance(item, str) else item, record.where, f"gold[{n}]")
-        sentence = fact.get("sentence", kind=int, default=None)
+    for item in _items(record, "gold", split=True):
+        fact = Record({"title": item} if isinstance(item, str) else item, record.where)
+        sentence = fact.value("sentence", kind=int, default=None)
         if sentence is not None and sentence < 0:
-            raise Malformed(f"gold[{n}].sentence is counted from 0")
+            raise Malformed("a gold sentence is counted from 0")
         facts.append(NamedFact(fact.id("title", "id"), sentence, text=fact.text("text", default=None)))
     return tuple(dict.fromkeys(facts))
 
 
 def _items(record: Record, name: str, split: bool = False) -> list[str | Mapping[str, Any]]:
     """A value or a list of values; numbers become texts."""
-    value = record.get(name, default=[])
+    value = record.get(name, [])
     if split and isinstance(value, str):
         value = [item.strip() for item in value.split(";") if item.strip()]
     found: list[str | Mapping[str, Any]] = []
     for item in value if isinstance(value, list) else [value]:
-        if isinstance(item, int | float) and not isinstance(item, bool):
-            item = str(int(item) if isinstance(item, float) and item.is_integer() else item)
+        if type(item) in (int, float):
+            item = f"{item:.15g}" if isinstance(item, float) else str(item)
         if not isinstance(item, str | Mapping):
-            raise Malformed(f"{name} cannot be {json_kind(item)}")
+            raise Malformed(f"{name} must be a text, a number, or a list of them")
         found.append(clean(item) if isinstance(item, str) else item)
     return found
 
 
-@register("own", "own questions", aliases=("custom",), has_contexts=True, knows=lambda record: record.has("question"))
 def own_question(record: Record) -> QuestionRecord:
     """A question of the user's own; the module describes its fields."""
-    question, gold, pool = (
-        record.text("question"),
-        _gold(record),
-        tuple(map(Record.passage, record.rows("passages", default=[]))) or None,
-    )
-    answerable = record.get("answerable", default=True)
+    question, gold = record.text("question"), _gold(record)
+    pool = tuple(row.passage() for row in record.rows("passages", default=[])) or None
+    answerable = record.get("answerable", True)
     answerable = _FLAGS.get(answerable.strip().casefold()) if isinstance(answerable, str) else answerable
+    answers = [*_items(record, "answer"), *_items(record, "answers", split=True)]
+    hops = str(record.get("hops", len({fact.title for fact in gold}) or "")).strip()
     if not isinstance(answerable, bool):
         raise Malformed("answerable must be true or false")
-    answers = [*_items(record, "answer"), *_items(record, "answers", split=True)]
-    texts = distinct(*(answer for answer in answers if isinstance(answer, str)))
     if not all(isinstance(answer, str) for answer in answers):
         raise Malformed("answer must be a text, a number, or a list of them")
+    texts = distinct(*map(str, answers))
     if answerable and not texts:
         raise Malformed('answer is missing; if the passages do not contain it, set "answerable": false')
     for fact in gold if pool else ():
-        if not any(fact.matches(passage) for passage in pool or ()):
+        if not any(map(fact.matches, pool or ())):
             raise Malformed(f"gold names {fact.title!r}, which is none of the passages")
-    hops = str(record.get("hops", default=len({fact.title for fact in gold}) or ""))
-    if hops and (not hops.strip().isdecimal() or not int(hops)):
+    if hops and (not hops.isdecimal() or not int(hops)):
         raise Malformed("hops must be a positive integer")
     return QuestionRecord(
-        id=record.id("id", "_id", default=question_id(question)),
-        question=question,
-        answers=texts or (_UNKNOWN,),
-        gold=gold,
-        pool=pool,
+        *(record.id("id", "_id", default=question_id(question)), question, texts or (_UNKNOWN,), gold, pool),
         hops=int(hops) if hops else None,
         kind=record.text("type", default=None),
-        more={name: value for name, value in record.fields.items() if name not in _FIELDS},
+        more={name: value for name, value in record.items() if name not in _FIELDS},
         answerable=answerable,
     )

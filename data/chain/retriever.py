@@ -11,9 +11,9 @@ gain is the weight of the question's words that it alone explains, plus the stre
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -23,12 +23,9 @@ import numpy as np
 from ..errors import PolyhopError
 from ..lucene.searcher import chain_source
 from ..passages import Hit, Reason, SearchTool, Shared, check_page
-from .arrays import Bools, Floats, Ints, counted, occurrences
 from .graph import BACK, DIGITS, HYPERLINK, LINK, LINKED, SHARED, Edges, Graph
-from .question import specificity
-from .reading import wording
-from .source import ChainSource
-from .weights import ChainWeights
+from .store import ChainSource
+from .words import Bools, Floats, Ints, counted, occurrences, specificity, wording
 
 if TYPE_CHECKING:
     from ..dense import DenseIndex
@@ -45,10 +42,64 @@ _IN_QUESTION = 0.4  # factor for an edge by a name that the question contains
 _TITLE_RARITY = 1 / 3  # factor for `rarity`: a title in the question is rarely a coincidence
 _ASTRAY = 0.6  # factor for the edges of a chosen passage that explains nothing of what the others left
 _LED = 0.9  # factor for the edges of a passage for each chosen one that it led to
-_GROWN = 0.9  # the same for each passage of its tree beyond the smallest tree of a title in the question, or beyond one
 _ON_TRACK = 0.36  # share of what they left from which on its edges count in full
 _COPY = -9.0  # gain of a copy of a chosen passage
 _RELATIONS = {LINK: "link", BACK: "back", SHARED: "shared", HYPERLINK: "hyperlink", LINKED: "linked"}
+
+
+def _weight(value: float, high: float, low: float = 0.0) -> Any:
+    return field(default=value, metadata={"low": low, "high": high})
+
+
+@dataclass(frozen=True)
+class ChainWeights:
+    """The weights in a passage's gain. A gain of 1 is a question whose every word is explained at once."""
+
+    bm25: float = _weight(0.065, 2.0)  # BM25 score divided by the best passage's
+    # What BM25 weighs more if the question has no title, less for a title that is less sure: for the first passage,
+    # and for further ones as far as the passages have few names.
+    unnamed: float = _weight(0.9, 5.0)
+    coverage: float = _weight(0.73, 3.0)  # the question's words in the passage that no chosen passage explains
+    sentence: float = _weight(0.9, 3.0)  # those of them in the best single sentence
+    # Share of a word's weight that a chosen passage with it takes away; 1 takes all.
+    explained: float = _weight(0.56, 1.0)
+    opening: float = _weight(0.6, 3.0)  # those of them in the title and the first sentence
+    # Pairs of neighbours among the question's words that are neighbours in the passage and in no chosen one.
+    pairs: float = _weight(1.2, 3.0)
+    surplus: float = _weight(0.07, 1.0)  # loss by the rarity of the title's words that the question does not have
+    length: float = _weight(0.1, 1.0)  # loss by the logarithm of the passage's number of words
+    # Loss by the share of the passage's words that are links, as in a table of contents.
+    listing: float = _weight(2.0, 9.0)
+    # Loss of a passage whose document has a better one in the ranking: "one hit a page" if it is large.
+    spread: float = _weight(1.0, 9.0)
+    named: float = _weight(0.9, 3.0)  # a title that the question contains
+    taken: float = _weight(0.33, 1.0)  # factor for such a title once a passage with an overlapping title was chosen
+    # Factor for a title in the question or in a chosen passage, if this one does not open its document.
+    later: float = _weight(0.65, 1.0)
+    link: float = _weight(0.72, 3.0)  # a chosen passage mentions the title
+    back: float = _weight(0.62, 3.0)  # the passage mentions a chosen passage's title
+    shared: float = _weight(0.6, 3.0)  # a chosen passage and this one mention the same name
+    hyperlink: float = _weight(1.2, 3.0)  # a chosen passage links to this one or its document
+    linked: float = _weight(0.7, 3.0)  # the passage links to a chosen one or its document
+    second: float = _weight(0.45, 3.0)  # the strongest edge of another relation than the strongest one
+    others: float = _weight(0.3, 3.0)  # the strongest edges to the other chosen passages, together
+    in_title: float = _weight(1.54, 5.0, 1.0)  # factor for a shared name in the title
+    # Increase of an edge by the weight of the question's words in the sentence of the mention.
+    cue: float = _weight(1.98, 5.0)
+    # Increase of an edge by a shared name by the weight of the question's words in the sentence in which the chosen
+    # passage has it first.
+    origin: float = _weight(1.0, 5.0)
+    rarity: float = _weight(0.6, 3.0)  # rarity at which a name counts half; 1 is a word of a single passage
+    # Exponent by which a name loses weight with the number of passages that have it.
+    ambiguity: float = _weight(0.28, 2.0)
+    similarity: float = _weight(0.35, 3.0)  # cosine of question and passage, if the retriever has vectors
+    enough: float = _weight(1.38, 3.0)  # least gain to continue an adaptive chain
+
+    def __post_init__(self) -> None:
+        for weight in fields(self):
+            value, low, high = getattr(self, weight.name), weight.metadata["low"], weight.metadata["high"]
+            if not low <= value <= high:  # also refuses nan
+                raise ValueError(f"{weight.name} must be in {low}..{high}, got {value}")
 
 
 class Tie(NamedTuple):
@@ -59,33 +110,6 @@ class Tie(NamedTuple):
     sentence: int
     place: int
     length: int
-
-
-@dataclass
-class _Chosen:
-    """A chosen passage.
-
-    Attributes:
-        before, after: The weights of the question's words before and after it.
-        trust: The factor for its edges.
-        tree: The passage at the beginning of what led to it; itself if nothing did.
-        ties: The strength of its strongest edge of each relation to each node that it was compared with.
-        told: The strength of its edge to each node that is told as a reason.
-        reasons: That edge: the columns of a `Tie` but the first; shape (nodes, 4).
-        led: The number of chosen passages that it led to.
-        factor: For the strength of its edges, by what it and its tree led to.
-    """
-
-    node: int
-    before: Floats
-    after: Floats
-    trust: float
-    tree: int
-    ties: Floats = field(default_factory=lambda: np.zeros((len(_RELATIONS), 0)))
-    told: Floats = field(default_factory=lambda: np.zeros(0))
-    reasons: Ints = field(default_factory=lambda: np.zeros((0, len(Tie._fields) - 1), np.int64))
-    led: int = 0
-    factor: float = 1.0
 
 
 class ChainStep(NamedTuple):
@@ -117,139 +141,127 @@ def follow(graph: Graph, weights: ChainWeights, most: int, *, adaptive: bool = F
     return steps + chain.unseen(graph.beyond(most))[: most - len(steps)]
 
 
+@dataclass
+class _Chosen:
+    """A chosen passage.
+
+    Attributes:
+        before, after: The weights of the question's words before and after it.
+        trust: The factor for its edges.
+        led: The number of chosen passages that it led to.
+        ties: The strength of its strongest edge of each relation to each node that it was compared with.
+        edges: Those edges, with the strength that is told as a reason.
+    """
+
+    node: int
+    before: Floats
+    after: Floats
+    trust: float
+    led: int = 0
+    ties: Floats = field(default_factory=lambda: np.zeros((len(_RELATIONS), 0)))
+    edges: list[tuple[Edges, Floats]] = field(default_factory=list)
+
+
 class _Chain:
     """The passages chosen so far, and what the candidates would add to them."""
 
     def __init__(self, graph: Graph, weights: ChainWeights) -> None:
         self._graph, self._weights = graph, weights
         self._words, self._pairs = graph.question.weights, graph.question.pairs
-        self._seen: Ints = np.zeros(0, np.int64)  # in the order in which they were found
+        self._seen: Ints = np.zeros(0, np.int64)  # the candidates, in the order in which they were found
         self._chosen: list[_Chosen] = []
         self._titles = counted(np.zeros(0, np.uint64))  # the candidates'
         self._named = np.zeros(0)  # the gain of each node for its title in the question
         self._tied = np.zeros(0)  # the strength of each node's strongest edge
-        self._unsure: float | None = None  # how little it is sure that the question has a title
-        self._nameless = 0.0  # how few names the first candidates have
-        self._copies = np.zeros(0, bool)  # whether it is a copy of a chosen passage
+        self._copies: Bools = np.zeros(0, bool)  # whether it is a copy of a chosen passage
+        self._unsure = self._nameless = 0.0  # how little the question has a title, and the first candidates names
 
     def add(self, nodes: Ints) -> None:
-        new = np.ones(len(self._graph), bool)
-        new[self._seen] = False
-        self._seen = np.append(self._seen, nodes[new[nodes]])
-        self._titles = counted(self._graph.names[self._seen[~self._graph.later[self._seen]]])  # documents
+        """Add candidates."""
+        graph, first = self._graph, not len(self._seen)
+        self._seen = np.append(self._seen, nodes[self._not(self._seen)[nodes]])
+        self._titles = counted(graph.names[self._seen[~graph.later[self._seen]]])  # documents
         self._named = self._titles_asked()
+        if first:
+            self._unsure = max(0.0, 1.0 - self._named.max(initial=0.0) / _SURE / (self._weights.named or 1.0))
+            self._nameless = 1.0 - min(max((graph.share_of_names() - _FEW_NAMES) / _MORE_NAMES, 0.0), 1.0)
 
     def take(self, step: ChainStep) -> None:
-        graph, explained, node = self._graph, self._weights.explained, step.node
-        tree = node
+        """Choose a passage."""
+        graph, node, before = self._graph, step.node, self._words
         for each in self._chosen:
-            if step.tie and step.tie.chosen == each.node:
-                each.led += 1
-                tree = each.tree
-        before, has = self._words, graph.node_has[node]
-        after = before * np.where(has, 1 - explained, 1.0)
+            each.led += bool(step.tie and step.tie.chosen == each.node)
+        has = graph.node_has[node]
+        self._words = before * np.where(has, 1 - self._weights.explained, 1.0)
+        self._pairs = self._pairs * ~graph.node_pairs[node]
         share = float(has @ before) / (before.sum() or 1.0)
         trust = _ASTRAY + (1 - _ASTRAY) * min(share / _ON_TRACK, 1.0)
-        self._words = after
-        self._pairs = self._pairs * ~graph.node_pairs[node]
-        self._chosen.append(_Chosen(node, before, after, trust, tree))
+        self._chosen.append(_Chosen(node, before, self._words, trust))
 
     def best(self, most: int) -> list[ChainStep]:
-        """The candidates with the highest gains as the next passage; of equals, always the same."""
+        """The candidates with the highest gains as the next passage."""
         gains, named = self._gains()
-        free = np.ones(len(self._graph), bool)
-        free[[each.node for each in self._chosen]] = False
-        candidates = self._seen[free[self._seen]]
-        if most > 1:
-            gains = self._spread(candidates, gains)
-        return [self._step(node, gains, named) for node in self._ordered(candidates, gains, most)[:most]]
-
-    def _spread(self, candidates: Ints, gains: Floats) -> Floats:
-        """The gains, lower for all but the best passage of a document that has none among the chosen ones."""
-        order = candidates[np.argsort(-gains[candidates].round(DIGITS), kind="stable")]
-        _, first = np.unique(self._graph.document[order], return_index=True)
-        again = np.ones(len(order), bool)
-        again[first] = False
-        pages = self._graph.document[[each.node for each in self._chosen]]
-        found = gains.copy()
-        found[order[again & ~np.isin(self._graph.document[order], pages)]] -= self._weights.spread
-        return found
-
-    def _ordered(self, nodes: Ints, gains: Floats, most: int) -> list[int]:
-        """At least the ``most`` nodes with the highest gains. The order of rows differs between builds, so it does not
-        decide between equals: the title does, then the words, and the id if all words are equal."""
-        graph, losses = self._graph, -gains.round(DIGITS)
-        if len(nodes) > most:  # only those that can be among them
-            nodes = nodes[losses[nodes] <= np.partition(losses[nodes], most - 1)[most - 1]]
-        keys = graph.total[nodes], graph.names[nodes, 0], losses[nodes]
-        order = np.lexsort(keys)
-        differs = np.logical_or.reduce([key[order][1:] != key[order][:-1] for key in keys])
-        found: list[int] = []
-        for group in np.split(nodes[order], np.flatnonzero(differs) + 1):
-            if len(found) >= most:
-                break
-            equal = group.tolist()
-            found += sorted(equal, key=lambda node: graph.passage(node).id) if len(equal) > 1 else equal
-        return found
+        chosen = [each.node for each in self._chosen]
+        order = _ordered(self._seen[self._not(chosen)[self._seen]], gains)
+        if most > 1:  # of a document without a chosen passage, all but the best one come later
+            document = self._graph.document[order]
+            again = ~(document[:, None] == self._graph.document[chosen]).any(axis=1)
+            again[np.unique(document, return_index=True)[1]] = False
+            gains[order[again]] -= self._weights.spread
+            order = _ordered(order, gains)
+        return [self._step(node, gains, named) for node in order[:most].tolist()]
 
     def unseen(self, nodes: Ints) -> list[ChainStep]:
         """Those that are no candidates, in their order. How many there are decides their edges, so none is told."""
         gains, _ = self._gains()
-        return [ChainStep(node, float(gains[node]), None) for node in nodes[~np.isin(nodes, self._seen)].tolist()]
+        return [ChainStep(node, float(gains[node]), None) for node in nodes[self._not(self._seen)[nodes]].tolist()]
+
+    def _not(self, nodes: Any) -> Bools:
+        """Which nodes are others."""
+        found = np.ones(len(self._graph), bool)
+        found[nodes] = False
+        return found
 
     def _step(self, node: int, gains: Floats, named: Floats) -> ChainStep:
-        tie = None
-        if self._tied[node] > named[node]:
-            strongest = max(self._chosen, key=lambda each: each.factor * each.told[node])
-            tie = Tie(strongest.node, *strongest.reasons[node].tolist())
-        return ChainStep(node, float(gains[node]), tie)
+        ties = [
+            (_LED**each.led * told[at], Tie(each.node, *(int(getattr(edges, name)[at]) for name in Tie._fields[1:])))
+            for each in self._chosen
+            for edges, told in each.edges
+            for at in np.flatnonzero(edges.node == node)
+            if self._tied[node] > named[node]
+        ]
+        return ChainStep(node, float(gains[node]), max(ties, key=lambda tie: tie[0])[1] if ties else None)
 
     def _gains(self) -> tuple[Floats, Floats]:
         """The gain of each node, and the part of it for a title in the question."""
-        graph, weights = self._graph, self._weights
+        graph, weights, chosen = self._graph, self._weights, [each.node for each in self._chosen]
         if not len(graph):
             return np.zeros(0), np.zeros(0)
         if len(self._named) < len(graph):
             self._named = self._titles_asked()
+        # BM25 counts more for a question without a title: in part for the first passage, and for all where names are
+        # few, as in documentation, since they are what ties passages.
+        bm25 = weights.bm25 + weights.unnamed * self._unsure * max(self._nameless, 0.0 if chosen else _AT_FIRST)
         sentence, opening = graph.in_sentences(self._words)
-        gains = weights.coverage * (graph.node_has @ self._words) + self._weight_of_bm25() * graph.bm25
-        gains += weights.sentence * sentence + weights.opening * opening
-        gains += weights.pairs * (graph.node_pairs @ self._pairs)
-        gains += weights.similarity * graph.similarity
-        gains += weights.title * (graph.has[graph.first_sentence] @ self._words)
-        gains -= weights.surplus * graph.surplus + weights.length * graph.length
         tied, second, others = self._compare()
-        taken = graph.overlapping([each.node for each in self._chosen])
-        named = self._named * np.where(taken, weights.taken, 1.0)
-        pages = graph.document[[each.node for each in self._chosen]]
-        gains -= weights.spread * np.isin(graph.document, pages)
+        named = self._named * np.where(graph.overlapping(chosen), weights.taken, 1.0)
+        gains = named + tied + weights.second * second + weights.others * others
+        gains += bm25 * graph.bm25 + weights.similarity * graph.similarity
+        gains += weights.coverage * (graph.node_has @ self._words) + weights.pairs * (graph.node_pairs @ self._pairs)
+        gains += weights.sentence * sentence + weights.opening * opening
+        gains -= weights.surplus * graph.surplus + weights.length * graph.length
         gains -= weights.listing * np.maximum(graph.listing - _LISTING, 0.0)
-        gains += named + tied + weights.second * second + weights.others * others
+        gains -= weights.spread * (graph.document[:, None] == graph.document[chosen]).any(axis=1)
         gains[self._copies] = _COPY
         return gains, named
-
-    def _weight_of_bm25(self) -> float:
-        """It counts more for a question without a title: in part for the first passage, and for all where names are
-        few, as in documentation, since they are what ties passages."""
-        weights = self._weights
-        if self._unsure is None:
-            sure = self._named.max(initial=0.0) / weights.named / _SURE if weights.named else 0.0
-            self._unsure = max(0.0, 1.0 - float(sure))
-            self._nameless = 1.0 - min(max((self._graph.share_of_names() - _FEW_NAMES) / _MORE_NAMES, 0.0), 1.0)
-        return weights.bm25 + weights.unnamed * self._unsure * max(self._nameless, 0.0 if self._chosen else _AT_FIRST)
 
     def _titles_asked(self) -> Floats:
         """The gain for titles in the question, before any is taken."""
         graph, weights = self._graph, self._weights
-        found = np.zeros(len(graph))
-        nodes = np.flatnonzero(graph.match_certainty)
-        rarity, span = graph.match_rarity[nodes], graph.span[nodes]
-        strength = graph.match_certainty[nodes] * specificity(rarity, _TITLE_RARITY * weights.rarity)
-        strength *= occurrences(graph.names[nodes, graph.match[nodes]], self._titles) ** -weights.ambiguity
-        strength *= np.where(graph.later[nodes], weights.later, 1.0)
-        length = span[:, 1] - span[:, 0]
-        within = (span[:, :1] >= span[:, 0]) & (span[:, 1:] <= span[:, 1]) & (length[:, None] < length)
-        found[nodes] = weights.named * strength * np.where(within.any(axis=1), weights.inner, 1.0)
+        strength = graph.match_certainty * specificity(graph.match_rarity, _TITLE_RARITY * weights.rarity)
+        strength *= np.where(graph.later, weights.later, 1.0)
+        names = graph.names[np.arange(len(graph)), graph.match]
+        found: Floats = weights.named * strength * occurrences(names, self._titles) ** -weights.ambiguity
         return found
 
     def _compare(self) -> tuple[Floats, Floats, Floats]:
@@ -260,8 +272,7 @@ class _Chain:
             ones to the other chosen passages, together.
         """
         graph, size = self._graph, len(self._graph)
-        if new := size - len(self._copies):
-            self._copies = np.append(self._copies, np.zeros(new, bool))
+        self._copies = np.append(self._copies, np.zeros(size - len(self._copies), bool))
         for each in self._chosen:
             compared = each.ties.shape[1]
             if compared == size:
@@ -269,53 +280,45 @@ class _Chain:
             edges = graph.edges(each.node, compared)
             strength = self._strength(edges, each)
             each.ties = np.append(each.ties, np.zeros((len(_RELATIONS), size - compared)), axis=1)
-            each.told = np.append(each.told, np.zeros(size - compared))
-            each.reasons = np.append(each.reasons, np.zeros((size - compared, len(Tie._fields) - 1), np.int64), axis=0)
             np.maximum.at(each.ties, (edges.relation, edges.node), strength)
             # A shared name that is a title is told as the link that it mostly is.
-            in_title = (edges.relation == SHARED) & edges.in_title
-            told = strength / np.where(in_title, self._weights.in_title, 1.0)
-            order = np.argsort(told, kind="stable")
-            node = edges.node[order]
-            each.told[node] = told[order]  # the last one stays
-            each.reasons[node] = np.stack([edges.relation, edges.sentence, edges.place, edges.length], axis=1)[order]
+            each.edges.append((edges, strength / np.where(edges.in_title, self._weights.in_title, 1.0)))
             self._copies[graph.copies(each.node)] = True
         ties = np.zeros((1, len(_RELATIONS), size))  # of each chosen passage, each relation, each node
         if self._chosen:
-            sizes = Counter(each.tree for each in self._chosen)
-            least = min((passages for tree, passages in sizes.items() if graph.match_certainty[tree]), default=1)
-            for each in self._chosen:
-                each.factor = _LED**each.led * _GROWN ** max(sizes[each.tree] - least, 0)
-            ties = np.stack([each.ties * each.factor for each in self._chosen])
+            ties = np.stack([each.ties * _LED**each.led for each in self._chosen])
         related = np.sort(ties.max(axis=0), axis=0)
         self._tied = related[-1]
         return self._tied, related[-2], ties.max(axis=1).sum(axis=0) - self._tied
 
     def _strength(self, edges: Edges, chosen: _Chosen) -> Floats:
-        graph, weights = self._graph, self._weights
-        link, shared = edges.relation == LINK, edges.relation == SHARED
+        graph, weights, shared = self._graph, self._weights, edges.relation == SHARED
         by_name = edges.relation <= SHARED
         specific = specificity(edges.rarity, weights.rarity)
         strength = chosen.trust * edges.certainty * np.where(by_name, specific, np.maximum(specific, _UNTOLD))
         strength *= np.where(edges.in_question, _IN_QUESTION, 1.0)
         relations = weights.link, weights.back, weights.shared, weights.hyperlink, weights.linked
         strength *= np.array(relations)[edges.relation]
-        strength *= np.where(shared & edges.in_title, weights.in_title, 1.0)
-        strength *= np.where(link & graph.later[edges.node], weights.later, 1.0)
+        strength *= np.where(edges.in_title, weights.in_title, 1.0)
+        strength *= np.where((edges.relation == LINK) & graph.later[edges.node], weights.later, 1.0)
         bearers = np.where(shared, edges.sharing, occurrences(edges.name, self._titles))
         strength *= np.where(by_name, bearers**-weights.ambiguity, 1.0)  # a hyperlink is not ambiguous
         beside = graph.has[edges.sentence] & (edges.sentence >= 0)[:, None]
-        leads = link | (edges.relation == HYPERLINK)
+        leads = (edges.relation == LINK) | (edges.relation == HYPERLINK)
         cue = np.where(leads, beside @ chosen.before, beside @ chosen.after)
         origin = graph.has[edges.origin] & (edges.origin >= 0)[:, None]
         about = weights.cue * cue + weights.origin * (origin @ chosen.before)
-        found: Floats = strength * (1 + about + weights.fit * (graph.node_has[edges.node] @ chosen.after))
+        found: Floats = strength * (1 + about)
         return found
 
 
+def _ordered(nodes: Ints, gains: Floats) -> Ints:
+    return nodes[np.argsort(-gains[nodes].round(DIGITS), kind="stable")]
+
+
 def _reason(graph: Graph, step: ChainStep) -> Reason:
-    question, tie = graph.question, step.tie
-    if tie:
+    question = graph.question
+    if tie := step.tie:
         has = graph.has[tie.sentence] if tie.sentence >= 0 else np.zeros(len(question.words), bool)
         name, source = graph.text(tie.place, tie.length), graph.passage(tie.chosen).id
         return Reason(_RELATIONS[tie.relation], name, source, _among(question.words, has))
@@ -332,8 +335,7 @@ def _among(words: Sequence[str], has: Bools) -> tuple[str, ...]:
 class ChainRetriever(SearchTool, Shared):
     """A thread-safe `Retriever` that follows chains of evidence through a BM25 index or a question's own pool.
 
-    A question costs at most three searches, or four for more than 30 passages; one whose last hits are equal is
-    repeated for more of them. Copying returns the retriever itself.
+    A question costs at most three searches, or four for more than 30 passages. Copying returns the retriever itself.
 
     Args:
         source: A `BM25Index` or its folder, a `LuceneSearcher` of Pyserini or a `PassagePool`; None if every question
@@ -387,19 +389,24 @@ class ChainRetriever(SearchTool, Shared):
         """The passages around a query, for one chain."""
         if self.source is None:
             raise PolyhopError("nothing to search: give ChainRetriever an index, or each question its own pool")
-        return Graph(query, self.source.pinned(), self._similarities(query))
+        similarities = partial(self.vectors.similarities, query) if self.vectors is not None else None
+        return Graph(query, self.source.pinned(), similarities)
 
     def over(self, source: ChainSource) -> ChainRetriever:
         """The same settings over another collection, without vectors."""
-        return ChainRetriever(source, self.weights, adaptive=self.adaptive)
+        return self._but(source=source, vectors=None)
 
     def with_weights(self, weights: ChainWeights, *, adaptive: bool) -> ChainRetriever:
-        """A view of this retriever with other weights."""
-        return self._view(weights=weights, adaptive=adaptive)
+        """The same retriever with other weights."""
+        return self._but(weights=weights, adaptive=adaptive)
 
     def with_bm25(self, k1: float | None = None, b: float | None = None) -> ChainRetriever:
-        """A view of this retriever with other BM25 parameters."""
-        return self._view(source=self.source and self.source.with_bm25(k1, b))
+        """The same retriever with other BM25 parameters."""
+        return self._but(source=self.source and self.source.with_bm25(k1, b))
+
+    def _but(self, **changes: Any) -> ChainRetriever:
+        same = {name: getattr(self, name) for name in ("source", "weights", "vectors", "adaptive")}
+        return ChainRetriever(**same | changes)
 
     @property
     def k1(self) -> float:
@@ -409,25 +416,8 @@ class ChainRetriever(SearchTool, Shared):
     def b(self) -> float:
         return self.source.b if self.source else 0.4
 
-    def _view(self, **changes: Any) -> ChainRetriever:
-        view = object.__new__(ChainRetriever)  # copy() would return the retriever itself
-        view.__dict__.update(self.__dict__, **changes)  # shares the caches
-        return view
-
-    def _similarities(self, query: str) -> Callable[[list[int]], Sequence[float]] | None:
-        if self.vectors is None:
-            return None
-        vectors = self.vectors
-        return lambda rows: vectors.similarities(query, rows).tolist()
-
     def __reduce__(self) -> Any:
-        return _unpickled, (self.source, self.weights, self.vectors, self.adaptive)
+        return partial(ChainRetriever, vectors=self.vectors, adaptive=self.adaptive), (self.source, self.weights)
 
     def __repr__(self) -> str:
         return f"ChainRetriever({self.source!r})"
-
-
-def _unpickled(
-    source: ChainSource | None, weights: ChainWeights, vectors: DenseIndex | None, adaptive: bool
-) -> ChainRetriever:
-    return ChainRetriever(source, weights, vectors=vectors, adaptive=adaptive)

@@ -2,311 +2,292 @@
 
 A store on disk is a folder for each build or update, with the tables of the passages that it added:
 
-    words          the passages' records one after another (uint32)
-    starts.npy     where each record starts, and the end (int64)
+    words          the words of all passages, one after another (uint32, see `polyhop.data.chain.words`)
+    starts.npy     where those of each passage start, and the end (int64)
+    heads.npy      seven numbers of each passage, see `Record.head` (uint8)
     documents.npy  the number of the document of each passage (uint64)
-    titles.npy     hashes of titles, whole and without disambiguation, in order (uint64)
-    titled.npy     the passage of each of these (uint32)
-    places.npy     numbers of documents and of the anchors in them, in order (uint64)
-    placed.npy     the passage of each of these (uint32)
+    links.npy      the links of all passages, one after another (`LINK`)
+    linked.npy     where those of each passage start, and the end (int64)
+    keys.npy       the hashes of titles and of their short forms, and the numbers of places, in order (uint64)
+    rows.npy       the passage of each of these (uint32)
     stems.npy      the stems of the passages, in order (uint32)
     counts.npy     the number of passages that have each (uint32)
     hashes.json    of the other files, which only `polyhop index --check` compares
-
-A record is a header (the words of the title, 7 bits, and `LATER`; its words without disambiguation; up to its first
-comma; the number of names: 8 bits each), a second one (start and end of the short title; the number of links; the
-words of the file's name, which follow the title: 8 bits each), the names (start and end, 16 bits each), the links
-(start and end; the document, 64 bits; the anchor, 30 bits, and the kind, 2 bits), and the words (see
-`polyhop.data.chain.reading`).
 """
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
 from hashlib import file_digest
+from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
-from weakref import finalize
-from zlib import crc32
+from typing import Any, BinaryIO, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import IndexFault
 from ..files import load_array
-from ..passages import Passage
-from .arrays import Bools, Floats, Hashes, Ints, hash_names, place_numbers, spanned, spread
-from .reading import (
+from ..passages import Hit, Passage
+from .words import (
     FORM_BITS,
-    KIND_BITS,
-    LATER,
-    LINK_SIZE,
+    LINK,
+    LONGEST_NAME,
     STEM_BITS,
     TOPIC,
+    TOPIC_WORD,
+    Bools,
+    Floats,
+    Hashes,
+    Ints,
     Record,
     Words,
+    anchor_number,
+    document_number,
+    hash_names,
+    hash_runs,
+    place_numbers,
+    read,
     record_of,
+    spanned,
+    spread,
     stems_of,
     without_flags,
 )
 
 HASHES = "hashes.json"
+FORMS = 7
+"""Forms in which others write a title: whole, without disambiguation, short, the file's name, to the first comma,
+without article, first and last name."""
+_KEYS = 4  # of these, the forms by which a title is looked up
+_ARTICLES = without_flags(np.array([word.numbers[0] for word in read("the a an")], np.uint32))
 _BATCH = 256  # passages analyzed together
 _SMALL = 1 << 14  # stems; of more, a table is faster than a search
-_PENDING = 1 << 16  # counts of stems from which on a table of all stem numbers adds them up
+_PENDING = 1 << 20  # counts of stems that are not added up yet
+_TYPES: dict[str, Any] = {
+    "words": np.uint32, "starts": np.int64, "heads": np.uint8, "documents": np.uint64, "links": LINK,
+    "linked": np.int64, "keys": np.uint64, "rows": np.uint32, "stems": np.uint32, "counts": np.uint32,
+}  # fmt: skip
+
+
+class ChainSource(Protocol):
+    """What a chain can be searched in: `BM25Index`, or `PassagePool` for a question's own passages.
+
+    Rows are those of the store. `ranking` is `search` with rows and scores; `stored` reads the passages of rows;
+    `pinned` is the present state of the collection, which does not change.
+    """
+
+    k1: float
+    b: float
+
+    @property
+    def store(self) -> Store: ...
+    def with_bm25(self, k1: float | None = None, b: float | None = None) -> Self: ...
+    def pinned(self) -> Self: ...
+    def search(self, query: str, k: int, offset: int = 0) -> list[Hit]: ...
+    def ranking(self, query: str, k: int, offset: int = 0) -> list[tuple[int, float]]: ...
+    def stored(self, rows: Sequence[int]) -> list[Passage]: ...
 
 
 class Records(NamedTuple):
-    """Some passages: their words one after another, each passage's ending in 0.
+    """Some passages, one after another: see `Record`.
 
     Attributes:
-        words: With flags.
-        sizes: The number of words of each passage, with all zeros.
-        titles: The words of each title: all, without disambiguation, up to the first comma; shape (passages, 3).
-        short: The first word and the end of each title as others write it, (0, 0) for the same; shape (passages, 2).
-        files: The number of words in the name of the file.
-        names: The (start, end) of names among `words`.
-        named: The number of names of each passage.
-        links: The (start, end) of links among `words`, shape (links, 2).
-        linked: The number of links of each passage.
-        targets: The document of each link.
-        anchors: The number of the anchor there, 0 for none.
-        kinds: 0 in text, 1 to see also, 2 in contents.
-        later: Whether it is a passage of a document, but not the first.
+        words: With flags; each text ends in 0.
+        sizes: The number of words of each passage.
+        heads: Shape (passages, 7).
+        documents: 0 for deleted passages.
+        links, linked: And the number of links of each passage; their words are those of `words`.
     """
 
     words: Words
     sizes: Ints
-    titles: Ints
-    short: Ints
-    files: Ints
-    names: Ints
-    named: Ints
-    links: Ints
+    heads: Ints
+    documents: Hashes
+    links: NDArray[Any]
     linked: Ints
-    targets: Hashes
-    anchors: Hashes
-    kinds: Ints
-    later: Bools
 
     @classmethod
-    def of(cls, records: Words, lengths: Ints) -> Records:
-        """
-        Args:
-            records: One after another.
-            lengths: Of each.
-
-        Raises:
-            IndexFault: a header tells of more than there is.
-        """
-        start = np.cumsum(lengths) - lengths
-        header = records[start].astype(np.int64)
-        titles = np.stack([header & LATER - 1, header >> 8 & 255, header >> 16 & 255], axis=-1)
-        named = header >> 24
-        second = records[start + 1].astype(np.int64)
-        short, linked = np.stack([second & 255, second >> 8 & 255], axis=-1), second >> 16 & 255
-        skipped = 2 + named + LINK_SIZE * linked
-        sizes = lengths - skipped + 1
-        if (sizes < 1).any():
-            raise IndexFault("The index is damaged: the record of a passage is too short. Build it again.")
-        packed = records[spread(start + 2, named)].astype(np.int64)
-        link = records[spread(start + 2 + named, LINK_SIZE * linked)].reshape(-1, LINK_SIZE).astype(np.uint64)
-        first = np.cumsum(sizes) - sizes
-        words = np.zeros(int(sizes.sum()), np.uint32)
-        words[spread(first, sizes - 1)] = records[spread(start + skipped, sizes - 1)]
+    def of(cls, words: Sequence[Words], heads: Sequence[Any], documents: Any, links: Sequence[NDArray[Any]]) -> Records:
+        sizes, linked = (np.fromiter(map(len, parts), np.int64, len(parts)) for parts in (words, links))
+        joined = np.concatenate([np.zeros(0, LINK), *links])
+        for end in ("start", "end"):
+            joined[end] += np.repeat(np.cumsum(sizes) - sizes, linked).astype(np.uint32)
         return cls(
-            words,
+            np.concatenate([np.zeros(0, np.uint32), *words]),
             sizes,
-            titles,
-            short,
-            second >> 24 & 255,
-            _unpacked(packed) + np.repeat(first, named)[:, None],
-            named,
-            _unpacked(link[:, 0].astype(np.int64)) + np.repeat(first, linked)[:, None],
+            np.array(heads, np.int64).reshape(-1, 7),
+            np.asarray(documents, np.uint64),
+            joined,
             linked,
-            link[:, 1] | link[:, 2] << np.uint64(32),
-            link[:, 3] >> np.uint64(KIND_BITS),
-            (link[:, 3] & np.uint64((1 << KIND_BITS) - 1)).astype(np.int64),
-            header & LATER > 0,
         )
 
+    def title_forms(self) -> Words:
+        """The `FORMS` of each title, words without flags that end in zeros: shape (passages, forms, words)."""
+        words, starts = without_flags(self.words), np.cumsum(self.sizes) - self.sizes
+        whole, bare, comma, short, end, file, _ = self.heads.T
+        article = (bare > 1) & np.isin(words[starts], _ARTICLES)
+        spans = [
+            (starts, starts + whole),
+            (starts, starts + np.where(whole == bare, 0, bare)),
+            (starts + short, starts + end),
+            (starts + whole + 1, starts + whole + 1 + file),
+            (starts, starts + comma),
+            (starts + 1, starts + np.where(article, bare, 0)),
+            (starts, starts),
+        ]
+        forms = spanned(words, np.array(spans).transpose(2, 0, 1).reshape(-1, 2)).reshape(-1, FORMS, LONGEST_NAME)
+        person = np.flatnonzero((bare > 2) & (words[starts] >= TOPIC_WORD))
+        forms[person, -1, :2] = np.stack([words[starts[person]], words[starts[person] + bare[person] - 1]], axis=1)
+        return forms
 
-def _file_spans(first: Ints, records: Records) -> Ints:
-    start = first + records.titles[:, 0] + 1
-    return np.stack([start, start + records.files], axis=-1)
 
-
-def _unpacked(spans: Ints) -> Ints:
-    return np.stack([spans >> 16, spans & 0xFFFF], axis=-1)
-
-
-class Tables(NamedTuple):
+class Part(NamedTuple):
     """The tables of some neighbouring rows, as above."""
 
+    words: Words
     starts: Ints
+    heads: NDArray[np.uint8]
     documents: Hashes
-    titles: Hashes
-    titled: NDArray[np.uint32]
-    places: Hashes
-    placed: NDArray[np.uint32]
+    links: NDArray[Any]
+    linked: Ints
+    keys: Hashes
+    rows: NDArray[np.uint32]
     stems: Words
     counts: NDArray[np.uint32]
 
     @classmethod
-    def open(cls, folder: Path) -> Tables:
+    def open(cls, folder: Path) -> Part:
         """The tables of a folder, memory-mapped.
 
         Raises:
             OSError: a file is missing.
             ValueError: a file is damaged.
         """
-        tables = {name: load_array(folder / f"{name}.npy") for name in cls._fields}
-        for name, table in tables.items():
-            if table.ndim != 1 or table.dtype != _TYPES[name]:
-                raise ValueError(f"{folder / name}.npy is damaged")
-        found = cls(**tables)
-        rows = len(found.documents)
-        pairs = (found.titles, found.titled), (found.places, found.placed), (found.stems, found.counts)
-        sound = len(found.starts) == rows + 1 and all(len(keys) == len(values) for keys, values in pairs)
-        sound = sound and found.starts[0] == 0 and bool((found.starts[1:] - found.starts[:-1] >= 2).all())
-        if not sound or any(len(each) and each.max() >= rows for each in (found.titled, found.placed)):
+        words = folder / "words"
+        small = words.stat().st_size < _BATCH  # an empty file cannot be mapped
+        tables: dict[str, Any] = {}
+        tables["words"] = np.fromfile(words, np.uint32) if small else np.asarray(np.memmap(words, np.uint32, "r"))
+        tables |= {name: load_array(folder / f"{name}.npy") for name in cls._fields[1:]}
+        part = cls(**tables)
+        rows = len(part.documents)
+        sound = all(table.dtype == _TYPES[name] for name, table in tables.items()) and part.heads.shape == (rows, 7)
+        sound = sound and len(part.starts) == len(part.linked) == rows + 1 and len(part.keys) == len(part.rows)
+        sound = sound and len(part.stems) == len(part.counts) and part.starts[-1] == len(part.words)
+        if not sound or part.linked[-1] != len(part.links):
             raise ValueError(f"the tables in {folder} do not fit together")
-        if (folder / "words").stat().st_size != 4 * int(found.starts[-1]):
-            raise ValueError(f"{folder / 'words'} is cut off")
-        return found
+        return part
 
-
-_TYPES = {
-    "starts": np.int64, "documents": np.uint64, "titles": np.uint64, "titled": np.uint32, "places": np.uint64,
-    "placed": np.uint32, "stems": np.uint32, "counts": np.uint32,
-}  # fmt: skip
+    def record(self, row: int) -> tuple[Words, Any, NDArray[Any]]:
+        """The words, the head and the links of a passage."""
+        words = self.words[self.starts[row] : self.starts[row + 1]]
+        return words, self.heads[row], self.links[self.linked[row] : self.linked[row + 1]]
 
 
 class Store:
-    """The records of a collection; row n belongs to Lucene's document n, or to the n-th passage of a pool."""
+    """The records of a collection; row n belongs to Lucene's document n, or to the n-th passage of a pool.
 
-    def __init__(
-        self, parts: Sequence[Tables], read: Callable[[Ints, Ints, Ints], Words], live: Bools | None = None
-    ) -> None:
+    Attributes:
+        documents: The number of the document of each row; 0 for those that were deleted.
+        pages: The share of passages that do not open a document.
+    """
+
+    def __init__(self, parts: Sequence[Part], live: Bools | None = None) -> None:
         """
         Args:
             parts: Of the collection; rows follow one another.
-            read: From the parts, the first words and the sizes of records to the records, one after another.
             live: Which rows are found, shape (rows,). The others still count as holders of words, as in Lucene.
         """
-        self._read, self._parts, self._live = read, parts, live
+        self._parts, self._live = parts, live
         self._rows = np.cumsum([0, *(len(part.documents) for part in parts)])  # the first of each part; the end
-        documents = np.concatenate([np.zeros(0, np.uint64), *(part.documents for part in parts)])
-        documents = documents if live is None else documents[live]
-        # The share of passages that do not open a document.
-        self.pages = 1 - len(np.unique(documents)) / len(documents) if len(documents) else 0.0
+        self.documents = parts[0].documents if len(parts) == 1 else np.concatenate([part.documents for part in parts])
+        there = self.documents
+        if live is not None:
+            self.documents, there = np.where(live, there, np.uint64(0)), there[live]
+        self.pages = 1 - len(np.unique(there)) / len(there) if len(there) else 0.0
         self._stems, counts = _added_up([part.stems for part in parts], [part.counts for part in parts])
-        self._idf = _scaled_idf(counts, len(self))
+        size = max(len(self), 1)
+        idf = self._idf = np.log1p((size - counts + 0.5) / (counts + 0.5)) / np.log1p((size - 0.5) / 1.5)
         self._table: NDArray[np.float32] | None = None
-        if len(self._stems) > _SMALL:
+        if len(idf) > _SMALL:
             # One entry a stem number; the system gives zeros without using memory for them.
             self._table = np.zeros(1 << 32 - STEM_BITS, np.float32)
-            self._table[self._stems] = self._idf
+            self._table[self._stems] = idf
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> Store:
         """A store in memory."""
-        kept = list(records)
-        writer = _Tables()
-        writer.add(kept)
-        words = np.concatenate([record.words for record in kept]) if kept else np.zeros(0, np.uint32)
-        return cls([Tables(**dict(writer.finish()))], partial(_records, words))
+        writer = StoreWriter(file := BytesIO())
+        writer.add_records(list(records))
+        return cls([Part(np.frombuffer(file.getvalue(), np.uint32), **writer.tables())])
 
     @classmethod
     def open(cls, folders: Sequence[Path], live: Bools | None = None) -> Store:
-        """A store on disk. Its records are read, the rest is memory-mapped.
+        """A store on disk.
 
         Raises:
             OSError: a file is missing.
             ValueError: a file is damaged, or there are more or fewer rows than ``live`` says.
         """
-        parts = [Tables.open(folder) for folder in folders]
+        parts = list(map(Part.open, folders))
         if live is not None and len(live) != sum(len(part.documents) for part in parts):
             raise ValueError("it has the words of other passages")
-        files = [os.open(folder / "words", os.O_RDONLY) for folder in folders]
-
-        def read(part: Ints, first: Ints, sizes: Ints) -> Words:
-            # A map would count the pages around each record as memory of the process: most of a large file in the end.
-            wanted = zip(part.tolist(), (4 * first).tolist(), (4 * sizes).tolist(), strict=True)
-            return np.frombuffer(b"".join(os.pread(files[n], size, at) for n, at, size in wanted), np.uint32)
-
-        found = cls(parts, read, None if live is None or live.all() else live)
-        for file in files:
-            finalize(found, os.close, file)
-        return found
+        return cls(parts, None if live is None or live.all() else live)
 
     def __len__(self) -> int:
         return int(self._rows[-1])
 
     def records(self, rows: Sequence[int]) -> Records:
-        part, first, sizes = self._parted(np.array(rows, np.int64))
-        return Records.of(self._read(part, first, sizes), sizes)
+        of = (np.searchsorted(self._rows, rows, "right") - 1).tolist()
+        firsts = self._rows.tolist()
+        found = [self._parts[part].record(row - firsts[part]) for part, row in zip(of, rows, strict=True)]
+        words, heads, links = zip(*found, strict=True) if found else ((), (), ())
+        return Records.of(words, heads, self.documents[np.array(rows, np.int64)], links)
 
-    def checksum(self, row: int) -> int:
-        return crc32(self._read(*self._parted(np.array([row]))).tobytes())
-
-    def has_titles(self, hashes: Hashes) -> Bools:
-        """Whether a passage has each title."""
-        found = np.zeros(len(hashes), bool)
-        for part in self._parts:
-            if len(part.titles):
-                at = np.minimum(np.searchsorted(part.titles, hashes), len(part.titles) - 1)
-                found |= part.titles[at] == hashes
-        if self._live is not None:
-            at = np.flatnonzero(found)
-            found[:] = False
-            found[at[self.titled(hashes[at])[1]]] = True
-        return found
-
-    def titled(self, hashes: Hashes) -> tuple[Ints, Ints]:
-        """The rows of passages with one of these titles, and the place of the title among the hashes."""
-        return self._found("titles", "titled", hashes)
-
-    def placed(self, numbers: Hashes) -> tuple[Ints, Ints]:
-        """The rows of passages with one of these `place_numbers`, and its place among the numbers."""
-        return self._found("places", "placed", numbers)
-
-    def documents(self, rows: Ints) -> Hashes:
-        """The numbers of the documents of some passages; 0 for those that were deleted."""
-        of = np.searchsorted(self._rows, rows, "right") - 1
-        found = np.zeros(len(rows), np.uint64)
-        for n in np.unique(of).tolist():
-            found[of == n] = self._parts[n].documents[rows[of == n] - self._rows[n]]
-        if self._live is not None:
-            found[~self._live[rows]] = 0
-        return found
-
-    def _found(self, keys: str, values: str, wanted: Hashes) -> tuple[Ints, Ints]:
+    def find(self, keys: Hashes) -> tuple[Ints, Ints]:
+        """The rows of passages with one of these titles (`hash_names`) or places (`place_numbers`), and which it is."""
         found = []
         for part, start in zip(self._parts, self._rows.tolist()[:-1], strict=True):
-            known = getattr(part, keys)
-            first = np.searchsorted(known, wanted)
-            count = np.searchsorted(known, wanted, "right") - first
-            rows = getattr(part, values)[spread(first, count)].astype(np.int64) + start
-            found.append((rows, np.repeat(np.arange(len(wanted)), count)))
+            first = np.searchsorted(part.keys, keys)
+            which = np.flatnonzero(first < len(part.keys))
+            which = which[part.keys[first[which]] == keys[which]]
+            count = np.searchsorted(part.keys, keys[which], "right") - first[which]
+            found.append((part.rows[spread(first[which], count)].astype(np.int64) + start, which.repeat(count)))
         rows, which = (np.concatenate(columns) for columns in zip(*found, strict=True))
         if self._live is not None:
             rows, which = rows[self._live[rows]], which[self._live[rows]]
         order = np.argsort(which, kind="stable")
         return rows[order], which[order]
 
-    def _parted(self, rows: Ints) -> tuple[Ints, Ints, Ints]:
-        """Of each row the part, its first word there, and its size."""
-        of = np.searchsorted(self._rows, rows, "right") - 1
-        first, sizes = np.zeros_like(rows), np.zeros_like(rows)
-        for n in np.unique(of).tolist():
-            starts, at = self._parts[n].starts, rows[of == n] - self._rows[n]
-            first[of == n] = starts[at]
-            sizes[of == n] = starts[at + 1] - starts[at]
-        return of, first, sizes
+    def titles_in(self, words: Words, starts: Bools, longest: int) -> tuple[Ints, Ints]:
+        """The rows of the passages whose title is a run of words, without flags, from one of ``starts`` to a topic
+        word, and the (start, end) of the run."""
+        padded, inside = np.append(words, np.zeros(longest, np.uint32)), starts & (words > 0)
+        runs, spans = [], []
+        for length, hashes in enumerate(hash_runs(words, longest), 1):
+            last = padded[length - 1 : length - 1 + len(words)]
+            inside = inside & (last > 0)
+            first = np.flatnonzero(inside & (last >= TOPIC_WORD))
+            runs.append(hashes[first])
+            spans.append(np.stack([first, first + length], axis=1))
+        rows, which = self.find(np.concatenate(runs))
+        return rows, np.concatenate(spans)[which]
+
+    def titled(self, title: str) -> list[int]:
+        """The rows of the passages that may have a title, in their order; it may be another form of theirs."""
+        words = without_flags(np.array([number for word in read(title) for number in word.numbers], np.uint32))
+        found: list[int] = np.unique(self.find(hash_names(words[None, :LONGEST_NAME]))[0]).tolist()
+        return found if len(words) else []
+
+    def named(self, targets: Sequence[str]) -> dict[str, int]:
+        """The row of the passage that each target names (see `polyhop.data.links.resolve`): where its fragment starts,
+        or else the one that opens the document. Targets outside of the collection are left out."""
+        documents, anchors = list(map(document_number, targets)), list(map(anchor_number, targets))
+        found = dict[str, int]()
+        for keys in (place_numbers(documents, anchors), place_numbers(documents, 0)):
+            for row, at in zip(*(column.tolist() for column in self.find(keys)), strict=True):
+                found.setdefault(targets[at], row)
+        return found
 
     def idf(self, stems: Words) -> Floats:
         """BM25's inverse document frequency, as a share of that of a word in a single passage; 0 for one in none."""
@@ -329,110 +310,12 @@ class Store:
         return found
 
 
-def _records(words: Words, part: Ints, first: Ints, sizes: Ints) -> Words:
-    return words[spread(first, sizes)]
-
-
-def _added_up(stems: Sequence[Words], counts: Sequence[NDArray[Any]]) -> tuple[Words, Ints]:
+def _added_up(stems: Sequence[Words], counts: Sequence[NDArray[Any]]) -> tuple[Words, NDArray[Any]]:
     """The distinct stems, in order, and their total counts."""
     if len(stems) == 1:
         return stems[0], counts[0]
     distinct, which = np.unique(np.concatenate(stems), return_inverse=True)
-    return distinct, np.bincount(which, np.concatenate(counts)).astype(np.int64)
-
-
-def _scaled_idf(found: Ints, size: int) -> Floats:
-    idf: Floats = np.log1p((size - found + 0.5) / (found + 0.5)) / np.log1p((size - 0.5) / 1.5) if size else np.zeros(0)
-    return idf
-
-
-class _Tables:
-    """Everything but the words, gathered batch by batch."""
-
-    def __init__(self) -> None:
-        self._sizes: list[NDArray[np.uint32]] = []
-        self._titles: list[Hashes] = []
-        self._titled: list[NDArray[np.uint32]] = []
-        self._documents: list[Hashes] = []
-        self._places: list[Hashes] = []
-        self._placed: list[NDArray[np.uint32]] = []
-        self._stems: list[Words] = []
-        self._counts: list[NDArray[Any]] = []
-        self._table: NDArray[np.uint32] | None = None  # 16 MB, more than a question's own passages are worth
-        self.rows = self._pending = 0
-
-    def add(self, batch: Sequence[Record]) -> None:
-        if not batch:
-            return
-        sizes = np.array([len(record.words) for record in batch], np.int64)
-        self._sizes.append(sizes.astype(np.uint32))
-        records = Records.of(np.concatenate([record.words for record in batch]), sizes)
-        self._documents.append(np.array([record.document for record in batch], np.uint64))
-        places = np.array([place for record in batch for place in record.places], np.uint64).reshape(-1, 2)
-        holders = np.repeat(np.arange(self.rows, self.rows + len(batch)), [len(record.places) for record in batch])
-        self.place(place_numbers(places[:, 0], places[:, 1]), holders)
-        first = np.cumsum(records.sizes) - records.sizes
-        spans = np.concatenate(
-            [np.stack([first, first + records.titles[:, part]], axis=-1) for part in (0, 1)]
-            + [records.short + first[:, None], _file_spans(first, records)]
-        )
-        hashes = hash_names(spanned(without_flags(records.words), spans))
-        rows = np.tile(np.arange(self.rows, self.rows + len(batch), dtype=np.uint32), 4)
-        keep = spans[:, 1] > spans[:, 0]
-        keep[len(batch) : 2 * len(batch)] &= records.titles[:, 0] != records.titles[:, 1]
-        self._titles.append(hashes[keep])
-        self._titled.append(rows[keep])
-        owner = np.repeat(np.arange(len(batch), dtype=np.uint64), records.sizes)
-        pairs = np.sort(owner << np.uint64(32) | stems_of(records.words))  # np.unique's hashing is slower
-        pairs = pairs[np.append(True, pairs[1:] != pairs[:-1])]
-        stems, counts = np.unique(pairs.astype(np.uint32), return_counts=True)  # the lower half
-        self._stems.append(stems)
-        self._counts.append(counts)
-        self.rows += len(batch)
-        self._pending += len(stems)
-        if self._pending > _PENDING:
-            self._add_up()
-
-    def place(self, places: Hashes, rows: NDArray[Any]) -> None:
-        self._places.append(places)
-        self._placed.append(rows.astype(np.uint32))
-
-    def _add_up(self) -> None:
-        if self._table is None:
-            self._table = np.zeros(1 << 32 - STEM_BITS, np.uint32)
-        for stems, counts in zip(self._stems, self._counts, strict=True):
-            self._table[stems] += counts.astype(np.uint32)
-        self._stems, self._counts, self._pending = [], [], 0
-
-    def finish(self) -> Iterator[tuple[str, NDArray[Any]]]:
-        """The tables, one after another: each column is freed before the next is made."""
-        none = np.zeros(0, np.uint32)
-        stems: Words
-        counts: NDArray[Any]
-        if self._table is None:
-            stems, counts = _added_up(self._stems or [none], self._counts or [none])
-        else:
-            self._add_up()
-            stems = np.flatnonzero(self._table).astype(np.uint32)
-            counts, self._table = self._table[stems], None
-        topical = stems >= TOPIC
-        yield "stems", stems[topical]
-        yield "counts", counts[topical]
-        starts = np.zeros(self.rows + 1, np.int64)
-        np.cumsum(np.concatenate([none, *self._sizes]), out=starts[1:])
-        self._sizes = []
-        yield "starts", starts
-        del starts
-        numbers = np.zeros(0, np.uint64)
-        yield "documents", np.concatenate([numbers, *self._documents])
-        self._documents = []
-        for keys, values in (("titles", "titled"), ("places", "placed")):
-            found = np.concatenate([numbers, *getattr(self, f"_{keys}")])
-            setattr(self, f"_{keys}", [])
-            order = np.argsort(found, kind="stable")
-            yield keys, found[order]
-            del found
-            yield values, np.concatenate([none, *getattr(self, f"_{values}")])[order]
+    return distinct, np.bincount(which, np.concatenate(counts)).astype(np.uint32)
 
 
 def hashes_of(folder: Path) -> dict[str, str]:
@@ -446,50 +329,108 @@ def hashes_of(folder: Path) -> dict[str, str]:
 
 
 class StoreWriter:
-    """Writes the folder of a store, in the order of Lucene's documents."""
+    """Writes the records of passages, in the order of Lucene's documents, to a new folder or into memory."""
 
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir()
-        self._folder, self._tables = folder, _Tables()
-        self._words: BinaryIO = (folder / "words").open("wb")
-        self._batch: list[Record] = []
+    def __init__(self, target: Path | BytesIO) -> None:
+        if isinstance(target, Path):
+            target.mkdir()
+        self._folder = target
+        self._words: BinaryIO = (target / "words").open("wb") if isinstance(target, Path) else target
+        self._columns: dict[str, list[Any]] = {name: [np.zeros(0, kind)] for name, kind in _TYPES.items()}
+        self._columns["heads"] = [np.zeros((0, 7), np.uint8)]
+        self._rows = self._pending = 0
+        self._batch: list[Passage] = []
 
     def copy(self, folders: Sequence[Path], live: Bools) -> None:
         """Begin with the ``live`` passages of other folders."""
-        start = 0
         for folder in folders:
-            part, before = Tables.open(folder), self._tables.rows
-            words = np.zeros(0, np.uint32)
-            if len(part.documents):  # an empty file cannot be mapped
-                words = np.memmap(folder / "words", np.uint32, "r")
-            alive = live[start : start + len(part.documents)]
-            start += len(alive)
-            rows = np.flatnonzero(alive).tolist()
-            for at in range(0, len(rows), _BATCH):
-                self._batch = [
-                    Record(words[part.starts[row] : part.starts[row + 1]], int(part.documents[row]), ())
-                    for row in rows[at : at + _BATCH]
-                ]
-                self._write()
-            found = alive[part.placed]
-            self._tables.place(part.places[found], before + (np.cumsum(alive) - 1)[part.placed[found]])
+            part = Part.open(folder)
+            alive, live = live[: len(part.documents)], live[len(part.documents) :]
+            kept, row = alive[part.rows], self._rows + np.cumsum(alive) - 1
+            self._keep(keys=part.keys[kept], rows=row[part.rows[kept]])
+            for rows in np.array_split(np.flatnonzero(alive), range(_BATCH, alive.sum(), _BATCH)):
+                if len(rows):
+                    words, heads, links = zip(*map(part.record, rows.tolist()), strict=True)
+                    self._add(words, heads, part.documents[rows], links)
 
     def add(self, passages: Iterable[Passage]) -> None:
-        self._batch += [record_of(passage) for passage in passages]
+        self._batch += passages
         if len(self._batch) >= _BATCH:
             self._write()
 
     def _write(self) -> None:
-        self._words.writelines(record.words.tobytes() for record in self._batch)
-        self._tables.add(self._batch)
+        self.add_records(list(map(record_of, self._batch)))
         self._batch = []
+
+    def add_records(self, batch: Sequence[Record]) -> None:
+        if not batch:
+            return
+        rows = np.arange(self._rows, self._rows + len(batch))
+        words, heads, documents, links, places = zip(*batch, strict=True)
+        records = self._add(words, heads, documents, links)
+        titles = hash_names(records.title_forms()[:, :_KEYS])
+        row, form = np.nonzero(titles)
+        keys = place_numbers(*np.array([place for each in places for place in each], np.uint64).reshape(-1, 2).T)
+        self._keep(
+            keys=np.append(titles[row, form], keys),
+            rows=np.append(rows[row], np.repeat(rows, [len(each) for each in places])),
+        )
+
+    def _keep(self, **columns: Any) -> None:
+        for name, column in columns.items():
+            self._columns[name].append(np.asarray(column).astype(_TYPES[name], copy=False))
+
+    def _add(
+        self, words: Sequence[Words], heads: Sequence[Any], documents: Any, links: Sequence[NDArray[Any]]
+    ) -> Records:
+        records = Records.of(words, heads, documents, links)
+        self._words.write(records.words.tobytes())
+        owner = np.repeat(np.arange(len(words), dtype=np.uint64), records.sizes)
+        pairs = np.sort(owner << np.uint64(32) | stems_of(records.words))  # np.unique's hashing is slower
+        pairs = pairs[np.append(True, pairs[1:] != pairs[:-1])]
+        stems, counts = np.unique(pairs.astype(np.uint32), return_counts=True)  # the lower half
+        self._keep(
+            starts=records.sizes,
+            heads=records.heads,
+            documents=records.documents,
+            links=np.concatenate(links),
+            linked=records.linked,
+            stems=stems,
+            counts=counts,
+        )
+        self._rows += len(words)
+        self._pending += len(stems)
+        if self._pending > _PENDING:
+            self._add_up()
+        return records
+
+    def _add_up(self) -> None:
+        stems, counts = _added_up(self._columns["stems"], self._columns["counts"])
+        self._columns |= {"stems": [stems], "counts": [counts]}
+        self._pending = 0
+
+    def tables(self) -> dict[str, NDArray[Any]]:
+        """The tables of all that was added, but for the words."""
+        self._write()
+        self._add_up()
+        found = {name: np.concatenate(self._columns.pop(name)) for name in Part._fields[1:]}
+        topical, order = found["stems"] >= TOPIC, np.argsort(found["keys"], kind="stable")
+        return found | {
+            "starts": np.append(0, np.cumsum(found["starts"])),
+            "linked": np.append(0, np.cumsum(found["linked"])),
+            "keys": found["keys"][order],
+            "rows": found["rows"][order],
+            "stems": found["stems"][topical],
+            "counts": found["counts"][topical],
+        }
 
     def finish(self) -> None:
         """Write what is left, and the tables."""
-        self._write()
+        tables = self.tables()
         self.close()
-        for name, values in self._tables.finish():
-            np.save(self._folder / f"{name}.npy", values.astype(_TYPES[name], copy=False))
+        assert isinstance(self._folder, Path)
+        for name, table in tables.items():
+            np.save(self._folder / f"{name}.npy", table)
         (self._folder / HASHES).write_text(json.dumps(hashes_of(self._folder)))
 
     def close(self) -> None:

@@ -24,9 +24,8 @@ from zlib import crc32
 import numpy as np
 import ujson
 
-from ..chain.arrays import Bools
 from ..chain.store import Store
-from ..chain.titles import title_rows
+from ..chain.words import Bools
 from ..errors import IndexFault
 from ..passages import Hit, Passage, SearchTool, Shared, check_page
 from ..text import clean, ends_path, title_key, with_code_parts
@@ -140,7 +139,7 @@ class BM25Index(OpenIndex):
         """The passages with a title, ordered by id; case, accents and punctuation are ignored."""
         lucene, key = self._lucene, title_key(title)
         # The store also finds short forms of a title.
-        found = [each for each in lucene.stored(title_rows(lucene.store, title)) if title_key(each.title) == key]
+        found = [each for each in lucene.stored(lucene.store.titled(title)) if title_key(each.title) == key]
         return sorted(found[:MOST_NAMED], key=lambda passage: passage.id.encode())
 
     def named(self, name: str) -> list[Passage]:

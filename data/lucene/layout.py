@@ -88,7 +88,7 @@ class IndexManifest(BaseModel):
     anserini: str = ""
     lucene: str
     created: AwareDatetime  # when the build finished
-    schema_version: Literal[9] = Field(default=9, alias="schema")
+    schema_version: Literal[10] = Field(default=10, alias="schema")
     overlong: NonNegativeInt = 0
     foreign: bool = False  # Anserini or Pyserini made the Lucene index, and `corpus_hash` is its generation
     updates: NonNegativeInt = 0  # that followed the build

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import ujson
 
-from ..chain.arrays import Bools
+from ..chain.words import Bools
 from ..corpora import Corpus, Version
 from ..errors import IndexFault, Problem
 from ..passages import Passage

@@ -13,8 +13,8 @@ from typing import Any, Self
 
 import ujson
 
-from ..chain.arrays import Bools
 from ..chain.store import StoreWriter
+from ..chain.words import Bools
 from ..corpora import Version
 from ..passages import Passage
 from .bm25 import sealed

@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 CORPUS = Path(__file__).with_name("passages.jsonl")
 """The corpus, for `polyhop index`."""
 
-_QUESTIONS = Path(__file__).with_name("questions.jsonl")
-
-_WITHOUT_ANSWER = Path(__file__).with_name("unanswerable.jsonl")
-
 Split = Literal["train", "dev", "test", "unanswerable"]
 
 
@@ -54,9 +50,8 @@ def load_sample(split: Split | None = None) -> list[dspy.Example]:
     """
     if split not in (None, *get_args(Split)):
         raise ValueError(f"the sample has the splits {', '.join(get_args(Split))}, not {split!r}")
-    if split == "unanswerable":
-        return list(map(_example, _records(_WITHOUT_ANSWER)))
-    return [_example(record) for record in _records(_QUESTIONS) if split in (None, record["split"])]
+    file = "unanswerable.jsonl" if split == "unanswerable" else "questions.jsonl"
+    return [_example(each) for each in _records(CORPUS.with_name(file)) if split in (None, each["split"])]
 
 
 def _example(record: dict[str, Any]) -> dspy.Example:

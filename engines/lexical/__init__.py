@@ -3,16 +3,19 @@
 It needs no network and sees no labels; it is deterministic and takes a few milliseconds per call. It reads the messages
 that any model gets and writes the reply that the adapter expects.
 
-    engine.py          replies to a prompt; registry.py finds the skill for its signature
+    engine.py          replies to a prompt with the skill for its signature
     prompt.py          parses the prompt: fields and passages
-    skills/            the agents
-    spans.py           names, dates, numbers, and candidate answers in a text
+    plan.py            the agents that plan, route and decide
+    collect.py         those that select, filter and add evidence
+    answer.py          those that answer and judge answers
     question.py        the names in a question, and what it asks for
     decompose.py       its sub-questions
-    chain.py           the passages and sentences that form a chain of evidence; chain_features.py
-    reader.py          candidate answers with probabilities; span_table.py, features.py, ranker.py
+    spans.py           names, dates, numbers, and candidate answers in a text
+    features.py        the candidate answers in some passages, and their features
+    hops.py            ranks them for each sub-question
+    reader.py          and for a whole question, with probabilities
     compare.py         the answers of comparisons
-    hops.py            answers to sub-questions, and those that are open
+    chain.py           the passages and sentences that form a chain of evidence
     vocabulary.py      word lists
 
 A program's own agent runs on this engine when a skill is registered for its signature:
@@ -22,8 +25,8 @@ A program's own agent runs on this engine when a skill is registered for its sig
         return {"count": len(prompt.text("text").split())}
 """
 
-from .engine import LexicalEngine
+from . import answer, collect, plan
+from .engine import LexicalEngine, skill
 from .prompt import ParsedPrompt
-from .registry import skill
 
-__all__ = ["LexicalEngine", "ParsedPrompt", "skill"]
+__all__ = ["LexicalEngine", "ParsedPrompt", "answer", "collect", "plan", "skill"]

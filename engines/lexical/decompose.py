@@ -10,13 +10,9 @@ from __future__ import annotations
 import re
 
 from .question import AUXILIARY, mask
-from .vocabulary import FINITE, KIND_NOUNS, PERSON_NOUNS, WH
+from .spans import FINITE, KIND_NOUNS, PERSON_NOUNS, WH
 
 _NAME = r"(?:@\d+|#\d+)"
-# Nouns that only classify the name after "of" ("the city of Paris"); before a reference they are a relation.
-_APPOSED = frozenset(
-    "city town village state province county kingdom republic island district commune river film novel band".split()
-)
 _SPECIAL = (
     r"(?:place|date|year|cause|country|city|town|state|month) of (?:birth|death|burial|origin|citizenship|residence)"
 )
@@ -25,73 +21,11 @@ _NOT_RELATION = (
     r"as|which|it|its|his|her|their|most|than|into|during|after|before|when|while)\b)"
 )
 _RELATION = rf"(?:{_SPECIAL}|{_NOT_RELATION}[a-zéè]+(?:[- ]{_NOT_RELATION}[a-zéè]+){{0,2}}?)"
-
-
-def decompose(question: str) -> list[str]:
-    """The atomic sub-questions, in order; the question itself if it has no parts."""
-    masked = mask(question)
-    steps, text = list[str](), masked.text.rstrip("?!. ")
-    while len(steps) < 6 and (found := _innermost(text, f"#{len(steps) + 1}")):
-        sub_question, text = found
-        steps.append(sub_question)
-    steps += _compare(text, len(steps)) or [text]
-    return [masked.unmask(_polish(step)) for step in steps]
-
-
-def _polish(text: str) -> str:
-    text = " ".join(text.split()).rstrip(" ,")
-    return text[:1].upper() + text[1:] + "?"
-
-
-def _innermost(text: str, reference: str) -> tuple[str, str] | None:
-    """A sub-question about the innermost relation, and the text with a reference in its place."""
-    for ask, pattern in _RELATIONS:
-        for match in pattern.finditer(text):
-            before, after = text[: match.start()], text[match.end() :]
-            indefinite = not match.group().lower().startswith("the ") and _INDEFINITE.search(before)
-            sub_question = None if _ASKED.search(before) or indefinite else _sub_question(ask, match)
-            rest = f"{before}{reference}{' ' if after[:1].isalnum() else ''}{after}"
-            if sub_question and _asks(rest):
-                return sub_question, rest
-    return None
-
-
-_ASKED = re.compile(rf"\b(?:{WH}|whose|how many)\s*$", re.I)  # "In which department of @0 ..." asks for the department
-
-_INDEFINITE = re.compile(r"\b(?:an?|in|on|as|another)\s*$", re.I)  # "a member of @0", "in charge of @0" name no entity
-
-
-def _asks(rest: str) -> bool:
-    """Whether the text still asks something: "What is #1" and "#1" do not."""
-    rest = re.sub(
-        rf"{_NAME}|\b(?:{WH}|is|are|was|were|the|a|an|name|of|in|to|did|does|do|by|for|on|at|both)\b", " ", rest.lower()
-    )
-    return any(character.isalnum() for character in rest)
-
-
-def _sub_question(ask: str, match: re.Match[str]) -> str | None:
-    part = {name: text or "" for name, text in match.groupdict().items()}
-    if ask == _OF and part["relation"] in _APPOSED and part["name"].startswith("@") and not part["kind"]:
-        return None
-    if ask == _RELATIVE and (_COMPARING.search(part["clause"]) or not _TELLING.search(part["clause"])):
-        return None
-    noun, pronoun = part.get("relation", "").split()[-1:], part.get("pronoun", "").lower()
-    is_person = any(word in PERSON_NOUNS or word.rstrip("s") in PERSON_NOUNS for word in noun)
-    return ask.format(
-        **part,
-        who="Who" if is_person else "What",
-        owner="'s" if pronoun == "whose" else "",
-        where="In" if pronoun == "where" else pronoun.partition(" ")[0].capitalize(),
-    )
-
-
-_COMPARING = re.compile(r"\b(?:same|earlier|later|older|younger|longer|first|last|more)\b", re.I)
-_TELLING = re.compile(rf"{_NAME}|\w{{3,}} \w+ \w{{3,}}")
 _NOUN = rf"(?:{_NOT_RELATION}[a-z][\w-]* ){{0,3}}?{_NOT_RELATION}[a-z][\w-]*"
 _PLAIN = rf"(?:(?!\b{FINITE}\b)[^,?;])*"  # words up to the next finite verb
 _OWNED = rf"(?:its|his|her|their)(?: {_NOT_RELATION}[a-z][\w-]*){{1,3}}"  # has *its seat*
 _PREPOSED = r"where|in which|for which|to which|from which|on which|at which|from whom|by whom|after whom|for whom"
-_OF, _RELATIVE = "{who} is the {relation} of {kind}{name}", "Which {noun}{owner} {clause}"
+_RELATIVE = "Which {noun}{owner} {clause}"
 _PATTERNS = (  # how to ask for a relation, and how to find it: the most reliable first
     (  # @0's director
         "{who} is {name}'s {relation}",
@@ -99,14 +33,14 @@ _PATTERNS = (  # how to ask for a relation, and how to find it: the most reliabl
         r"(?:(?:first|second|older|younger|former|main|home|native|paternal|maternal) )?[a-z-]+)(?= |$|\?|,|')",
     ),
     (  # the director of the film @0
-        _OF,
+        "{who} is the {relation} of {kind}{name}",
         rf"\b(?:[Tt]he )?(?P<relation>{_RELATION}) of "
         rf"(?P<kind>(?:the )?(?:{KIND_NOUNS} )?(?:called |named |titled )?)(?P<name>{_NAME})",
     ),
     (  # the inventor of basketball
-        _OF,
+        "{who} is the {relation} of {name}",
         rf"\b[Tt]he (?P<relation>(?:[a-z]+ )?(?:{'|'.join(sorted(PERSON_NOUNS))})) of "
-        rf"(?P<kind>(?:the )?)(?P<name>{_NOT_RELATION}[a-z]+(?: {_NOT_RELATION}[a-z]+){{0,2}}?)"
+        rf"(?P<name>(?:the )?{_NOT_RELATION}[a-z]+(?: {_NOT_RELATION}[a-z]+){{0,2}}?)"
         rf"(?= (?:{FINITE}|later|once|first)\b|[,?']|$)",
     ),
     (  # the man that resigned as president of @0
@@ -125,22 +59,62 @@ _PATTERNS = (  # how to ask for a relation, and how to find it: the most reliabl
         rf"(?:{_NOT_RELATION}[a-z]+(?:ed|ing)|known|born|found|held|written|sung|made|built|set|won)"
         rf"(?: [a-z]+){{0,3}} {_NAME})",
     ),
-    (  # the city @0 played for
-        "Which {noun} did {clause}",
-        rf"\b[Tt]he (?P<noun>{_NOUN}) (?P<clause>"
-        rf"{_NAME} (?:[a-z]+ed|wrote|won|made|sang|led|was [a-z]+ed|was born|is [a-z]+ed)"
-        r"(?: (?:in|for|at|from|to|with|on|by|against))?)",
-    ),
 )
 _RELATIONS = [(ask, re.compile(pattern)) for ask, pattern in _PATTERNS]
+_ASKED = re.compile(rf"\b(?:{WH}|whose|how many)\s*$", re.I)  # "In which department of @0 ..." asks for the department
+_INDEFINITE = re.compile(r"\b(?:an?|in|on|as|another)\s*$", re.I)  # "a member of @0", "in charge of @0" name no entity
+_COMPARING = re.compile(r"\b(?:same|earlier|later|older|younger|longer|first|last|more)\b", re.I)
+_TELLING = re.compile(rf"{_NAME}|\w{{3,}} \w+ \w{{3,}}")
+_EMPTY = re.compile(
+    rf"{_NAME}|\b(?:{WH}|is|are|was|were|the|a|an|name|of|in|to|did|does|do|by|for|on|at|both)\b|\W", re.I
+)
+
+
+def decompose(question: str) -> list[str]:
+    """The atomic sub-questions, in order; the question itself if it has no parts."""
+    masked = mask(question)
+    steps, text = list[str](), masked.text.rstrip("?!. ")
+    while len(steps) < 6 and (found := _innermost(text, f"#{len(steps) + 1}")):
+        sub_question, text = found
+        steps.append(sub_question)
+    steps += _compare(text, len(steps)) or [text]
+    steps = [" ".join(step.split()).rstrip(" ,") for step in steps]
+    return [masked.unmask(f"{step[:1].upper()}{step[1:]}?") for step in steps]
+
+
+def _innermost(text: str, reference: str) -> tuple[str, str] | None:
+    """A sub-question about the innermost relation, and the text with a reference in its place."""
+    for ask, pattern in _RELATIONS:
+        for match in pattern.finditer(text):
+            before, after = text[: match.start()], text[match.end() :]
+            indefinite = not match[0].lower().startswith("the ") and _INDEFINITE.search(before)
+            clause = match["clause"] if ask == _RELATIVE else ""
+            vague = clause and (_COMPARING.search(clause) or not _TELLING.search(clause))
+            rest = f"{before}{reference}{' ' if after[:1].isalnum() else ''}{after}"
+            # "What is #1" and "#1" ask nothing.
+            if not (_ASKED.search(before) or indefinite or vague) and _EMPTY.sub("", rest):
+                return _sub_question(ask, match), rest
+    return None
+
+
+def _sub_question(ask: str, match: re.Match[str]) -> str:
+    part = {name: text or "" for name, text in match.groupdict().items()}
+    noun, pronoun = part.get("relation", "").split()[-1:], part.get("pronoun", "").lower()
+    return ask.format(
+        **part,
+        who="Who" if PERSON_NOUNS.intersection(word for each in noun for word in (each, each.rstrip("s"))) else "What",
+        owner="'s" if pronoun == "whose" else "",
+        where="In" if pronoun == "where" else pronoun.partition(" ")[0].capitalize(),
+    )
+
 
 # --- comparisons -----------------------------------------------------------------------------------------------------
 
 _OR = re.compile(
     rf"(?:[,:]|\bbetween\b|--?)\s*(?:the )?(?P<a>[^,]*{_NAME}[^,]*?),? or (?:the )?(?P<b>[^,]*{_NAME}[^,]*)$"
     rf"|(?P<c>{_NAME}),? or (?:the )?(?P<d>{_NAME})\s*,?"
+    rf"|\b[Bb]etween (?:the )?(?P<e>{_NAME}) and (?:the )?(?P<f>{_NAME})\s*,?"
 )
-_BETWEEN = re.compile(rf"\bbetween (?:the )?(?P<a>{_NAME}) and (?:the )?(?P<b>{_NAME})\s*,?", re.I)
 _AND = re.compile(
     rf"(?:the )?(?:{KIND_NOUNS}s?,? )?(?P<a>{_NAME}),? and (?:the )?(?:{KIND_NOUNS} )?(?P<b>{_NAME})\s*,?"
 )
@@ -152,66 +126,42 @@ _EARLIER = re.compile(
     re.I,
 )
 _JOINT = re.compile(r"\b(?:both|in common|same|share|respective)", re.I)
-
-
-def _compare(text: str, taken: int) -> list[str] | None:
-    """The sub-questions of a comparison of two sides, or None; ``taken`` sub-questions precede them."""
-    either = _OR.search(text) or _BETWEEN.search(text)
-    if either and (re.match(rf"(?:{WH}|between|of|out of|in|on|at)\b", text, re.I) or _EARLIER.search(text)):
-        sides = [re.sub(rf"^(?:{KIND_NOUNS}) (?=@)", "", side.strip()) for side in either.groups() if side]
-        return _both(f"{text[: either.start()]} {text[either.end() :]}", sides, taken)
-    both = _AND.search(text)
-    if both and (AUXILIARY.match(text) or _JOINT.search(text)):
-        return _both(f"{text[: both.start()]} {text[both.end() :]}", [both["a"], both["b"]], taken)
-    return None
-
-
-def _both(rest: str, sides: list[str], taken: int) -> list[str]:
-    """Ask the rest of the question about both sides."""
-    rest = rest.lower()
-    steps: list[str] = []
-    role = _ROLE.search(rest)
-    if role and re.search(r"\bwhose\b|\bhas\b|\bhave\b|\bwith\b|\bof\b", rest) and not re.search(r"\bare both\b", rest):
-        steps = [f"Who is the {role[1]} of {side}" for side in sides]
-        sides = [f"#{taken + 1}", f"#{taken + 2}"]
-    person = bool(steps) or re.search(r"\bwhom?\b", rest) or any(word in PERSON_NOUNS for word in rest.split())
-    return [*steps, *(_attribute(rest, bool(person)).format(side) for side in sides)]
-
-
-def _attribute(rest: str, person: bool) -> str:
-    """What a comparison asks about either side."""
-    for pattern, question in _ATTRIBUTES:
-        if re.search(pattern, rest):
-            return question
-    if verb := re.search(r"\b(?:was|were|been) (?:first )?([a-z]+ed|built|fought|held|set|sung|won)\b", rest):
-        return f"When was {{}} {verb[1]}"
-    if _EARLIER.search(rest):
-        return "When was {} born" if person else "When was {} founded or opened"
-    return "What is {}"
-
-
-_ATTRIBUTES = (
+_ATTRIBUTES = (  # what a comparison asks about either side
     (r"\bborn\b|\bage\b", "When was {} born"),
     (r"\bdied\b|\bdie\b|\bdeath\b", "When did {} die"),
-    (r"\bcome from the same (?:city|town|village|place)\b", "Where was {} born"),
     (r"\bnationality\b", "What is the nationality of {}"),
     (r"\bcountry\b|\bnation\b|\bcountries\b", "In which country is {}"),
     (r"\bsame (?:city|town|state|province|county|continent|district|region)\b", "In which city, state or region is {}"),
-    (r"\bsame (?:river|lake|sea)\b", "On which river or lake is {}"),
-    (
-        r"\bsame (?:museum|university|school|genus|family|language|genre|club)\b",
-        "In which museum, university or group is {}",
-    ),
-    (r"\bcame out\b|\brelease[ds]?\b|\bcome out\b|\bpremiered\b|\baired\b", "When was {} released"),
-    (r"\bpublished\b|\bappeared\b", "When was {} published"),
+    (r"\bsame (?:museum|university|school|genus|family|club)\b", "In which museum, university or group is {}"),
+    (r"\bcame out\b|\brelease[ds]?\b|\bcome out\b|\bpremiered\b|\baired\b|\bpublished\b", "When was {} released"),
     (r"\bfounded\b|\bestablished\b|\bformed\b|\bcreated\b|\bstarted\b|\bhistory\b", "When was {} founded"),
     (r"\bopened\b|\bbuilt\b|\bcompleted\b|\bfinished\b", "When was {} opened"),
     (r"\bmembers\b", "How many members does {} have"),
     (r"\bpopulation\b|\binhabitants\b", "What is the population of {}"),
     (r"\btaller\b|\bhigher\b|\bheight\b|\btallest\b|\bhighest\b", "How high is {}"),
-    (
-        r"\b(?:river|bridge|lake|canal|road|tunnel)\b.*\blonger\b|\blonger\b.*\b(?:river|bridge)\b|\blength\b",
-        "How long is {}",
-    ),
+    (r"\b(?:river|bridge|lake|road)\b.*\blonger\b|\blonger\b.*\b(?:river|bridge)\b|\blength\b", "How long is {}"),
     (r"\blarger\b|\bbigger\b|\barea\b", "How large is {}"),
 )
+
+
+def _compare(text: str, taken: int) -> list[str]:
+    """The sub-questions of a comparison of two sides, if it is one; ``taken`` sub-questions precede them."""
+    found = _OR.search(text)
+    if not found or not (re.match(rf"(?:{WH}|between|of|out of|in|on|at)\b", text, re.I) or _EARLIER.search(text)):
+        found = _AND.search(text) if AUXILIARY.match(text) or _JOINT.search(text) else None
+    if not found:
+        return []
+    sides = [re.sub(rf"^(?:{KIND_NOUNS}) (?=@)", "", side.strip()) for side in found.groups() if side]
+    rest = f"{text[: found.start()]} {text[found.end() :]}".lower()
+    steps: list[str] = []
+    role = _ROLE.search(rest)
+    if role and re.search(r"\bwhose\b|\bhas\b|\bhave\b|\bwith\b|\bof\b", rest) and not re.search(r"\bare both\b", rest):
+        steps = [f"Who is the {role[1]} of {side}" for side in sides]
+        sides = [f"#{taken + 1}", f"#{taken + 2}"]
+    person = steps or re.search(r"\bwhom?\b", rest) or not PERSON_NOUNS.isdisjoint(rest.split())
+    asked = next((question for pattern, question in _ATTRIBUTES if re.search(pattern, rest)), "")
+    if not asked and (verb := re.search(r"\b(?:was|were|been) (?:first )?([a-z]+ed|fought|held|set|sung|won)\b", rest)):
+        asked = f"When was {{}} {verb[1]}"
+    elif not asked and _EARLIER.search(rest):
+        asked = "When was {} born" if person else "When was {} founded or opened"
+    return [*steps, *((asked or "What is {}").format(side) for side in sides)]

@@ -1,47 +1,273 @@
-"""The features of candidate spans as answers to a question: one row of numbers per span.
+"""The candidate answers in some passages, and their features: one row of numbers per span and question.
 
-They describe the question (`answer_type`), the span and its neighbors (`span_table`), its sentence and passage against
-the question's words and names, and the span against them.
+The features describe the span and its neighbors (once for all questions), the question, the span's sentence and passage
+against the question's words and names, and the span against them.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...data.text import bare_title, content_terms, stem, title_key
-from .prompt import ParsedPassage
+from ...data.text import FUNCTION_WORDS, bare_title, content_terms, stem, title_key
+from .prompt import ParsedPassage, Sentence
 from .question import ANSWER_KINDS, AnswerType, answer_type, mask
-from .span_table import SPAN_FEATURES, Indices, Matrix, SpanTable, Vector
-from .vocabulary import FAMILIES, relation_term, relation_terms
+from .spans import (
+    DATE,
+    FAMILIES,
+    ORGANISATION_NOUNS,
+    PERSON_NOUNS,
+    PLACE_NOUNS,
+    SPAN_KINDS,
+    TITLE,
+    WORK_NOUNS,
+    YEAR,
+    Span,
+    candidate_spans,
+    is_adjective,
+    is_country,
+    is_state,
+    relation_term,
+    relation_terms,
+)
 
-_QUESTION = (
-    *(f"asks {kind}" for kind in ANSWER_KINDS), "asks birth", "asks death", "asks a family", "has names", "short",
-)  # fmt: skip
-_SENTENCE = (
-    "sentence relation", "sentence names", "sentence both", "sentence relation/best", "sentence names/best",
-    "sentence both/best", "best sentence", "sentence before/best", "first sentence", "place in passage",
-    "sentence mentions a name", "sentence has head",
-)  # fmt: skip
-_PASSAGE = (
-    "passage about a name", "passage in question", "passage is linked", "passage links", "passage covers",
-    "passage covers/best", "passage adds", "first passage", "passages", "passage opens with head",
-)  # fmt: skip
-_SPAN = (
-    "relation left", "relation right", "names left", "names right", "any near left", "any near right",
-    "family near left", "family near right", "head near left", "head near right", "head inside", "head last",
-    "overlap", "all in question", "some in question", "is a name", "modifier inside", "is its passage", "is a passage",
-    "its passage opens with head", "its passage is about a name", "mentions", "passages with it",
-)  # fmt: skip
-FEATURES = (*SPAN_FEATURES, *_QUESTION, *_SENTENCE, *_PASSAGE, *_SPAN)
+Matrix = NDArray[np.float32]
+Vector = NDArray[np.float32]
+Indices = NDArray[np.int64]
 
-UNSEEN = 2.0  # weight of a term of the question that no sentence has
-FADES = 0.75  # factor of a word's weight per word of distance
+# --- spans -----------------------------------------------------------------------------------------------------------
+
+# The words next to a span that are features of their own; others count by their first character.
+_BEFORE = (
+    "by in of at from as the a an and to for with on is was were are ( , : \" ' named called born died since near into "
+    "his her or than between under that who which"
+).split()
+_AFTER = ". , ( ) and of in is was 's ; who which that \" for at from to or has had".split()
+_NOUNS = {
+    "person noun": PERSON_NOUNS, "place noun": PLACE_NOUNS, "work noun": WORK_NOUNS,
+    "organisation noun": ORGANISATION_NOUNS,
+}  # fmt: skip
+_COLUMNS = (
+    *SPAN_KINDS, "1 word", "2 words", "3 words", "4 words", "capitals", "first capital", "digit", "country", "state",
+    "adjective", *_NOUNS, "opens sentence", "in parentheses", "first of life", "last of life", "longest",
+    "place in sentence", "article", "list", "of", "like a person", *(f"after {word}" for word in _BEFORE),
+    "after a capital", "after a digit", *(f"before {word}" for word in _AFTER), "before a capital", "before another",
+)  # fmt: skip
+_COLUMN = {name: number for number, name in enumerate(_COLUMNS)}
+
+_WORD = re.compile(r"\w+(?:['’]\w+)*")
+_LIFE = re.compile(r"\(([^()]*\d{3,4}[^()]*)\)")  # "(12 May 1901 – 3 June 1980)"
+_PREVIOUS = re.compile(r"(?:[\w'’]+|[^\w\s])\s*$")
+_NEXT = re.compile(r"\s*('s|\w+|[^\w\s])")
+
+
+class SentenceSpans(NamedTuple):
+    """The candidate spans of a sentence."""
+
+    words: int  # in the sentence
+    where: dict[str, list[int]]  # the words at which each relation term occurs
+    spans: tuple[Span, ...]
+    keys: tuple[str, ...]  # see `answer_key`
+    first: Indices  # word of the span
+    last: Indices  # word of the span
+    content: Indices  # number of content words
+    features: Matrix  # in the order of `_COLUMNS`
+
+
+@lru_cache(maxsize=1024)
+def sentence_spans(text: str) -> SentenceSpans:
+    words = list(_WORD.finditer(text))
+    where: dict[str, list[int]] = {}
+    topical = [0]
+    for n, word in enumerate(words):
+        if term := relation_term(word.group()):
+            where.setdefault(term, []).append(n)
+        topical.append(topical[-1] + bool(term))
+    spans = candidate_spans(text)
+    first = np.searchsorted([word.end() for word in words], [span.start for span in spans], side="right")
+    last = np.searchsorted([word.start() for word in words], [span.end for span in spans], side="left") - 1
+    content = np.array(topical)[last + 1] - np.array(topical)[first]
+    keys = tuple(answer_key(span.text) for span in spans)
+    return SentenceSpans(len(words), where, spans, keys, first, last, content, _features(text, spans))
+
+
+@lru_cache(maxsize=1024)
+def _title(name: str) -> SentenceSpans:
+    """A passage's title as a candidate outside the sentence."""
+    spans = (Span(name, 0, len(name), TITLE),) if name else ()
+    keys, outside = tuple(answer_key(span.text) for span in spans), np.full(len(spans), -2)
+    return SentenceSpans(0, {}, spans, keys, outside, outside, outside * 0 + 1, _features(name, spans))
+
+
+@lru_cache(maxsize=4096)
+def answer_key(text: str) -> str:
+    """The same key for all spellings of one answer."""
+    return title_key.__wrapped__(text).removeprefix("the ")
+
+
+def _features(text: str, spans: Sequence[Span]) -> Matrix:
+    rows = np.zeros((len(spans), len(_COLUMNS)), np.float32)
+    life = _LIFE.search(text)
+    dated = [s for s in spans if life and s.kind in (DATE, YEAR) and life.start() <= s.start < life.end()]
+    reached = 0
+    for row, span in zip(rows, spans, strict=True):
+        row[[*_own_features(span.text, span.kind), *_neighbours(text, span)]] = 1
+        row[_COLUMN["longest"]] = span.end > reached
+        reached = max(reached, span.end)
+        if dated and span.start == dated[0].start:
+            row[_COLUMN["first of life"]] = 1
+        elif dated and span.end == dated[-1].end:
+            row[_COLUMN["last of life"]] = 1
+        row[_COLUMN["place in sentence"]] = span.start / len(text)
+    return rows
+
+
+@lru_cache(maxsize=4096)
+def _own_features(text: str, kind: str) -> tuple[int, ...]:
+    words = text.split()
+    capitals = [word[0].isupper() for word in words if word.lower() not in FUNCTION_WORDS]
+    capital = bool(capitals) and all(capitals)
+    digit = any(map(str.isdecimal, text))
+    last = words[-1].lower().rstrip(".") if words else ""
+    is_nationality = is_adjective(text) and not is_state(text)
+    flags = {
+        kind: True,
+        ("1 word", "2 words", "3 words", "4 words")[min(len(words), 4) - 1]: True,
+        **{name: last in nouns or last.removesuffix("s") in nouns for name, nouns in _NOUNS.items()},
+        "state": is_state(text),
+        "adjective": is_nationality,
+        "country": is_country(text) and not is_state(text) and not is_nationality,
+        "capitals": capital,
+        "first capital": text[:1].isupper(),
+        "digit": digit,
+        "article": bool(words) and words[0].lower() in ("the", "a", "an"),
+        "list": "," in text or " and " in text,
+        "of": " of " in text,
+        "like a person": capital and 2 <= len(words) <= 4 and not digit and "," not in text and "of" not in words,
+    }
+    return tuple(_COLUMN[name] for name, is_on in flags.items() if is_on)
+
+
+def _neighbours(text: str, span: Span) -> list[int]:
+    on = []
+    if text.rfind("(", 0, span.start) > text.rfind(")", 0, span.start):
+        on.append("in parentheses")
+    previous = _PREVIOUS.search(text[max(0, span.start - 24) : span.start])
+    on.append(_beside("after", previous[0].rstrip()) if previous else "opens sentence")
+    if following := _NEXT.match(text, span.end):
+        on.append(_beside("before", following[1]))
+    return [_COLUMN[name] for name in on if name in _COLUMN]
+
+
+def _beside(side: str, word: str) -> str:
+    if (known := f"{side} {word.lower()}") in _COLUMN:
+        return known
+    is_digit = word[0].isdigit()
+    return f"{side} {'a capital' if word[0].isupper() else 'a digit' if is_digit else 'another' * word[0].isalpha()}"
+
+
+# --- passages --------------------------------------------------------------------------------------------------------
+
+
+class SpanTable:
+    """The candidate spans of some passages. Every sentence also offers the title of its passage.
+
+    Attributes:
+        sentences: All sentences, each with its passage; ``rows`` has their spans, ``terms`` their terms with those of
+            the headings above, ``place`` their index in the passage.
+        weight: The inverse sentence frequency of each term.
+        passage_terms, opening: The terms of each passage with its title, and of its title and first sentence.
+        links: links[a, b] is the certainty that passage a mentions passage b.
+        spans: The candidates. For each of them: ``sentence`` and ``passage``; its ``first`` and ``last`` word in the
+            sentence, or -2 for a title; ``content``, its number of content words; ``features``; ``group``, the index of
+            its `answer_key` in ``keys``; ``is_own``, whether it is the title of its passage.
+        mentions, passage_mentions: The number of candidates and of passages that have each group.
+        entitled: The passages whose title is a group.
+    """
+
+    def __init__(self, passages: Sequence[ParsedPassage]) -> None:
+        self.passages = passages
+        self.sentences: list[tuple[ParsedPassage, Sentence]] = [
+            (passage, sentence) for passage in passages for sentence in passage.sentences
+        ]
+        self.rows = [sentence_spans(sentence.text) for _, sentence in self.sentences]
+        sizes = [len(passage.sentences) for passage in passages]
+        self.place = np.array([n for size in sizes for n in range(size)], np.float32)
+        self.terms = [
+            row.where.keys() | relation_terms(passage.headings)
+            for row, (passage, _) in zip(self.rows, self.sentences, strict=True)
+        ]
+        frequency = Counter(term for known in self.terms for term in known)
+        self.weight = {term: math.log(1 + len(self.sentences) / found) for term, found in frequency.items()}
+        self.passage_terms = [_terms(f"{p.title} {p.headings}", p.sentences) for p in passages]
+        self.opening = [_terms(p.title, p.sentences[:1]) for p in passages]
+        self.links = _links(passages)
+
+        titles = [_title(bare_title(passage.title)) for passage, _ in self.sentences]
+        parts = [part for pair in zip(self.rows, titles, strict=True) for part in pair]
+        self.spans = [span for part in parts for span in part.spans]
+        self.sentence = np.repeat(np.arange(len(parts)) // 2, [len(part.spans) for part in parts])
+        self.passage = np.repeat(np.arange(len(passages)), sizes)[self.sentence]
+        empty = _title("")
+        self.first, self.last, self.content = (
+            np.concatenate([getattr(part, name) for part in (empty, *parts)]) for name in ("first", "last", "content")
+        )
+        self.features = np.concatenate([part.features for part in (empty, *parts)])
+        keys = [key for part in parts for key in part.keys]
+        self.keys = list(dict.fromkeys(keys))
+        groups = {key: n for n, key in enumerate(self.keys)}
+        self.group = np.array([groups[key] for key in keys], np.int64)
+        in_passage = sorted({*zip(self.group.tolist(), self.passage.tolist(), strict=True)})
+        self.mentions = np.bincount(self.group, minlength=len(groups))
+        self.passage_mentions = np.bincount([group for group, _ in in_passage], minlength=len(groups))
+        self.entitled: dict[int, list[int]] = {}
+        for n, passage in enumerate(passages):
+            for name in dict.fromkeys(answer_key(name) for name in passage.names[:2]):
+                if (group := groups.get(name)) is not None:
+                    self.entitled.setdefault(group, []).append(n)
+        self.is_own = np.array(
+            [p in self.entitled.get(g, ()) for g, p in zip(self.group.tolist(), self.passage.tolist(), strict=True)]
+        )
+
+    def text_after(self, candidate: int) -> str:
+        """The text after a span in its sentence: the unit of a number."""
+        span, (_, sentence) = self.spans[candidate], self.sentences[self.sentence[candidate]]
+        return "" if span.kind == TITLE else sentence.text[span.end : span.end + 16]
+
+
+@lru_cache(maxsize=16)
+def span_table(passages: tuple[ParsedPassage, ...]) -> SpanTable:
+    """The table of some passages; cached, since the same passages come back for every sub-question and round."""
+    return SpanTable(passages)
+
+
+def _terms(title: str, sentences: Sequence[Sentence]) -> frozenset[str]:
+    return relation_terms(title).union(*(sentence_spans(sentence.text).where for sentence in sentences))
+
+
+def _links(passages: Sequence[ParsedPassage]) -> Matrix:
+    found = np.zeros((len(passages), len(passages)), np.float32)
+    texts = ["".join(sentence.key for sentence in passage.sentences) for passage in passages]
+    for b, passage in enumerate(passages):
+        for name, worth in reversed(list(zip(passage.names, (1.0, 0.9, 0.6, 0.6), strict=False))):
+            for a, text in enumerate(texts):
+                if a != b and len(name) > 2 and f" {name} " in text:
+                    found[a, b] = worth
+    return found
+
+
+# --- questions -------------------------------------------------------------------------------------------------------
+
+_UNSEEN = 2.0  # weight of a term of the question that no sentence has
+_FADES = 0.75  # factor of a word's weight per word of distance
 
 
 @dataclass(frozen=True)
@@ -72,38 +298,29 @@ def parse_question(text: str, answers: tuple[str, ...] = ()) -> ParsedQuestion:
 
 
 def features(question: ParsedQuestion, table: SpanTable) -> Matrix:
-    """One row per span of the table, in the order of `FEATURES`."""
-    rows = np.zeros((len(table.texts), len(FEATURES)), np.float32)
-    if len(rows):
-        names = list(zip(question.names, question.titles, strict=True))
-        certainty = [max((about(passage, *name) for name in names), default=0.0) for passage in table.passages]
-        certainties = np.array(certainty, np.float32)
-        parts = (
-            table.features,
-            _question_features(question),
-            _sentence_features(question, table)[table.sentence],
-            _passage_features(question, table, certainties)[table.passage],
-            _span_features(question, table, certainties),
-        )
-        at = 0
-        for part in parts:
-            rows[:, at : at + part.shape[-1]] = part
-            at += part.shape[-1]
-    return rows
-
-
-def _question_features(question: ParsedQuestion) -> Vector:
-    row = np.zeros(len(_QUESTION), np.float32)
-    row[ANSWER_KINDS.index(question.asks.kind)] = 1
-    row[len(ANSWER_KINDS) :] = (
-        "birth" in question.relation, "death" in question.relation, bool(question.relation & FAMILIES),
-        bool(question.names), question.words < 9,
-    )  # fmt: skip
-    return row
+    """One row per span of the table: of the span alone, the question, the sentence, the passage, and the span's own."""
+    if not table.spans:
+        return np.zeros((0, 0), np.float32)
+    names = list(zip(question.names, question.titles, strict=True))
+    certainty = np.array([max((about(p, *name) for name in names), default=0.0) for p in table.passages], np.float32)
+    asked = [question.asks.kind == kind for kind in ANSWER_KINDS]
+    asked += ["birth" in question.relation, "death" in question.relation, bool(question.relation & FAMILIES)]
+    asked += [bool(question.names), question.words < 9]
+    parts = [
+        table.features,
+        np.tile(asked, (len(table.spans), 1)),
+        _sentence_features(question, table)[table.sentence],
+        _passage_features(question, table, certainty)[table.passage],
+        _span_features(question, table, certainty),
+    ]
+    return np.hstack(parts, dtype=np.float32, casting="same_kind")
 
 
 def _sentence_features(question: ParsedQuestion, table: SpanTable) -> Matrix:
-    relation, named = _worths(question.relation, table), _worths(question.named, table)
+    relation, named = (
+        np.array([math.fsum(table.weight[term] for term in terms & known) for known in table.terms], np.float32)
+        for terms in (question.relation, question.named)
+    )
     both = relation + named
     before = np.concatenate([[0.0], both[:-1]]) * (table.place > 0)
     mentioned = [any(f" {name} " in sentence.key for name in question.names) for _, sentence in table.sentences]
@@ -111,17 +328,17 @@ def _sentence_features(question: ParsedQuestion, table: SpanTable) -> Matrix:
     return np.stack([
         relation / (all_relation or 1), named / (all_named or 1), both / ((all_relation + all_named) or 1),
         relation / _best(relation), named / _best(named), both / _best(both), both >= both.max() - 1e-6,
-        before / _best(both), table.place == 0, np.minimum(table.place / 8, 1.5), np.array(mentioned),
-        np.array([question.head in row.where for row in table.rows]),
-    ], axis=1).astype(np.float32)  # fmt: skip
+        before / _best(both), table.place == 0, np.minimum(table.place / 8, 1.5), mentioned,
+        [question.head in row.where for row in table.rows],
+    ], axis=1)  # fmt: skip
 
 
 def _passage_features(question: ParsedQuestion, table: SpanTable, certainty: Vector) -> Matrix:
     terms, size = question.relation | question.named, len(table.passages)
-    covers = np.array([_worth(terms & found, table) for found in table.passage_terms])
     known = frozenset[str]().union(
-        *(found for found, a in zip(table.passage_terms, certainty, strict=True) if a >= 0.7)
+        *(found for found, sure in zip(table.passage_terms, certainty, strict=True) if sure >= 0.7)
     )
+    covers = np.array([_worth(terms & found, table) for found in table.passage_terms])
     adds = np.array([_worth((terms & found) - known, table) for found in table.passage_terms])
     asked_for = np.array(
         [any(f" {name} " in question.key for name in p.names if len(name) > 2) for p in table.passages]
@@ -131,22 +348,15 @@ def _passage_features(question: ParsedQuestion, table: SpanTable, certainty: Vec
     return np.stack([
         certainty, asked_for, (table.links * starts[:, None]).max(axis=0), (table.links * starts).max(axis=1),
         covers / everything, covers / _best(covers), adds / everything, np.arange(size) == 0,
-        np.full(size, min(size, 10) / 5), np.array([question.head in opening for opening in table.opening]),
-    ], axis=1).astype(np.float32)  # fmt: skip
+        np.full(size, min(size, 10) / 5), [question.head in opening for opening in table.opening],
+    ], axis=1)  # fmt: skip
 
 
-def _worth(terms: frozenset[str], table: SpanTable) -> float:
-    return math.fsum(table.weight.get(term, UNSEEN) for term in terms)
+def _worth(terms: Iterable[str], table: SpanTable) -> float:
+    return math.fsum(table.weight.get(term, _UNSEEN) for term in terms)
 
 
-def _worths(terms: frozenset[str], table: SpanTable) -> Vector:
-    """The total weight of the terms in each sentence."""
-    return np.array(
-        [math.fsum(table.weight[term] for term in terms if term in known) for known in table.terms], np.float32
-    )
-
-
-def _best(values: Vector) -> float:
+def _best(values: NDArray[np.floating]) -> float:
     return float(values.max()) or 1.0
 
 
@@ -157,7 +367,7 @@ def about(passage: ParsedPassage, name: str, title: str) -> float:
     if name in passage.names:
         asked_for, had = set(title.split()), set(passage.names[0].split())
         return 0.9 if asked_for <= had or had <= asked_for else 0.4  # "Solaris (1972 film)" for "Solaris (2002 film)"
-    own = passage.names[1] if len(passage.names) > 1 else (passage.names[0] if passage.names else "")
+    own = "".join(passage.names[:2][-1:])
     if own and (within(name, own) or within(own, name)):
         return 0.7
     # "Berg" for "Ada Berg", "Bjarne Stroustrup" for "B. Stroustrup"
@@ -172,52 +382,46 @@ def within(part: str, whole: str) -> bool:
 
 def _span_features(question: ParsedQuestion, table: SpanTable, certainty: Vector) -> Matrix:
     near, shared = _nearness(question, table)
-    passages = np.zeros((len(table.groups), 3), np.float32)
+    groups = np.zeros((len(table.keys), 3), np.float32)
     for group, numbers in table.entitled.items():
-        passages[group] = 1, any(question.head in table.opening[n] for n in numbers), max(certainty[n] for n in numbers)
+        groups[group] = 1, any(question.head in table.opening[n] for n in numbers), max(certainty[n] for n in numbers)
     counts = np.log(np.stack([table.mentions, table.passage_mentions], axis=1))
-    return np.concatenate([
-        near, _overlap(question, table, shared), table.is_own[:, None], passages[table.group], counts[table.group],
-    ], axis=1)  # fmt: skip
+    return np.hstack(
+        [near, _overlap(question, table, shared), table.is_own[:, None], groups[table.group], counts[table.group]]
+    )
 
 
 def _nearness(question: ParsedQuestion, table: SpanTable) -> tuple[Matrix, Indices]:
     """How near the question's words are to each span, and how many are in it."""
     terms = question.relation | question.named | ({question.head} if question.head else set())
-    width = max((row.words for row in table.rows), default=0) + 5
+    width = max(row.words for row in table.rows) + 5
     # Words start at column 2, so that there are columns left of the first and right of the last.
-    worth = np.zeros((2, len(table.sentences), width), np.float64)
-    is_any, is_family, is_head = (np.zeros((len(table.sentences), width), bool) for _ in range(3))
+    worth = np.zeros((2, len(table.rows), width))
+    is_any, is_family, is_head = np.zeros((3, len(table.rows), width), bool)
     for n, row in enumerate(table.rows):
         for term in terms & row.where.keys():
             at = [position + 2 for position in row.where[term]]
             if term in question.relation or term in question.named:
-                worth[0 if term in question.relation else 1, n, at] = table.weight[term]
+                worth[int(term not in question.relation), n, at] = table.weight[term]
                 is_any[n, at] = True
                 is_family[n, at] = term in question.relation and term in FAMILIES
             is_head[n, at] = term == question.head
     worth /= worth.max() or 1.0
-    fades = FADES ** np.arange(width)
+    fades = _FADES ** np.arange(width)
     from_left = np.cumsum(worth / fades, axis=2) * fades
     from_right = np.cumsum((worth * fades)[:, :, ::-1], axis=2)[:, :, ::-1] / fades
-    sentence, left, right = table.sentence, table.first + 1, table.last + 3
     outside = table.first < 0  # a title
-    right = np.where(outside, 0, right)
-    left = np.where(outside, 0, left)
-    columns = [
-        from_left[0][sentence, left],
-        from_right[0][sentence, right],
-        from_left[1][sentence, left],
-        from_right[1][sentence, right],
-    ]
+    sentence, left, right = table.sentence, np.where(outside, 0, table.first + 1), np.where(outside, 1, table.last + 3)
+    columns = []
+    for words in (0, 1):  # of the relation, of the names
+        columns += [from_left[words, sentence, left], from_right[words, sentence, right]]
     for flags in (is_any, is_family, is_head):
         columns += [_nearest(flags)[sentence, left], _nearest(flags[:, ::-1])[sentence, width - 1 - right]]
-    heads = np.cumsum(is_head, axis=1)
-    columns += [(heads[sentence, right - 1] > heads[sentence, left]), is_head[sentence, right - 1]]
-    near = np.stack(columns, axis=1)
+    heads, inside = np.cumsum(is_head, axis=1), np.cumsum(is_any, axis=1)
+    columns += [heads[sentence, right - 1] > heads[sentence, left], is_head[sentence, right - 1]]
+    near = np.stack(columns, axis=1).astype(np.float32)
     near[outside] = 0
-    inside = np.cumsum(is_any, axis=1)
-    return near.astype(np.float32), np.where(outside, 0, inside[sentence, right - 1] - inside[sentence, left])
+    return near, inside[sentence, right - 1] - inside[sentence, left]
 
 
 def _nearest(flags: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -230,15 +434,14 @@ def _nearest(flags: NDArray[np.bool_]) -> NDArray[np.float64]:
 
 def _overlap(question: ParsedQuestion, table: SpanTable, shared: Indices) -> Matrix:
     """How much of each span is in the question."""
-    out = np.zeros((len(table.groups), 3), np.float32)
+    groups = np.zeros((len(table.keys), 3), np.float32)
     modifiers = frozenset(stem(word) for word in question.asks.modifiers)
-    for group in np.unique(table.group[(shared > 0) | (table.first < 0)]).tolist():  # the others share no word with it
+    for group in set(table.group[(shared > 0) | (table.first < 0)].tolist()):  # the others share no word with it
         key = table.keys[group]
-        out[group] = (
+        groups[group] = (
             f" {key} " in question.key,
             any(key == name or within(key, name) or within(name, key) for name in question.names),
-            bool(modifiers) and not modifiers.isdisjoint(content_terms(key)),
+            not modifiers.isdisjoint(content_terms(key)),
         )
-    share = shared / np.maximum(table.content, 1)
-    whole = np.maximum(share >= 1, out[table.group, 0])
-    return np.stack([share, whole, shared > 0, out[table.group, 1], out[table.group, 2]], axis=1).astype(np.float32)
+    share, (in_question, is_name, has_modifier) = shared / np.maximum(table.content, 1), groups[table.group].T
+    return np.stack([share, np.maximum(share >= 1, in_question), shared > 0, is_name, has_modifier], axis=1)

@@ -1,33 +1,66 @@
-"""Answers sub-questions from passages, one after the other, and lists those that are still open.
+"""Answers sub-questions from passages, one after the other, and tells which of them are still open.
 
-A sub-question is read once for each likely answer of the sub-questions that it refers to, and its answers are weighed
-by the probabilities of those: a beam over chains of answers, so that one wrong answer need not break the chain.
+A network with one small hidden layer and a linear part scores every candidate by its `features`; the softmax over all
+candidates gives their probabilities. Its weights (``ranker.json``, in thousandths) were fitted on train and dev
+questions in version 0.1. A sub-question is read once for each likely answer of the sub-questions that it refers to, and
+its answers are weighed by the probabilities of those: a beam over chains of answers, so that one wrong answer need not
+break the chain.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.resources import files
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from ...data.references import references, replace_references
-from ...data.text import bare_title, title_key
-from .features import ParsedQuestion, about, features, parse_question, within
+from ...data.text import title_key
+from .features import Matrix, ParsedQuestion, SpanTable, Vector, about, features, parse_question, span_table, within
 from .prompt import ParsedPassage, Sentence
-from .question import mask
-from .ranker import ranker
-from .span_table import SpanTable, Vector, span_table
-from .vocabulary import relation_terms
+from .spans import relation_terms
 
 BEAM = 3  # answers of a sub-question that are put into later ones
 LEAST = 0.15  # of them, least share of the best answer's probability
 OWN_PASSAGE = 0.5  # least certainty that a passage is about the bearer of a name
-RELATED = 0.5  # least share of the asked-for words in a sentence with the name
+
+
+@cache
+def fitted(name: str) -> Any:
+    """Weights: of a ranker ``hidden`` (features x units), ``bias``, ``out`` (units), ``linear`` (features)."""
+    found = json.loads((files(__package__) / "ranker.json").read_bytes())[name]
+    if name == "calibration":
+        return found
+    return [np.array(found[part], np.float32) / np.float32(1000) for part in ("hidden", "bias", "out", "linear")]
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def rank(name: str, rows: Matrix) -> Vector:
+    """The probability of each candidate to be the answer.
+
+    Args:
+        name: ``hop`` ranks the answers of a sub-question, ``bare`` those of a whole question, ``whole`` the same with
+            columns for the chain of sub-questions.
+        rows: Features, one row per candidate.
+    """
+    if not len(rows):
+        return np.zeros(0, np.float32)
+    hidden, bias, out, linear = fitted(name)
+    with _blas().limit(limits=1):  # starting threads takes longer than these small products
+        scores = np.maximum(rows @ hidden + bias, 0) @ out + rows @ linear
+    odds: Vector = np.exp(scores - scores.max())
+    return odds / odds.sum()
 
 
 @dataclass(frozen=True)
@@ -63,24 +96,6 @@ class Hop:
         return self.answers[0] if self.answers else NONE
 
 
-def resolve(sub_questions: Sequence[str], passages: Sequence[ParsedPassage]) -> list[Answer]:
-    """The best answer of each sub-question, in order."""
-    return [hop.best for hop in read_hops(sub_questions, passages)]
-
-
-def support(sub_questions: Sequence[str], passages: Sequence[ParsedPassage]) -> dict[str, float]:
-    """How much each sentence supports the answers: 1 for the best sentence of a sub-question, less for the others."""
-    table = span_table(tuple(passages))
-    found: dict[str, float] = {}
-    for hop in read_hops(sub_questions, passages):
-        if not len(hop.chances):
-            continue
-        by_sentence = np.bincount(table.sentence, hop.chances, len(table.sentences))
-        for (_, sentence), share in zip(table.sentences, by_sentence / by_sentence.max(), strict=True):
-            found[sentence.id] = max(found.get(sentence.id, 0.0), float(share))
-    return found
-
-
 def read_hops(sub_questions: Sequence[str], passages: Sequence[ParsedPassage]) -> tuple[Hop, ...]:
     """Answer sub-questions one after the other."""
     return _hops(tuple(sub_questions), tuple(passages))
@@ -90,9 +105,9 @@ def read_hops(sub_questions: Sequence[str], passages: Sequence[ParsedPassage]) -
 def _hops(sub_questions: tuple[str, ...], passages: tuple[ParsedPassage, ...]) -> tuple[Hop, ...]:
     table, found = span_table(passages), list[Hop]()
     for text in sub_questions:
-        chances = np.zeros(len(table.texts), np.float32)
+        chances = np.zeros(len(table.spans), np.float32)
         for bound, weight in _bound(text, found):
-            chances += weight * ranker("hop").probabilities(features(bound, table))
+            chances += weight * rank("hop", features(bound, table))
         found.append(Hop(chances, tuple(best_answers(table, chances, BEAM))))
     return tuple(found)
 
@@ -102,7 +117,7 @@ def _bound(text: str, found: Sequence[Hop]) -> Iterator[tuple[ParsedQuestion, fl
     referred = [n for n in references(text) if 0 < n <= len(found)]
     hops = [found[n - 1] for n in referred]
     options = [[a for a in hop.answers if a.probability >= LEAST * hop.best.probability] for hop in hops]
-    if any(not option for option in options):
+    if not all(options):
         options, referred = [], []
     if len(options) > 1:
         options = [option[:2] for option in options]
@@ -116,14 +131,23 @@ def _bound(text: str, found: Sequence[Hop]) -> Iterator[tuple[ParsedQuestion, fl
 
 def best_answers(table: SpanTable, chances: Vector, most: int) -> Iterator[Answer]:
     """The likeliest answers. Spans with one key are one answer, written as the likeliest of them is."""
-    if not len(chances):
-        return
-    by_answer = np.bincount(table.group, chances, len(table.groups))
+    by_answer = np.bincount(table.group, chances, len(table.keys))
     for group in np.argsort(-by_answer, kind="stable")[:most]:
         members = np.flatnonzero(table.group == group)
         chosen = int(members[chances[members].argmax()])
         passage, sentence = table.sentences[table.sentence[chosen]]
-        yield Answer(table.texts[chosen], float(by_answer[group]), sentence, passage)
+        yield Answer(table.spans[chosen].text, float(by_answer[group]), sentence, passage)
+
+
+def support(sub_questions: Sequence[str], passages: Sequence[ParsedPassage]) -> dict[str, float]:
+    """How much each sentence supports the answers: 1 for the best sentence of a sub-question, less for the others."""
+    table = span_table(tuple(passages))
+    found: dict[str, float] = {}
+    for hop in read_hops(sub_questions, passages) if table.spans else ():
+        by_sentence = np.bincount(table.sentence, hop.chances, len(table.sentences))
+        for (_, sentence), share in zip(table.sentences, by_sentence / by_sentence.max(), strict=True):
+            found[sentence.id] = max(found.get(sentence.id, 0.0), float(share))
+    return found
 
 
 def same(a: str, b: str) -> bool:
@@ -134,75 +158,57 @@ def same(a: str, b: str) -> bool:
 
 # --- open sub-questions ----------------------------------------------------------------------------------------------
 
-# The probability of an answer only compares the spans at hand, which may all be about something else. So an answer
-# counts if the passages cover what its sub-question names. `find_gaps` and `sub_goals` differ in how strict they are:
-# each rule suits its agents better than the other one (KAIR and polyhop would search more, IRCoT would be misled).
+
+class SubGoal(NamedTuple):
+    """A sub-question with the known answers in place of its references, and its own answer; `NONE` if it is open."""
+
+    number: int
+    question: str
+    answer: Answer
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it can be searched for: it refers to no open sub-question."""
+        return not references(self.question)
 
 
-class Gap(NamedTuple):
-    """A sub-question without an answer."""
+def sub_goals(
+    sub_questions: Sequence[str],
+    passages: Sequence[ParsedPassage],
+    accepts: Callable[[str, Answer], bool] | None = None,
+    known: Mapping[int, str] | None = None,
+) -> list[SubGoal]:
+    """Every sub-question, in order.
 
-    number: int  # its index, from 0
-    question: str  # its text with the known answers in place of the references
-    is_ready: bool  # whether it can be searched for, because it refers to no other gap
-
-
-def find_gaps(question: str, sub_questions: Sequence[str], passages: Sequence[ParsedPassage]) -> list[Gap]:
-    """The sub-questions that the passages do not answer, in order; the question itself if there are none."""
-    steps = tuple(sub_questions) or (question,)
-    answers: list[Answer] = []
-    gaps = []
-    for number, (text, answer) in enumerate(zip(steps, resolve(steps, passages), strict=True)):
-        bound = fill_references(text, answers)
-        given = [answers[n - 1].text for n in references(text) if 0 < n <= number]
-        covered = answer.text and not references(bound) and is_covered(bound, given, passages)
-        answers.append(answer if covered else NONE)
-        if not covered:
-            gaps.append(Gap(number, bound, not references(bound)))
-    return gaps
+    The probability of an answer only compares the spans at hand, which may all be about something else. So an answer
+    to a question counts if ``accepts`` says so; by default, if the passages cover what the question names. ``known``
+    has answers that are not asked for, by the number of their sub-question.
+    """
+    found, goals = dict(known or {}), list[SubGoal]()
+    hops = read_hops([replace_references(text, found.get) for text in sub_questions], passages)
+    for number, (text, hop) in enumerate(zip(sub_questions, hops, strict=True), 1):
+        goal = SubGoal(number, replace_references(text, found.get), hop.best)
+        given = [found[n] for n in references(text) if n in found]
+        if number in found:
+            goal = goal._replace(answer=Answer(found[number], 1.0))
+        elif (
+            hop.best.text
+            and goal.is_ready
+            and (accepts(goal.question, hop.best) if accepts else is_covered(goal.question, given, passages))
+        ):
+            found[number] = hop.best.text
+        else:
+            goal = goal._replace(answer=NONE)
+        goals.append(goal)
+    return goals
 
 
 def is_covered(question: str, given: Iterable[str], passages: Sequence[ParsedPassage]) -> bool:
     """Whether the passages cover a name in a question or an answer put into it: by a passage about it, or by a sentence
-    with the name and half of the asked-for words."""
-    names = [name.strip('"“” ') for name in mask(question).names]
-    keys = [(title_key(bare_title(name)), title_key(name)) for name in (*names, *given) if title_key(name)]
-    if any(about(passage, bare, whole) >= OWN_PASSAGE for passage in passages for bare, whole in keys):
+    with the name and most of the asked-for words."""
+    asked = parse_question(question, tuple(given))
+    names = list(zip(asked.names, asked.titles, strict=True))
+    if not names or any(about(passage, *name) >= OWN_PASSAGE for passage in passages for name in names):
         return True
-    asked = relation_terms(mask(question).text) - relation_terms(" ".join((*names, *given)))
-    named = (s for passage in passages for s in passage.sentences if any(f" {bare} " in s.key for bare, _ in keys))
-    return not keys or any(len(asked & relation_terms(s.text)) >= RELATED * len(asked) for s in named)
-
-
-def fill_references(text: str, answers: Sequence[Answer]) -> str:
-    """A sub-question with the known answers in place of the references to them."""
-    known = {number: answer.text for number, answer in enumerate(answers, 1) if answer.text}
-    return replace_references(text, known.get)
-
-
-class SubGoal(NamedTuple):
-    """A sub-question with earlier answers in place of its references, and its own answer; empty if it has none."""
-
-    question: str
-    answer: str
-
-
-def sub_goals(sub_questions: Sequence[str], passages: Sequence[ParsedPassage], least: float) -> Iterator[SubGoal]:
-    """The sub-goals whose references are all answered, in order; an answer is at least as probable as ``least``."""
-    answers = resolve(sub_questions, passages) if passages else []
-    reached: dict[int, str] = {}
-    for n, text in enumerate(sub_questions, 1):
-        referred = [number for number in references(text) if number <= len(sub_questions)]
-        if all(number in reached for number in referred):
-            question = replace_references(text, reached.get)
-            answer = answers[n - 1] if answers else NONE
-            if answer.text and answer.probability >= least and _is_on_named_passage(question, answer):
-                reached[n] = answer.text
-            yield SubGoal(question, reached.get(n, ""))
-
-
-def _is_on_named_passage(question: str, answer: Answer) -> bool:
-    key = f" {title_key(question)} "
-    if not mask(question).names:
-        return True
-    return answer.passage is not None and any(f" {name} " in key for name in answer.passage.names)
+    named = (s for passage in passages for s in passage.sentences if any(f" {name} " in s.key for name in asked.names))
+    return any(2 * len(asked.relation & relation_terms(s.text)) > len(asked.relation) for s in named)

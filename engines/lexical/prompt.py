@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -12,19 +12,13 @@ from typing import Any
 from ...data.text import content_terms, title_key, title_names
 
 _FIELD = re.compile(r"^\[\[ ## (\w+) ## \]\]\s*$", re.MULTILINE)
-_OUTPUT_LIST = re.compile(r"^Your output fields are:\n(.*?)^All interactions", re.MULTILINE | re.DOTALL)
-_INPUT_LIST = re.compile(r"^Your input fields are:\n(.*?)^Your output fields are:", re.MULTILINE | re.DOTALL)
+_DECLARED = re.compile(r"^Your input fields are:\n(.*?)^Your output fields are:\n(.*?)^All interactions", re.M | re.S)
 _LISTED = re.compile(r"^\d+\. `(\w+)` \(", re.MULTILINE)
-_JSON_REPLY = "Outputs will be a JSON object"
 # The adapters' closing sentence, after the last field.
 _CLOSING = re.compile(r"\n\nRespond with (?:the corresponding output fields|a JSON object)[^\n]*\Z")
 
 Fields = tuple[frozenset[str], frozenset[str]]
 """The names of a signature's inputs and outputs, without the output ``reasoning``."""
-
-
-def fields_of(inputs: Iterable[str], outputs: Iterable[str]) -> Fields:
-    return frozenset(inputs), frozenset(outputs) - {"reasoning"}
 
 
 @dataclass(frozen=True)
@@ -39,7 +33,7 @@ class ParsedPrompt:
     @property
     def fields(self) -> Fields:
         """The fields of the signature, by which the engine finds a skill."""
-        return fields_of(self.input_names or self.inputs, self.outputs)
+        return frozenset(self.input_names or self.inputs), frozenset(self.outputs) - {"reasoning"}
 
     @property
     def question(self) -> str:
@@ -50,8 +44,14 @@ class ParsedPrompt:
         return self.inputs.get(name, "")
 
     def listed(self, name: str) -> list[str]:
-        """An input of type ``list[str]``."""
-        return as_list(self.text(name))
+        """An input of type ``list[str]``: JSON, or one item per line."""
+        text = self.text(name).strip()
+        if text.startswith("["):
+            try:
+                return [str(item) for item in json.loads(text)]
+            except ValueError:
+                pass
+        return [item for line in text.splitlines() if (item := line.strip(" -*\t"))]
 
     def passages(self, name: str) -> tuple[ParsedPassage, ...]:
         """An input of type `NumberedPassages`."""
@@ -60,11 +60,21 @@ class ParsedPrompt:
 
 def read_prompt(system: str, task: str) -> ParsedPrompt:
     """Parse a system prompt and its last message."""
-    input_names, output_names, as_json = _declared(system)
-    inputs = _fields(task, input_names)
-    if not output_names or (input_names and not inputs):
+    names, outputs = _declared(system)
+    task = _CLOSING.sub("", task)
+    marks = [mark for mark in _FIELD.finditer(task) if mark[1] in names]  # any other marker is part of the text
+    ends = [mark.start() for mark in marks[1:]] + [len(task)]
+    inputs = {mark[1]: task[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=False)}
+    if not outputs or (names and not inputs):
         raise ValueError("the lexical engine reads prompts of dspy.ChatAdapter and dspy.JSONAdapter only")
-    return ParsedPrompt(inputs, output_names, as_json, input_names)
+    return ParsedPrompt(inputs, outputs, "Outputs will be a JSON object" in system, names)
+
+
+@lru_cache(maxsize=256)
+def _declared(system: str) -> tuple[frozenset[str], tuple[str, ...]]:
+    """The names of the inputs and of the outputs."""
+    inputs, outputs = found.groups() if (found := _DECLARED.search(system)) else ("", "")
+    return frozenset(_LISTED.findall(inputs)), tuple(_LISTED.findall(outputs))
 
 
 def write_reply(values: Mapping[str, Any], as_json: bool) -> str:
@@ -76,35 +86,6 @@ def write_reply(values: Mapping[str, Any], as_json: bool) -> str:
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         parts.append(f"[[ ## {name} ## ]]\n{text}\n")
     return "\n".join([*parts, "[[ ## completed ## ]]"])
-
-
-def as_list(text: str) -> list[str]:
-    """A rendered list of strings: JSON, or one item per line."""
-    text = text.strip()
-    if text.startswith("["):
-        try:
-            return [str(item) for item in json.loads(text)]
-        except ValueError:
-            pass
-    return [line.strip(" -*\t") for line in text.splitlines() if line.strip(" -*\t")]
-
-
-@lru_cache(maxsize=256)
-def _declared(system: str) -> tuple[frozenset[str], tuple[str, ...], bool]:
-    inputs, outputs = _INPUT_LIST.search(system), _OUTPUT_LIST.search(system)
-    return (
-        frozenset(_LISTED.findall(inputs.group(1))) if inputs else frozenset(),
-        tuple(_LISTED.findall(outputs.group(1))) if outputs else (),
-        _JSON_REPLY in system,
-    )
-
-
-def _fields(text: str, names: frozenset[str]) -> dict[str, str]:
-    """The marked fields of a message; a marker with an undeclared name is part of the text."""
-    text = _CLOSING.sub("", text)
-    marks = [mark for mark in _FIELD.finditer(text) if mark[1] in names]
-    ends = [mark.start() for mark in marks[1:]] + [len(text)] * bool(marks)
-    return {mark[1]: text[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)}
 
 
 # --- passages --------------------------------------------------------------------------------------------------------
@@ -156,29 +137,28 @@ class ParsedPassage:
         return title_names(self.title)
 
 
-_TITLE = re.compile(r"^\[(\d+)\] (.*)$")
-_SENTENCE = re.compile(r"^(>?)(\d+s\d+) (.*)$")
-_LONGEST = 2000  # characters of a sentence; longer ones are split
+_TITLE = re.compile(r"^\[(\d+)\] (.*)$", re.MULTILINE)
+_SENTENCE = re.compile(r"^(>?)(\d+s\d+) ", re.MULTILINE)
+_PIECE = re.compile(r".{1,2000}(?:\s|$)|.{2000}", re.DOTALL)  # of a sentence, which may be a whole table
 _MOST = 100_000  # characters of a prompt; in a longer one, every passage is read up to its share
-_PIECE = re.compile(rf".{{1,{_LONGEST}}}(?:\s|$)|.{{{_LONGEST}}}", re.DOTALL)
 
 
 @lru_cache(maxsize=64)
 def parse_passages(rendered: str) -> tuple[ParsedPassage, ...]:
-    """The passages of a rendered `NumberedPassages` field. The pieces of a split sentence share its id."""
-    found: list[tuple[str, str, str, list[tuple[str, bool, list[str]]]]] = []
-    for row in rendered.splitlines():
-        if head := _TITLE.match(row):
-            title, _, headings = head[2].partition(" > ")
-            found.append((head[1], "" if title == "(untitled)" else title, headings, []))
-        elif found and (sentence := _SENTENCE.match(row)):
-            found[-1][-1].append((sentence[2], bool(sentence[1]), [sentence[3]]))
-        elif found and found[-1][-1]:  # a demo or a template may wrap a sentence
-            found[-1][-1][-1][2].append(row.strip())
-    share = _MOST // max(len(found), 1) if len(rendered) > _MOST else len(rendered)
-    return tuple(
-        ParsedPassage(number, title, tuple(_pieces(rows, share)), headings) for number, title, headings, rows in found
-    )
+    """The passages of a rendered `NumberedPassages` field. The pieces of a long sentence share its id."""
+    _, *parts = _TITLE.split(rendered)
+    share = _MOST // max(len(parts) // 3, 1) if len(rendered) > _MOST else None
+    found = []
+    for number, head, body in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+        _, *rows = _SENTENCE.split(body[:share])
+        title, _, headings = head.partition(" > ")
+        sentences = tuple(
+            Sentence(id, piece, bool(mark))
+            for mark, id, text in zip(rows[::3], rows[1::3], rows[2::3], strict=True)
+            for piece in _PIECE.findall(" ".join(map(str.strip, text.splitlines()))) or [""]
+        )
+        found.append(ParsedPassage(number, "" if title == "(untitled)" else title, sentences, headings))
+    return tuple(found)
 
 
 def documents(passages: Sequence[ParsedPassage]) -> tuple[ParsedPassage, ...]:
@@ -194,13 +174,3 @@ def documents(passages: Sequence[ParsedPassage]) -> tuple[ParsedPassage, ...]:
         )
         for parts in found.values()
     )
-
-
-def _pieces(sentences: Iterable[tuple[str, bool, list[str]]], most: int) -> Iterator[Sentence]:
-    for id, selected, rows in sentences:
-        if most <= 0:
-            return
-        text = " ".join(rows)[:most]
-        most -= len(text)
-        for piece in _PIECE.findall(text) if len(text) > _LONGEST else [text]:
-            yield Sentence(id, piece, selected)

@@ -9,9 +9,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import dropwhile
 
-from .spans import Span, names, quoted
-from .vocabulary import FINITE, OCCUPATION_NOUNS, ORGANISATION_NOUNS, PERSON_NOUNS, PLACE_NOUNS, WH, WORK_NOUNS, WORKS
+from .spans import (
+    FINITE,
+    OCCUPATION_NOUNS,
+    ORGANISATION_NOUNS,
+    PERSON_NOUNS,
+    PLACE_NOUNS,
+    WH,
+    WORK_NOUNS,
+    WORKS,
+    names,
+    quoted,
+)
 
 AUXILIARY = re.compile(r"^(?:is|are|was|were|did|do|does|has|have|had|can|could|will|would)\b", re.IGNORECASE)
 
@@ -33,17 +44,14 @@ class Masked:
 def mask(question: str) -> Masked:
     """Replace names, quoted titles and the parentheses that belong to them."""
     question = " ".join(question.split()).replace("@", _AT)
-    spans = _name_spans(question)
     found: list[str] = []
-    parts: list[str] = []
-    end = 0
-    for span in spans:
-        digit = question[span.end : span.end + 1].isdecimal()  # '"A"9', which "@09" is not
-        parts += [question[end : span.start], f"@{len(found)}", " " * digit]
-        found.append(question[span.start : span.end].replace(_AT, "@"))
-        end = span.end
-    text = "".join([*parts, question[end:]])
-    text = re.sub(r"(@\d+)'?\s?'[sS]\b|(@\d+)\s+'[sS]\b", lambda m: f"{m[1] or m[2]}'s", text)
+    parts, end = "", 0
+    for start, stop in _name_spans(question):
+        digit = question[stop : stop + 1].isdecimal()  # '"A"9', which "@09" is not
+        parts += f"{question[end:start]}@{len(found)}{' ' * digit}"
+        found.append(question[start:stop].replace(_AT, "@"))
+        end = stop
+    text = re.sub(r"(@\d+)(?:'?\s?|\s+)'[sS]\b", r"\1's", parts + question[end:])
     return Masked(text, tuple(found))
 
 
@@ -54,27 +62,24 @@ _INSIDE_WORK = re.compile(
 _INSIDE_TITLE = re.compile(r"[:!]\s|\s[-–]\s|\s")
 
 
-def _name_spans(question: str) -> list[Span]:
-    found = [Span("", s.start - 1, s.end + 1) for s in quoted(question)]
-    found += [s for s in names(question) if not any(q.start < s.end and s.start < q.end for q in found)]
+def _name_spans(question: str) -> list[tuple[int, int]]:
+    found = [(span.start - 1, span.end + 1) for span in quoted(question)]
+    found += [(s.start, s.end) for s in names(question) if not any(a < s.end and s.start < b for a, b in found)]
     spans: list[tuple[int, int]] = []
-    for span in sorted(found, key=lambda span: span.start):
-        start, end = span.start, span.end
+    for start, end in sorted(found):
         if spans and start < spans[-1][1]:
             continue  # in the parentheses of the last one
         if tail := re.match(r"\s*\([^()]*\)|\s+programming language\b", question[end:]):
             end += tail.end()
-        gap = question[spans[-1][1] : start] if spans else ""
+        gap = question[spans[-1][1] : start] if spans else ","
         place = gap == ", " and not re.match(r"\s*,?\s*(?:or|and)\b", question[end:])  # "Hajjiabad, Jask", no list
         named = spans and re.search(rf"\b(?:{WORKS})(s?) $", question[: spans[-1][0]])
-        work = (
-            named and _INSIDE_WORK.fullmatch(gap) and not (named[1] and " and " in gap)
-        )  # "the films A and B" are two
-        if spans and (place or work or _INSIDE_TITLE.fullmatch(gap)):
-            spans[-1] = (spans[-1][0], end)
-        else:
-            spans.append((start, end))
-    return [Span(question[start:end], start, end) for start, end in spans]
+        # "the films A and B" are two
+        work = named and _INSIDE_WORK.fullmatch(gap) and not (named[1] and " and " in gap)
+        if place or work or _INSIDE_TITLE.fullmatch(gap):
+            start = spans.pop()[0]
+        spans.append((start, end))
+    return spans
 
 
 # --- what is asked for ------------------------------------------------------------------------------------------------
@@ -157,34 +162,24 @@ def _question_word(text: str) -> re.Match[str] | None:
 
 
 def _head(text: str) -> tuple[str, tuple[str, ...], bool]:
+    """The head noun, the words before it, and whether it stands behind a bare noun ("the name of the fanzine")."""
     match = _PHRASE.match(text)
-    if not match:
-        return "", (), False
-    bare = False
-    words = match[1].lower().split()
-    phrase: list[str] = []
-    i = 0
-    while i < len(words):
-        word = words[i]
-        if word == "of" and phrase and singular(phrase[-1]) in _BARE and i + 1 < len(words):
+    words, phrase, bare = match[1].lower().split() if match else [], list[str](), False
+    while words:
+        word = words.pop(0)
+        if word == "of" and words and phrase and singular(phrase[-1]) in _BARE:
             bare, phrase = True, []
-            i += 1
-            while i < len(words) and words[i] in ("the", "a", "an", "this", "his", "her"):
-                i += 1
-            continue
-        if word == "of" or _ENDS.fullmatch(word):
+            words = list(dropwhile(("the", "a", "an", "this", "his", "her").__contains__, words))
+        elif word == "of" or _ENDS.fullmatch(word):
             break
-        phrase.append(word)
-        if singular(word) in PERSON_NOUNS | PLACE_NOUNS and not ORGANISATION_NOUNS.intersection(words[i + 1 : i + 2]):
-            break
-        i += 1
+        else:
+            phrase.append(word)
+            if singular(word) in PERSON_NOUNS | PLACE_NOUNS and ORGANISATION_NOUNS.isdisjoint(words[:1]):
+                break
     nouns = WORK_NOUNS | ORGANISATION_NOUNS | PLACE_NOUNS | PERSON_NOUNS
     known = [n for n, word in enumerate(phrase, 1) if singular(word) in nouns]
-    phrase = phrase[: known[-1]] if known else phrase
-    words = [word for word in phrase if not word.startswith("@")]
-    if not words:
-        return "", tuple(phrase), bare
-    return singular(words[-1]), tuple(words[:-1]), bare
+    words = [word for word in phrase[: known[-1] if known else None] if not word.startswith("@")]
+    return singular(words[-1]) if words else "", tuple(words[:-1]), bare
 
 
 _EITHER = re.compile(r"@\d+[^@,]{0,20},? or (?:the |an? )?(?:\w+ ){0,3}@\d+|^(?:which|who)\b.*[,:] [^?]+ or ", re.I)

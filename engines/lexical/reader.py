@@ -1,31 +1,39 @@
 """Reads the answer to a question from passages: candidate answers with the probability that they are right.
 
-The sub-questions are answered one after the other (`hops`). A comparison is decided from their answers (`compare`). Any
-other question is read as a whole by two rankers, one of which also knows the place of a span in the chain of
-sub-questions: an answer is found although a sub-question was misread, and a consistent chain decides. A short question
-without parts is read as a sub-question, too.
+The sub-questions are answered one after the other (`hops`). A comparison is decided from their answers: which of two
+comes first, is larger or lived longer, whether two are the same, or whether a claim holds. Any other question is read
+as a whole by two rankers, one of which also knows the place of a span in the chain of sub-questions: an answer is found
+although a sub-question was misread, and a consistent chain decides. A short question without parts is read as a
+sub-question, too.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 
-from ...data.text import title_key
-from .compare import compare, options
-from .features import ParsedQuestion, about, features, parse_question, within
-from .hops import Answer, Hop, best_answers, read_hops
+from ...data.text import bare_title, content_terms, title_key
+from .features import (
+    Matrix,
+    ParsedQuestion,
+    SpanTable,
+    Vector,
+    about,
+    features,
+    parse_question,
+    span_table,
+    within,
+)
+from .hops import OWN_PASSAGE, Answer, Hop, best_answers, fitted, rank, read_hops, same
 from .prompt import ParsedPassage
-from .question import answer_type
-from .ranker import calibrated, ranker
-from .span_table import Matrix, SpanTable, Vector, span_table
-from .spans import DATE, code, numbers
+from .question import answer_type, mask
+from .spans import DATE, code, countries, dates, is_adjective, numbers, relation_terms
 
 SHORT = 12  # most words of a question that is read as a sub-question; longer ones have hidden parts
 MOST = 12  # answers that are weighed against one another
@@ -34,10 +42,8 @@ CODE_NOUNS = frozenset(
     "attribute class command constant decorator directive exception field flag function header key keyword library "
     "method module operator option parameter property routine setting signal specifier switch tool variable".split()
 )
-NUMBERED = frozenset(("port", "release", "version"))
 DEFINED = 0.6  # probability of a definition, chosen by hand
 
-_ARTICLES = frozenset(("a", "an", "the"))
 _UNITS = re.compile(r"\s?(?:[KMGT]i?B|bytes?|ms|seconds?|minutes?|hours?|days?)\b")
 _ASKS_DEFINITION = re.compile(r"what (?:is|are) (?:an? |the )?([^,;?]+)\?", re.I)
 _DEFINITION = re.compile(r"(?:an? |the )?([^,;]{2,60}?) (?:is|are) ((?:an? |the )[^.;:]{3,150})[.;:]?", re.I)
@@ -52,7 +58,7 @@ def read(question: str, sub_questions: Sequence[str], passages: Sequence[ParsedP
 def _read(question: str, sub_questions: tuple[str, ...], passages: tuple[ParsedPassage, ...]) -> tuple[Answer, ...]:
     table = span_table(passages)
     named = [each for each in map(parse_question, (question, *sub_questions)) if each.names]
-    if not table.texts or (named and not any(_known_names(each, table) for each in named)):
+    if not table.spans or (named and not any(_known_names(each, table) for each in named)):
         return ()
     hops = read_hops(sub_questions, passages)
     if verdict := compare(question, hops, table):
@@ -60,7 +66,7 @@ def _read(question: str, sub_questions: tuple[str, ...], passages: tuple[ParsedP
     if len(hops) == 1 and (defined := _define(question, passages)):
         return (defined,)
     answers = list(best_answers(table, _chances(question, hops, table), MOST))
-    words = [Counter(w for w in title_key(answer.text).split() if w not in _ARTICLES) for answer in answers]
+    words = [Counter(w for w in title_key(answer.text).split() if w not in ("a", "an", "the")) for answer in answers]
     expected = [  # F1
         sum(other.probability * _f1(own, theirs) for other, theirs in zip(answers, words, strict=True)) for own in words
     ]
@@ -69,11 +75,28 @@ def _read(question: str, sub_questions: tuple[str, ...], passages: tuple[ParsedP
     return tuple(
         replace(
             answer,
-            probability=calibrated("span", (f1, answer.probability, known)),
+            probability=calibrated("span", f1, answer.probability, known),
             steps=steps if len(hops) > 1 else (answer,),
         )
         for f1, answer in sorted(zip(expected, answers, strict=True), key=lambda pair: -pair[0])
     )
+
+
+def calibrated(way: str, *inputs: float) -> float:
+    """The probability that an answer is right: logistic regression on the log-odds of the inputs.
+
+    Args:
+        way: How the answer was reached: ``span``, ``comparison``, ``same`` or ``claim``.
+    """
+    *weights, offset = fitted("calibration")[way]
+    total = offset + sum(weight * log_odds(value) for weight, value in zip(weights, inputs, strict=True))
+    return 1 / (1 + math.exp(-total))
+
+
+def log_odds(chance: float) -> float:
+    """The log-odds of a probability, clipped to 0.001 and 0.999."""
+    chance = min(max(chance, 0.001), 0.999)
+    return math.log(chance / (1 - chance))
 
 
 def _known_names(question: ParsedQuestion, table: SpanTable) -> float:
@@ -100,54 +123,42 @@ def _define(question: str, passages: Sequence[ParsedPassage]) -> Answer | None:
 
 def _chances(question: str, hops: Sequence[Hop], table: SpanTable) -> Vector:
     """The probability of each span to answer a whole question."""
-    rows = features(parse_question(question), table)
-    chances = ranker("bare").probabilities(rows)
+    rows, asks = features(parse_question(question), table), answer_type(question)
+    chances = rank("bare", rows)
     if len(hops) > 1:  # the geometric mean of two rankers errs less than either
-        rows = np.concatenate([rows, _chain_columns(hops, table)], axis=1)
-        chances = np.sqrt(chances * ranker("whole").probabilities(rows))
+        chances = np.sqrt(chances * rank("whole", np.hstack([rows, _chain_columns(hops, table)])))
     elif len(question.split()) <= SHORT:
         chances = np.sqrt(chances * hops[0].chances)
-    kind = answer_type(question).kind
-    if kind == "year":  # not a full date: its year is a span of its own
-        chances = np.where([span.kind == DATE for span in table.spans], chances * 1e-6, chances)
-    chances = chances * _fits(question, table)
-    sides = options(question) if kind == "either" else None
-    if sides is not None:  # a question that offers two answers allows only these
+    chances = chances * [_fits(asks.kind, asks.head, table, n) for n in range(len(table.spans))]
+    if asks.kind == "either" and (sides := options(question)):  # only these two are allowed
         keys = [title_key(side) for side in sides]
-        offered = [any(within(key, side) or within(side, key) for side in keys) for key in table.keys]
-        if any(offered):
-            chances = np.where(np.array(offered)[table.group], chances + 1e-6, 0)
+        offered = np.array([any(within(key, side) or within(side, key) for side in keys) for key in table.keys])
+        chances = np.where(offered[table.group], chances + 1e-6, 0) if any(offered) else chances
     share: Vector = chances / (chances.sum() or 1)
     return share
 
 
-def _fits(question: str, table: SpanTable) -> Vector:
-    """How well each span fits what is asked for, where the rankers, which know encyclopedias, cannot tell: a number has
+def _fits(kind: str, head: str, table: SpanTable, candidate: int) -> float:
+    """How well a span fits what is asked for, where the rankers, which know encyclopedias, cannot tell: a number has
     digits and its unit of time or memory, and a part of a program looks like one."""
-    asks = answer_type(question)
-    if asks.kind in ("number", "measure"):
-        fits = [bool(numbers(text)) for text in table.texts]
-        if asks.kind == "measure":
-            fits = [fit and not _UNITS.match(table.text_after(n)) for n, fit in enumerate(fits)]
-    elif asks.head in NUMBERED:
-        fits = [any(number.text == text for number in numbers(text)) for text in table.texts]
-    elif asks.head in CODE_NOUNS:
-        fits = [any(span.text == text for span in code(text)) for text in table.texts]
+    span = table.spans[candidate]
+    if kind == "year":  # not a full date: its year is a span of its own
+        return 1e-6 if span.kind == DATE else 1.0
+    if kind in ("number", "measure"):
+        fits = bool(numbers(span.text)) and not (kind == "measure" and _UNITS.match(table.text_after(candidate)))
+    elif head in ("port", "release", "version"):
+        fits = any(number.text == span.text for number in numbers(span.text))
     else:
-        return np.ones(len(table.texts), np.float32)
-    return np.where(fits, 1, MISFIT).astype(np.float32)
+        fits = head not in CODE_NOUNS or any(found.text == span.text for found in code(span.text))
+    return 1.0 if fits else MISFIT
 
 
 def _chain_columns(hops: Sequence[Hop], table: SpanTable) -> Matrix:
     """The place of each span in the chain of sub-questions: seven columns of numbers."""
-    by_answer = [np.bincount(table.group, hop.chances, len(table.groups))[table.group] for hop in hops]
-    onward = np.zeros(len(table.passages))
-    for hop in hops[:-1]:
-        for answer in hop.answers:
-            key = title_key(answer.text)
-            near = np.array([about(passage, key, key) for passage in table.passages])
-            onward = np.maximum(onward, answer.probability * near)
-    last, size = by_answer[-1], len(table.texts)
+    by_answer = [np.bincount(table.group, hop.chances, len(table.keys))[table.group] for hop in hops]
+    keys = [(title_key(answer.text), answer.probability) for hop in hops[:-1] for answer in hop.answers]
+    onward = np.array([max(chance * about(each, key, key) for key, chance in keys) for each in table.passages])
+    last, size = by_answer[-1], len(table.spans)
     columns = (
         last,  # it answers the last hop
         np.log(last + 1e-4) / 9 + 1,
@@ -158,3 +169,213 @@ def _chain_columns(hops: Sequence[Hop], table: SpanTable) -> Matrix:
         np.full(size, min(len(hops), 4) / 4),
     )
     return np.stack(columns, axis=1).astype(np.float32)
+
+
+# --- premises --------------------------------------------------------------------------------------------------------
+
+# Chosen on the answerable train and test questions of the sample, and on every other one of its split "unanswerable".
+NAMED, COVERED = 2.0, 4.0  # the weights of having all names, and of the share of the other words
+LEAST_SUPPORT = 3.4  # least sum of both and the log-odds
+WORST = -1.4  # log-odds below which doubt does not grow: a poor guess that fits the question is often right
+
+
+def is_supported(question: str, passages: Sequence[ParsedPassage], best: Answer) -> bool:
+    """Whether passages tell what a question takes for granted.
+
+    The reader compares the spans at hand, and one of them is always the best, also where the passages tell nothing of
+    what is asked, or where its premise is wrong ("Who directed the novel X?"). So an answer also needs that the
+    passages about the question's names, and those it was read from, have the names and the other words of the
+    question. The less they have, the surer the reader must be. A choice between two that the question offers stands.
+    """
+    asked = parse_question(question)
+    if best.passage is None or asked.asks.kind == "either":
+        return True
+    names = [name for name in mask(question).names if not is_adjective(name)]
+    known = list(zip(asked.names, asked.titles, strict=True))
+    read = {each.number for each in (best.passage, *(step.passage for step in best.steps)) if each}
+    near = frozenset[str]().union(
+        *(
+            terms
+            for passage, terms in zip(passages, span_table(tuple(passages)).passage_terms, strict=True)
+            if not names or passage.number in read or any(about(passage, *name) >= OWN_PASSAGE for name in known)
+        )
+    )
+    words = asked.relation - {asked.head}
+    covered = len(words & near) / len(words) if words else 1.0
+    has_names = relation_terms(" ".join(names)) <= near
+    return max(WORST, log_odds(best.probability)) + NAMED * has_names + COVERED * covered >= LEAST_SUPPORT
+
+
+# --- comparisons ------------------------------------------------------------------------------------------------
+
+ABOUT = 0.7  # least certainty that a passage is about a side of a comparison
+CONSIDERED = 8  # spans of a side
+
+_COMPARATIVE = re.compile(
+    r"\b(first|earlier|earliest|older|oldest|before|later|latest|younger|youngest|last|recently|recent|longer|longest|"
+    r"larger|largest|bigger|higher|highest|taller|tallest|more|most|fewer|less|shorter|smaller|sooner)\b",
+    re.I,
+)
+_SMALLER = frozenset("first earlier earliest older oldest before fewer less shorter smaller sooner".split())
+_LIVED_LONGER = re.compile(r"\blived longer\b|\blonger li(?:fe|ved)|\blongest life", re.I)
+_SAME = re.compile(r"\bsame\b|\bshare\b|\bin common\b|\bboth (?:located|from|in)\b", re.I)
+_SIDE = r"((?:[a-z]+ of (?:the )?)?@\d+)"
+_OR = re.compile(rf"{_SIDE}[^@,]{{0,20}},? or (?:the |an? )?(?:[a-z]+ ){{0,3}}?{_SIDE}")
+_AFTER_COMMA = re.compile(r"^(?:[^,:]|[,:](?! ))*[,:] (?:the )?(.+?),? or (?:the )?([^?]+)\??", re.I)
+
+Verdict = tuple[float, str]
+"""The probability of the first side, and how it was found."""
+
+
+def compare(question: str, hops: Sequence[Hop], table: SpanTable) -> tuple[Answer, ...]:
+    """The two answers of a comparison, the likelier one first.
+
+    Empty if the answer has to be read from the text, or what is compared was not found.
+    """
+    kind, sides = answer_type(question).kind, options(question)
+    found: Verdict | None = None
+    if kind == "yes/no":
+        sides = ("yes", "no")
+        if len(hops) >= 2 and _SAME.search(question):
+            found = _sameness(table, hops[-2], hops[-1], question), "same"
+        else:
+            found = _first_wins(question, hops, table) or (_held(question, table), "claim")
+    elif kind == "either" and sides:
+        if _LIVED_LONGER.search(question):
+            found = _lived_longer(sides, table)
+        else:
+            found = _first_wins(question, hops, table) if _comparative(question) else _claimed(question, sides, table)
+    if not found or not sides:
+        return ()
+    steps = tuple(hop.best for hop in hops)
+    ranked = sorted(zip((found[0], 1 - found[0]), sides, strict=True), key=lambda pair: -pair[0])
+    return tuple(Answer(text, calibrated(found[1], chance), steps=steps) for chance, text in ranked)
+
+
+@lru_cache(maxsize=512)
+def options(question: str) -> tuple[str, str] | None:
+    """The two answers that a question offers."""
+    masked = mask(question)
+    if found := _OR.search(masked.text):
+        first, second = map(masked.unmask, found.groups())
+    elif found := _AFTER_COMMA.search(question.strip()):
+        first, second = found.groups()
+    else:
+        return None
+    return first.strip(' "“”'), second.strip(' "“”')
+
+
+def _comparative(question: str) -> str:
+    found = _COMPARATIVE.search(re.sub(r"@\d+", " ", mask(question).text))
+    return found[1].lower() if found else ""
+
+
+def _claimed(question: str, sides: tuple[str, str], table: SpanTable) -> Verdict | None:
+    """The side whose passages have more of the question's words; None if both have as many."""
+    claim = frozenset(content_terms(question)).difference(*(content_terms(side) for side in sides))
+    keys = [(title_key(bare_title(side)), title_key(side)) for side in sides]
+    known = [frozenset[str]().union(*(p.terms for p in table.passages if about(p, *key) >= ABOUT)) for key in keys]
+    first, second = (_share(claim, terms) for terms in known)
+    return (0.5 + (first - second) / 2, "claim") if first != second else None
+
+
+def _sameness(table: SpanTable, left: Hop, right: Hop, question: str) -> float:
+    """The probability that two sub-questions have one answer; as countries if the question is about countries."""
+    if re.search(r"\bcountr|\bnation", question, re.I):
+        a, b = _countries(table, left), _countries(table, right)
+        if a and b:
+            shared = sum(share * b.get(country, 0.0) for country, share in sorted(a.items()))
+            return shared / (sum(a.values()) * sum(b.values()))
+    pairs = [(a, b) for a in left.answers for b in right.answers if same(a.text, b.text)]
+    return max((a.probability * b.probability for a, b in pairs), default=0.0)
+
+
+def _countries(table: SpanTable, hop: Hop) -> dict[str, float]:
+    """How likely each country answers a sub-question."""
+    found = defaultdict[str, float](float)
+    for n in _likeliest(hop):
+        for mention in countries(table.spans[n].text):
+            found[mention.country] += float(hop.chances[n])
+    return found
+
+
+def _likeliest(hop: Hop) -> list[int]:
+    """The likeliest spans of a sub-question."""
+    return list(map(int, np.argsort(-hop.chances, kind="stable")[:CONSIDERED]))
+
+
+def _held(question: str, table: SpanTable) -> float:
+    """The share of a claim that one sentence has; for "both", the share that both passages have."""
+    key = f" {title_key(question)} "
+    named = [p for p in table.passages if any(f" {name} " in key for name in p.names)] or list(table.passages)
+    claim = frozenset(content_terms(question)) - {"both"}
+    if re.search(r"\bboth\b", question, re.I):
+        claim -= frozenset().union(*(p.title_terms for p in named))
+        return min((_share(claim, p.terms) for p in named), default=0.0)
+    return max((_share(claim - p.title_terms, s.terms) for p in named for s in p.sentences), default=0.0)
+
+
+def _share(claim: frozenset[str], terms: frozenset[str]) -> float:
+    return len(claim & terms) / max(len(claim), 1)
+
+
+# --- magnitudes ------------------------------------------------------------------------------------------------------
+
+Magnitudes = list[tuple[str, tuple[float, ...], float]]  # kind, value, share
+
+_COUNTED = "zero one two three four five six seven eight nine ten eleven twelve".split()
+_WORDS = {word: n for n, word in enumerate(_COUNTED)} | {"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50}
+_SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9}
+_METRES = {"km": 1e3, "kilomet": 1e3, "mile": 1609.344, "metre": 1, "meter": 1, "m": 1, "feet": 0.3048, "ft": 0.3048}
+_UNIT = re.compile(r"\s*(km|kilomet|mile|metre|meter|feet|ft|m\b)")
+
+
+def _first_wins(question: str, hops: Sequence[Hop], table: SpanTable) -> Verdict | None:
+    """The probability that the first side wins; None if nothing can be compared."""
+    if len(hops) < 2 or not (word := _comparative(question)):
+        return None
+    left, right = _magnitudes(table, hops[-2]), _magnitudes(table, hops[-1])
+    kinds = {kind for kind, *_ in left} & {kind for kind, *_ in right}
+    if not kinds:
+        return None
+    kind = max(sorted(kinds), key=lambda kind: sum(share for k, _, share in (*left, *right) if k == kind))
+    pairs = [(a, b, p * q) for k, a, p in left if k == kind for m, b, q in right if m == kind]
+    total = sum(chance for *_, chance in pairs)
+    if not total:
+        return None
+    less = sum(chance * (0.5 if a == b else float(a < b)) for a, b, chance in pairs)
+    smaller_wins = word in _SMALLER or (kind == "date" and word in ("longer", "longest"))  # "the longer history"
+    return less / total if smaller_wins else 1 - less / total, "comparison"
+
+
+def _magnitudes(table: SpanTable, hop: Hop) -> Magnitudes:
+    """The magnitudes of the likeliest spans of a sub-question, with their shares."""
+    measured = [
+        (*_magnitude(table.spans[n].text + table.text_after(n)), float(hop.chances[n])) for n in _likeliest(hop)
+    ]
+    return [(kind, value, share) for kind, value, share in measured if value]
+
+
+def _magnitude(text: str) -> tuple[str, tuple[float, ...]]:
+    """What a text measures ("date", "length", "number") and its value, lengths in metres; empty if nothing."""
+    if found := dates(text):
+        return "date", tuple(map(float, found[0].key))
+    for figure in numbers(text):
+        digits, scale, *_ = [*figure.text.lower().split(), ""]
+        plain = re.sub(r"[^\d.]", "", digits).strip(".")
+        value = float(plain or _WORDS[digits]) * _SCALES.get(scale, 1.0)
+        unit = _UNIT.match(text.lower(), figure.end)
+        return ("length", (value * _METRES[unit[1]],)) if unit else ("number", (value,))
+    return "", ()
+
+
+def _lived_longer(sides: tuple[str, str], table: SpanTable) -> Verdict | None:
+    years = []
+    for side in sides:
+        hops = read_hops((f"When was {side} born?", f"When did {side} die?"), table.passages)
+        dated = [[value for kind, value, _ in _magnitudes(table, hop) if kind == "date"] for hop in hops]
+        if not all(dated):
+            return None
+        (born, *_), (died, *_) = dated
+        years.append(sum(scale * (d - b) for scale, b, d in zip((1, 1 / 12, 1 / 365), born, died, strict=True)))
+    return 0.9 if years[0] > years[1] else 0.1, "comparison"

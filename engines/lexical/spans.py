@@ -1,17 +1,102 @@
-"""Finds spans in texts: names, dates, numbers, quotations, and every span that could answer a question.
-
-Results are cached by text, because the same passages come back in every round and for every agent.
-"""
+"""Word lists (``vocabulary.json``), and spans in texts: names, dates, numbers, quotations, code, countries, and every
+span that could answer a question."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from importlib.resources import files
+from typing import NamedTuple
 
-from ...data.text import FUNCTION_WORDS
-from .vocabulary import VERBS, countries, is_adjective
+from ...data.text import FUNCTION_WORDS, content_terms, fold, stem
+
+_LISTS = json.loads((files(__package__) / "vocabulary.json").read_text(encoding="utf-8"))
+
+PERSON_NOUNS, PLACE_NOUNS, OCCUPATION_NOUNS, WORK_NOUNS, ORGANISATION_NOUNS = (
+    frozenset(_LISTS["nouns"][kind].split()) for kind in ("person", "place", "occupation", "work", "organisation")
+)
+# Verbs that end a noun phrase; regular pasts and participles are recognized by their endings.
+VERBS = frozenset(_LISTS["verbs"].split())
+# Verbs that separate the clauses of a question; without regular pasts, which are participles as often.
+FINITE = rf"(?:{'|'.join(_LISTS['finite'].split())})"
+WH = r"(?:who|whom|whose|what|which|where|when|how|why)"
+WORKS = "|".join(_LISTS["works"].split(", "))
+KIND_NOUNS = (
+    rf"(?:{WORKS}|city|town|village|river|lake|mountain|island|actor|actress|singer|author|writer|physicist|chemist)"
+)
+
+# Words of one family name the same relation: "Who directed X" is answered by "the director of X". A word of two
+# families belongs to the first.
+_FAMILY = {stem(word): name for name, words in reversed(_LISTS["relations"].items()) for word in words.split()}
+FAMILIES = frozenset(_LISTS["relations"])
+
+
+@lru_cache(maxsize=1024)
+def relation_terms(text: str) -> frozenset[str]:
+    """The content terms of a text, with the terms of one family as one."""
+    return frozenset(_FAMILY.get(term, term) for term in content_terms(text))
+
+
+@lru_cache(maxsize=8192)
+def relation_term(word: str) -> str:
+    """The relation term of one word; empty for a function word. Bypasses the caches, which words would fill."""
+    terms = content_terms.__wrapped__(word)
+    return _FAMILY.get(terms[0], terms[0]) if terms else ""
+
+
+# --- countries -------------------------------------------------------------------------------------------------------
+
+
+def _any_of(names: Iterable[str]) -> str:
+    return "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+
+
+_COUNTRY = {
+    fold(name.strip()): country
+    for country, others in _LISTS["countries"].items()
+    for name in (country, *others.split(","))
+}
+_STATES = frozenset(_LISTS["states"].split(", "))
+_MENTION = re.compile(rf"(?<![\w-])(?=[A-Z])((?i:{_any_of(_COUNTRY)}))(?!\w)|\b({_any_of(_STATES)})\b")
+
+
+class Mention(NamedTuple):
+    """A country, the words by which a text names it, and where they start."""
+
+    country: str
+    written: str
+    start: int
+
+
+def countries(text: str) -> tuple[Mention, ...]:
+    """The countries that a text names or implies, in order; a state of the United States implies the country."""
+    return tuple(
+        Mention(_COUNTRY[fold(match[1])] if match[1] else "United States", match[0], match.start())
+        for match in _MENTION.finditer(text)
+        if match[0] != "Us"
+    )
+
+
+def is_country(text: str) -> bool:
+    """Whether the whole text is the name or adjective of a country or an American state."""
+    name = text.removeprefix("The ").removeprefix("the ")
+    return name[:1].isupper() and (fold(name) in _COUNTRY or is_state(name))
+
+
+def is_state(text: str) -> bool:
+    """Whether a text is the name of an American state."""
+    return text in _STATES
+
+
+def is_adjective(text: str) -> bool:
+    """Whether a text is a nationality ("Austrian", "Canadian-American")."""
+    parts = fold(text).removeprefix("the ").replace("–", "-").split("-")
+    return all(part in _COUNTRY and fold(_COUNTRY[part]) != part for part in parts)
+
+
+# --- names, dates, numbers -------------------------------------------------------------------------------------------
 
 _CAPITALISED = r"[A-ZÀ-ÖØ-ÞĀ-ž\u0391-\u03ab\u0400-\u042f][\w'’.\-–+]*"
 _JOIN = r"(?:of|the|de|da|di|du|des|del|della|la|le|les|von|van|der|den|bin|ibn|al|el|y|for|à)"
@@ -20,6 +105,7 @@ _NAMES = re.compile(
 )
 _QUOTES = re.compile(r"[\"“]\s*([^\"”“]{2,80}?)\s*[\"”]")
 _MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
+_MONTH_NUMBER = {month: number for number, month in enumerate(_MONTHS.split("|"), 1)}
 _DATES = re.compile(
     rf"\b(?:(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?\s+(?P<m1>{_MONTHS}),?\s+(?P<y1>\d{{3,4}})"
     rf"|(?P<m2>{_MONTHS})\s+(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<y2>\d{{3,4}})"
@@ -31,96 +117,81 @@ _NUMBERS = re.compile(
     r"|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty)\b(?:\s+(?:million|billion|thousand|hundred))?",
     re.IGNORECASE,
 )
-_MONTH_NUMBER = {month.lower(): number for number, month in enumerate(_MONTHS.split("|"), 1)}
 # A word of code: a call, an option, or with an underscore, a digit or a capital or a dot in its midst, or in capitals.
 _CODE = re.compile(
     r"(?<![\w.%/-])(?:--[a-z][\w-]+|%\w\b|0x[0-9a-fA-F]+"
     r"|(?:[A-Za-z]\w*\.)*[A-Za-z_]\w*\(\)|(?:[A-Za-z_]\w*\.)+[a-z_]\w+|\w*[a-z0-9]_\w+|_+\w+|\w+_[A-Z]\w*"
     r"|[a-z]+[A-Z]\w*|[A-Z]{2}[a-z]\w+|(?:[A-Z][a-z]+){2,}|[A-Z][A-Z0-9]{2,}|[a-z]+(?:-[a-z]+)+|[a-z]+\d+)(?![\w-])"
 )
-_TRAILING = ".,;:'’\"-–&"
+_INITIAL = re.compile(r"\b(?:[A-Z]|Jr|Sr)\.$")
+
+SPAN_KINDS = ("name", "date", "year", "number", "quantity", "quoted", "nationality", "phrase", "joined", "title")
+NAME, DATE, YEAR, NUMBER, QUANTITY, QUOTED, NATIONALITY, PHRASE, LIST, TITLE = SPAN_KINDS
 
 
-@dataclass(frozen=True)
-class Span:
-    """A stretch of a text."""
+class Span(NamedTuple):
+    """A stretch of a text; ``kind`` is one of `SPAN_KINDS`."""
 
     text: str
     start: int
     end: int
+    kind: str
+    key: tuple[int, int, int] = (0, 0, 0)  # orders dates; 0 for an unknown month or day
 
 
-@dataclass(frozen=True)
-class Date(Span):
-    """A date; ``key`` orders dates, with 0 for an unknown month or day."""
-
-    key: tuple[int, int, int] = (0, 0, 0)
+def _found(pattern: re.Pattern[str], text: str, kind: str, group: int = 0) -> tuple[Span, ...]:
+    return tuple(Span(m[group], *m.span(group), kind) for m in pattern.finditer(text))
 
 
 def names(text: str) -> tuple[Span, ...]:
     """Capitalized names, in order, without a function word that opens the sentence."""
-    found = []
-    for match in _NAMES.finditer(text):
-        span = _trim(text, match.start(), match.end())
-        if span:
-            found.append(span)
-    return tuple(found)
+    return tuple(span for match in _NAMES.finditer(text) if (span := _trim(text, *match.span())))
 
 
 def _trim(text: str, start: int, end: int) -> Span | None:
-    while end > start and text[end - 1] in _TRAILING:
-        # "Jr." and initials keep their period
-        if text[end - 1] == "." and (re.search(r"\b(?:[A-Z]|Jr|Sr)\.$", text[start:end])):
-            break
+    # "Jr." and initials keep their period
+    while end > start and text[end - 1] in ".,;:'’\"-–&" and not _INITIAL.search(text[start:end]):
         end -= 1
     if text[start:end].endswith(("'s", "’s")):
         end -= 2
     piece = text[start:end]
-    first = piece.split(" ", 1)[0]
+    first, _, rest = piece.partition(" ")
     opens = not any(character.isalnum() for character in text[max(0, start - 3) : start])
     if opens and first.lower() in FUNCTION_WORDS and first.lower() not in ("the", "a", "an"):
-        rest = piece[len(first) :].lstrip()
-        if not rest or not rest[0].isupper():
-            return None
-        return _trim(text, end - len(rest), end)
-    if piece.lower() in FUNCTION_WORDS or piece.lower() in _MONTH_NUMBER or len(piece) < 2:
+        rest = rest.lstrip()
+        return _trim(text, end - len(rest), end) if rest[:1].isupper() else None
+    if piece.lower() in FUNCTION_WORDS or piece.capitalize() in _MONTH_NUMBER or len(piece) < 2:
         return None
-    return Span(piece, start, end)
+    return Span(piece, start, end, NAME)
 
 
 def quoted(text: str) -> tuple[Span, ...]:
-    return tuple(Span(m[1], m.start(1), m.end(1)) for m in _QUOTES.finditer(text))
+    return _found(_QUOTES, text, QUOTED, 1)
 
 
 @lru_cache(maxsize=1024)
-def dates(text: str) -> tuple[Date, ...]:
+def dates(text: str) -> tuple[Span, ...]:
     found = []
     for m in _DATES.finditer(text):
-        year = int(m["y1"] or m["y2"] or m["y3"] or m["y4"])
-        month = _MONTH_NUMBER.get((m["m1"] or m["m2"] or m["m3"] or "").lower(), 0)
-        found.append(Date(m.group(), m.start(), m.end(), (year, month, int(m["d1"] or m["d2"] or 0))))
+        year, month = int(m["y1"] or m["y2"] or m["y3"] or m["y4"]), m["m1"] or m["m2"] or m["m3"]
+        key = (year, _MONTH_NUMBER.get(month or "", 0), int(m["d1"] or m["d2"] or 0))
+        found.append(Span(m[0], *m.span(), DATE if month else YEAR, key))
     return tuple(found)
 
 
 def code(text: str) -> tuple[Span, ...]:
     """Names as programs have them: ``os.environ``, ``compile()``, ``--quiet``, ``max_size``, ``FORCE``."""
-    return tuple(Span(m.group(), m.start(), m.end()) for m in _CODE.finditer(text))
+    return _found(_CODE, text, NAME)
 
 
 def numbers(text: str) -> tuple[Span, ...]:
     """Numbers in digits or words that are not part of a date."""
-    taken = [(d.start, d.end) for d in dates(text)]
-    return tuple(
-        Span(m.group(), m.start(), m.end())
-        for m in _NUMBERS.finditer(text)
-        if not any(start <= m.start() < end for start, end in taken)
-    )
+    taken = [(date.start, date.end) for date in dates(text)]
+    found = _found(_NUMBERS, text, NUMBER)
+    return tuple(number for number in found if not any(start <= number.start < end for start, end in taken))
 
 
 # --- candidate answers ------------------------------------------------------------------------------------------------
-
-SPAN_KINDS = ("name", "date", "year", "number", "quantity", "quoted", "nationality", "phrase", "joined", "title")
-NAME, DATE, YEAR, NUMBER, QUANTITY, QUOTED, NATIONALITY, PHRASE, LIST, TITLE = SPAN_KINDS
 
 _TOKEN = re.compile(r"\w+(?:[-'’./&]\w+)*\+*|[^\w\s]")
 _MOST_WORDS = 6  # words of a noun phrase
@@ -134,35 +205,28 @@ _OF = re.compile(r" (?:of|in|for|and|at|on|to|by|with)(?: (?:the|a|an|his|her|it
 _PARENTHESIS = re.compile(r"\s*\([^()]{1,40}\)")
 
 
-@dataclass(frozen=True)
-class CandidateSpan(Span):
-    """A span that could answer a question; ``kind`` is one of `SPAN_KINDS`."""
-
-    kind: str = PHRASE
-
-
-def candidate_spans(text: str) -> tuple[CandidateSpan, ...]:
+def candidate_spans(text: str) -> tuple[Span, ...]:
     """The candidate spans of a sentence, without duplicates, in order. A sentence has about twenty.
 
     Noun phrases are the runs of words between function words, verbs and punctuation. Spans that belong together
     ("Salem, Oregon", "professor of physics", "from 1969 to 1974") are joined.
     """
-    found: dict[tuple[int, int], CandidateSpan] = {}
+    found: dict[tuple[int, int], str] = {}
     for start, end, kind in _all(text):
-        if end > start and (start, end) not in found:
-            found[start, end] = CandidateSpan(text[start:end], start, end, kind)
-    return tuple(sorted(found.values(), key=lambda span: (span.start, span.end)))
+        if end > start:
+            found.setdefault((start, end), kind)
+    return tuple(Span(text[start:end], start, end, found[start, end]) for start, end in sorted(found))
 
 
 def _all(text: str) -> Iterator[tuple[int, int, str]]:
     named = [(span.start, span.end) for span in names(text)]
-    when = [(date.start, date.end) for date in dates(text)]
     for date in dates(text):
-        yield date.start, date.end, DATE if date.key[1] else YEAR
-        if date.key[1]:
-            year = text.rindex(str(date.key[0]), date.start, date.end)
-            yield year, year + len(str(date.key[0])), YEAR
-    yield from _joined(text, when, _RANGE, DATE)
+        yield date.start, date.end, date.kind
+        if date.kind == DATE:
+            year = str(date.key[0])
+            at = text.rindex(year, date.start, date.end)
+            yield at, at + len(year), YEAR
+    yield from _joined(text, [(date.start, date.end) for date in dates(text)], _RANGE, DATE)
     for number in numbers(text):
         yield number.start, number.end, NUMBER
     for mention in countries(text):
@@ -181,7 +245,7 @@ def _all(text: str) -> Iterator[tuple[int, int, str]]:
     phrases = list(_phrases(text))
     for start, end in phrases:
         yield start, end, QUANTITY if text[start].isdigit() else PHRASE
-    runs = sorted({*named, *_longest(phrases)})
+    runs = [*named, *_longest(phrases)]
     yield from _joined(text, named, _COMMA, LIST)
     yield from _joined(text, runs, _AND, LIST)
     yield from _joined(text, runs, _OF, PHRASE, most=2)
@@ -189,68 +253,49 @@ def _all(text: str) -> Iterator[tuple[int, int, str]]:
 
 def _parts(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """A name without "The", the parts before and after its "of", and without its first or last words."""
-    words = [(m.start(), m.end()) for m in re.compile(r"\S+").finditer(text, start, end)]
+    words = list(re.compile(r"\S+").finditer(text, start, end))
     if len(words) < 2:
         return
-    yield words[1][0], end
-    yield start, words[-2][1] if text[words[-2][0] : words[-2][1]][0].isupper() else words[0][1]
-    for i in range(1, len(words) - 1):
-        if text[words[i][0] : words[i][1]] in ("of", "the", "de", "von", "&", "for"):
-            yield start, words[i - 1][1]
-            yield words[i + 1][0], end
+    yield words[1].start(), end
+    yield start, (words[-2] if words[-2][0][0].isupper() else words[0]).end()
+    for before, word, after in zip(words, words[1:], words[2:], strict=False):
+        if word[0] in ("of", "the", "de", "von", "&", "for"):
+            yield start, before.end()
+            yield after.start(), end
     if len(words) > 3:
-        yield words[2][0], end
-        yield start, words[1][1]
+        yield words[2].start(), end
+        yield start, words[1].end()
 
 
 def _phrases(text: str) -> Iterator[tuple[int, int]]:
     """Noun phrases: runs of content words, their ends, and the parts before or after a participle in them."""
-    run: list[tuple[int, int, str]] = []
+    runs: list[list[re.Match[str]]] = [[]]
     for match in _TOKEN.finditer(text):
-        word = match.group()
-        lowered = word.lower()
-        if lowered in _STOP or not (word[0].isalnum()):
-            yield from _within(run)
-            run = []
+        if match[0].lower() in _STOP or not match[0][0].isalnum():
+            runs.append([])
         else:
-            run.append((match.start(), match.end(), lowered))
-    yield from _within(run)
+            runs[-1].append(match)
+    for run in runs:
+        size, words = len(run), [match[0].lower() for match in run]
+        inner = [n for n, word in enumerate(words) if word.endswith(("ed", "ing", "ly", "s"))]
+        starts = {0, 1, *range(max(0, size - 3), size), *(n + 1 for n in inner)}
+        ends = {size - 1, size, *inner, *(n + 1 for n in inner if words[n].endswith("s"))}
+        yield from ((run[a].start(), run[b - 1].end()) for a in starts for b in ends if 0 < b - a <= _MOST_WORDS)
 
 
-def _within(run: list[tuple[int, int, str]]) -> Iterator[tuple[int, int]]:
-    if not run:
-        return
-    size = len(run)
-    starts = {0, *range(max(0, size - 3), size)}
-    ends = {size}
-    for i, (_, _, word) in enumerate(run):
-        if word.endswith(("ed", "ing", "ly", "s")):
-            starts.add(i + 1)
-            ends.add(i)
-            if word.endswith("s"):
-                ends.add(i + 1)
-    if size > 1:
-        ends.add(size - 1)
-        starts.add(1)
-    for a in sorted(starts):
-        for b in sorted(ends):
-            if 0 < b - a <= _MOST_WORDS:
-                yield run[a][0], run[b - 1][1]
-
-
-def _longest(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    kept: list[tuple[int, int]] = []
+def _longest(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    reached = 0
     for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
-        if not kept or end > kept[-1][1]:
-            kept.append((start, end))
-    return kept
+        if end > reached:
+            yield start, end
+            reached = end
 
 
 def _joined(
-    text: str, spans: list[tuple[int, int]], between: re.Pattern[str], kind: str, most: int = 4
+    text: str, spans: Iterable[tuple[int, int]], between: re.Pattern[str], kind: str, most: int = 4
 ) -> Iterator[tuple[int, int, str]]:
     """Runs of two to ``most`` neighbors with only ``between`` between them, as one span."""
-    spans = sorted(spans)
+    spans = sorted(set(spans))
     for i, (start, end) in enumerate(spans):
         for following, last in spans[i + 1 : i + 1 + most * 2]:
             if following < end:

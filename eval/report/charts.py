@@ -7,13 +7,10 @@ Every chart has a text alternative, and the report shows its values in a table a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from math import ceil, floor, log10
 from typing import NamedTuple
 
 from markupsafe import Markup, escape
-
-_COLORS = 8
 
 
 class Point(NamedTuple):
@@ -26,24 +23,10 @@ class Point(NamedTuple):
     high: float | None = None
 
 
-@dataclass(frozen=True)
-class Scale:
-    """Maps values from [low, high] to pixels from start to end."""
-
-    low: float
-    high: float
-    start: float
-    end: float
-
-    def __call__(self, value: float) -> float:
-        share = (value - self.low) / (self.high - self.low)
-        return round(self.start + share * (self.end - self.start), 1)
-
-
 def bounds(values: Iterable[float]) -> tuple[float, float]:
     """Round ends of an axis for some values; it starts at 0 if they are all equal."""
-    known = [value for value in values if value == value]
-    low, high = min(known, default=0.0), max(known, default=0.0)
+    known = [value for value in values if value == value] or [0.0]
+    low, high = min(known), max(known)
     if low == high:
         low, high = min(low, 0.0), max(high, 0.0)
     if low == high:
@@ -79,7 +62,7 @@ def element(name: str, /, *children: object, **attributes: object) -> Markup:
 
 
 def color(series: int) -> str:
-    return f"s{series % _COLORS + 1}"
+    return f"s{series % 8 + 1}"
 
 
 def mark(series: int, x: float = 9, y: float = 9, note: str = "") -> Markup:
@@ -90,19 +73,22 @@ def mark(series: int, x: float = 9, y: float = 9, note: str = "") -> Markup:
 
 def whisker(mean: float, low: float, high: float, ends: tuple[float, float], series: int, note: str) -> Markup:
     """A value and its interval on the scale ``ends``, small enough for a table cell."""
-    scale = Scale(*ends, 5, 95)
-    line, zero = {"y1": 7, "y2": 7}, scale(min(max(0.0, ends[0]), ends[1]))
+    first, last = ends
+
+    def at(value: float) -> float:
+        return round(5 + 90 * (value - first) / (last - first), 1)
+
+    line, zero = {"y1": 7, "y2": 7}, at(min(max(0.0, first), last))
     parts = [
-        element("line", x1=scale(ends[0]), x2=scale(ends[1]), **line, class_="grid"),
+        element("line", x1=at(first), x2=at(last), **line, class_="grid"),
         element("line", x1=zero, x2=zero, y1=2, y2=12, class_="axis"),
-        element("line", x1=scale(low), x2=scale(high), **line, class_=f"{color(series)} bar"),
-        element("circle", cx=scale(mean), cy=7, r=3.5, class_=color(series)),
+        element("line", x1=at(low), x2=at(high), **line, class_=f"{color(series)} bar"),
+        element("circle", cx=at(mean), cy=7, r=3.5, class_=color(series)),
     ]
     size = {"width": 100, "height": 14, "viewBox": "0 0 100 14", "class_": "whisker"}
     return element("svg", element("title", note), *parts, **size, role="img", aria_label=note)
 
 
-@dataclass
 class Plot:
     """Two axes on which marks, dots and lines are drawn.
 
@@ -112,58 +98,60 @@ class Plot:
         whole: Whether the values of x are whole numbers.
     """
 
-    title: str
-    x_label: str
-    y_label: str
-    x_range: tuple[float, float]
-    y_range: tuple[float, float]
-    percent: bool = True
-    whole: bool = False
-    width: float = 392  # three fit side by side into a window of 1280 pixels
-    height: float = 270
-    _parts: list[Markup] = field(default_factory=list)
+    def __init__(
+        self,
+        title: str,
+        x_label: str,
+        y_label: str,
+        x_range: tuple[float, float],
+        y_range: tuple[float, float],
+        percent: bool = True,
+        whole: bool = False,
+        width: float = 392,  # three fit side by side into a window of 1280 pixels
+        height: float = 270,
+    ) -> None:
+        self.title, self.size = title, {"viewBox": f"0 0 {width:g} {height:g}", "width": width, "height": height}
+        self._x, self._y, self._left, self._right, self._bottom = x_range, y_range, 60, width - 12, height - 42
+        thousands, bottom = max(map(abs, x_range)) >= 10_000, self._bottom
+        self._parts: list[Markup] = []
+        for value in ticks(*y_range):
+            y, name = self.y(value), f"{100 * value:.6g}" if percent else f"{value:.6g}"
+            self._add("line", x1=self._left, x2=self._right, y1=y, y2=y, class_="grid")
+            self._add("text", name, x=self._left - 7, y=y + 4, text_anchor="end")
+        for value in ticks(*x_range):
+            if not whole or value == int(value):
+                x, name = self.x(value), f"{value / 1000:.6g}k" if thousands and value else f"{value:.6g}"
+                self._add("text", name, x=x, y=bottom + 17, text_anchor="middle")
+                self._add("line", x1=x, x2=x, y1=bottom, y2=bottom + 4, class_="axis")
+        self._add("line", x1=self._left, x2=self._right, y1=bottom, y2=bottom, class_="axis")
+        middle = (bottom + 12) / 2
+        self._add("text", y_label, x=12, y=middle, transform=f"rotate(-90 12 {middle})", text_anchor="middle")
+        self._add("text", x_label, x=(self._left + self._right) / 2, y=bottom + 35, text_anchor="middle")
 
-    def __post_init__(self) -> None:
-        self.x = Scale(*self.x_range, 60, self.width - 12)
-        self.y = Scale(*self.y_range, self.height - 42, 12)
+    def x(self, value: float) -> float:
+        low, high = self._x
+        return round(self._left + (self._right - self._left) * (value - low) / (high - low), 1)
+
+    def y(self, value: float) -> float:
+        low, high = self._y
+        return round(self._bottom - (self._bottom - 12) * (value - low) / (high - low), 1)
 
     def svg(self) -> Markup:
-        axes = *self._y_axis(), *self._x_axis()
-        size = {"viewBox": f"0 0 {self.width:g} {self.height:g}", "width": self.width, "height": self.height}
         named = {"role": "img", "aria_label": self.title, "class_": "plot"}
-        return element("svg", element("title", self.title), *axes, *self._parts, **size, **named)
+        return element("svg", element("title", self.title), *self._parts, **self.size, **named)
 
-    def _y_axis(self) -> Iterable[Markup]:
-        for value in ticks(*self.y_range):
-            y, name = self.y(value), f"{100 * value:.6g}" if self.percent else f"{value:.6g}"
-            yield element("line", x1=self.x.start, x2=self.x.end, y1=y, y2=y, class_="grid")
-            yield element("text", name, x=self.x.start - 7, y=y + 4, text_anchor="end")
-        middle = (self.y.start + self.y.end) / 2
-        yield element("text", self.y_label, x=12, y=middle, transform=f"rotate(-90 12 {middle})", text_anchor="middle")
-
-    def _x_axis(self) -> Iterable[Markup]:
-        bottom, thousands = self.y.start, max(map(abs, self.x_range)) >= 10_000
-        for value in ticks(*self.x_range):
-            if self.whole and value != int(value):
-                continue
-            x, name = self.x(value), f"{value / 1000:.6g}k" if thousands and value else f"{value:.6g}"
-            yield element("text", name, x=x, y=bottom + 17, text_anchor="middle")
-            yield element("line", x1=x, x2=x, y1=bottom, y2=bottom + 4, class_="axis")
-        yield element("line", x1=self.x.start, x2=self.x.end, y1=bottom, y2=bottom, class_="axis")
-        yield element("text", self.x_label, x=(self.x.start + self.x.end) / 2, y=bottom + 35, text_anchor="middle")
+    def _add(self, name: str, *children: object, **attributes: object) -> None:
+        self._parts.append(element(name, *children, **attributes))
 
     def mark(self, point: Point, series: int) -> None:
         x = self.x(point.x)
         if point.low is not None and point.high is not None:
-            ends = {"y1": self.y(point.low), "y2": self.y(point.high)}
-            self._parts.append(element("line", x1=x, x2=x, **ends, class_=f"{color(series)} bar"))
+            self._add("line", x1=x, x2=x, y1=self.y(point.low), y2=self.y(point.high), class_=f"{color(series)} bar")
         self._parts.append(mark(series, x, self.y(point.y), point.note))
 
     def dots(self, points: Iterable[Point], class_: str) -> None:
         for x, y, note, *_ in points:
-            place = {"cx": self.x(x), "cy": self.y(y), "r": 4}
-            self._parts.append(element("circle", element("title", note), **place, class_=class_))
+            self._add("circle", element("title", note), cx=self.x(x), cy=self.y(y), r=4, class_=class_)
 
     def line(self, points: Iterable[tuple[float, float]], class_: str) -> None:
-        places = " ".join(f"{self.x(x)},{self.y(y)}" for x, y in points)
-        self._parts.append(element("polyline", points=places, class_=f"line {class_}"))
+        self._add("polyline", points=" ".join(f"{self.x(x)},{self.y(y)}" for x, y in points), class_=f"line {class_}")

@@ -9,28 +9,46 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from ...data.errors import PolyhopError
 from ...data.text import count
-from ..folder import replacing
+from ...programs.prediction import UNKNOWN
+from ..folder import DIAGNOSIS, flat, read_json, replacing
+from ..metrics import METRICS
+from ..settings import SAMPLING
+from ..statistics import Interval
 from . import between, lower, name, number, p_value
-from .charts import mark
-from .runs import CHUNK, Group, Outcome
+from .charts import Plot, Point, bounds, front, mark, whisker
+from .runs import CHUNK, COMPARED, EvaluationRun, Group, Outcome
 
 GENERATOR = '<!doctype html>\n<meta name="generator" content="polyhop report">'
 """The first bytes of every report."""
 
+QUALITY = ("answer_em", "answer_f1", "evidence_precision", "evidence_recall", "evidence_f1", "joint_f1",
+           "passage_recall@5", "search_recall@5", "all_gold@5")  # fmt: skip
+COST = ("lm_calls", "lm_calls_critical_path", "searches", "tokens", "cost_usd", "seconds_p50", "seconds_p95")
+
 _HERE = Path(__file__).parent
 _SCRIPTS = ("page.js", "trace.js", "question.js", "list.js")
+_SECTIONS = {
+    "overview": "Overview",
+    "outcomes": "Outcomes",
+    "parts": "Hops and types",
+    "cost": "Cost and quality",
+    "agents": "Which agent costs the points",
+    "questions": "Questions",
+    "about": "About",
+}
 
 
 @dataclass(frozen=True)
@@ -70,12 +88,13 @@ def _environment(folder: Path | None = None) -> Environment:
         "counted": count,
         "lower_name": lower,
         "metric_name": name,
+        "diagnosed": _diagnosis,
+        "settings_of": _settings,
         "number": number,
         "p_value": p_value,
         "share": "{:.1%}".format,
         "thousands": "{:,}".format,
     }
-    environment.globals["mark"] = mark
     return environment
 
 
@@ -89,18 +108,23 @@ def write_page(
         groups: The sets of questions that the page shows one at a time.
         chunks: Their packed details.
     """
-    distinct = _distinct(sections)
+    found, taken = list(sections), Counter[str]()
+    several = len({section.of for section in found if section.of}) > 1
+    for n, section in enumerate(found):  # distinct names; the run of a section is shown only if there are several
+        taken[section.name] += 1
+        again = f"-{taken[section.name]}" if taken[section.name] > 1 else ""
+        found[n] = replace(section, name=section.name + again, of=section.of if several else "")
     script = "(() => {\n" + "\n".join(map(_asset, _SCRIPTS)) + "})();\n"
     outcomes = [{"key": kind.name, "name": kind.value} for kind in Outcome]
     index = {"size": CHUNK, "outcomes": outcomes, "groups": [group.index() for group in groups]}
-    found = (
+    page = (
         _environment()
         .get_template("page.html.j2")
         .generate(
             title=title,
             lead=lead,
-            sections=distinct,
-            by_run=[(of, list(members)) for of, members in groupby(distinct, lambda section: section.of)],
+            sections=found,
+            by_run=[(of, list(members)) for of, members in groupby(found, lambda section: section.of)],
             groups=[group.title for group in groups],
             index=Markup(json.dumps(index, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")),
             style=Markup(_asset("colors.css") + _asset("page.css")),
@@ -111,7 +135,7 @@ def write_page(
     )
     with replacing(path) as file:
         file.write(GENERATOR + "\n")
-        for text in found:  # no character that UTF-8 or HTML cannot hold
+        for text in page:  # no character that UTF-8 or HTML cannot hold
             file.write(text.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}"))
 
 
@@ -119,13 +143,177 @@ def _asset(name: str) -> str:
     return (_HERE / "assets" / name).read_text(encoding="utf-8")
 
 
-def _distinct(sections: Iterable[Section]) -> list[Section]:
-    """Sections with distinct names; the run of a section is shown only if there are several runs."""
-    found = list(sections)
-    several = len({section.of for section in found if section.of}) > 1
-    taken: Counter[str] = Counter()
-    for n, section in enumerate(found):
-        taken[section.name] += 1
-        again = f"-{taken[section.name]}" if taken[section.name] > 1 else ""
-        found[n] = replace(section, name=section.name + again, of=section.of if several else "")
-    return found
+# --- evaluation runs -------------------------------------------------------------------------------------------------
+
+
+def heading(groups: Sequence[Group], optimized: Sequence[str]) -> tuple[str, str]:
+    """The title of a report, and what it is about in one sentence.
+
+    Args:
+        optimized: Names of optimization runs.
+    """
+    if not groups:
+        return f"Optimization: {_some(optimized)}", "What was tried, what it gained, and what was kept."
+    names = _some(dict.fromkeys(run.name for group in groups for run in group.runs))
+    runs = count(sum(len(group.runs) for group in groups), "run")
+    questions = count(sum(len(group.questions) for group in groups), "question")
+    lead = [f"{runs} over {questions}: {groups[0].title}"]
+    if len(groups) > 1:
+        lead = [runs, questions, f"{len(groups)} sets of questions, compared separately"]
+    if optimized:
+        lead.append(f"and {count(len(optimized), 'optimization')}: {_some(optimized)}")
+    return f"{names} on {_some(dict.fromkeys(group.dataset for group in groups))}", ", ".join(lead)
+
+
+def _some(names: Iterable[str]) -> str:
+    *most, last = known = list(names)
+    if len(known) > 3:
+        return f"{', '.join(known[:3])} and {len(known) - 3} more"
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def evaluation_sections(groups: Sequence[Group]) -> list[Section]:
+    """The sections of runs, from one template; the last one is about what was measured."""
+    diagnosed = any((run.path / DIAGNOSIS).exists() for group in groups for run in group.runs)
+    context: dict[str, Any] = {
+        "groups": groups,
+        "quality": QUALITY,
+        "costs": COST,
+        "compared": COMPARED,
+        "outcomes": list(Outcome),
+        "unknown": UNKNOWN,
+        "run_name": run_name,
+        "scored": _scored,
+        "difference": _difference,
+        "tradeoffs": _tradeoffs,
+    }
+    return [
+        Section(each, title, render("evaluation.html.j2", section=each, **context))
+        for each, title in _SECTIONS.items()
+        if diagnosed or each != "agents"
+    ]
+
+
+def run_name(run: EvaluationRun) -> Markup:
+    """A run with its number in its color, as charts and tables show it."""
+    ring = Markup('<svg width="18" height="18" aria-hidden="true">{}</svg>').format(mark(run.series))
+    return Markup('<span class="run">{} {}</span>').format(ring, run.name)
+
+
+class Cell(NamedTuple):
+    """A number of a table, with its interval as a chart and in words."""
+
+    text: str = "–"
+    chart: Markup = Markup("")
+    notes: tuple[str, ...] = ()
+    bold: bool = True
+
+
+def _charted(value: Interval, metric: str, scale: tuple[float, float], series: int, of: str, sign: str = "") -> Cell:
+    """A value with its interval as a chart on a scale."""
+    text, ends = number(value.mean, metric, sign), between((value.low, value.high), metric, sign)
+    return Cell(text, whisker(*value, scale, series, f"{of}: {name(metric)} {text} ({ends})"), (ends,))
+
+
+def _around_0(values: Iterable[Interval]) -> tuple[float, float]:
+    """A scale for some values."""
+    most = max((abs(end) for each in values for end in each), default=0.0) or 1.0
+    return -most, most
+
+
+def _scored(run: EvaluationRun, part: Mapping[str, Any], metric: str, what: str = "") -> Cell:
+    """A score of some questions of a run, with its interval on the scale of 0 to 1."""
+    if metric not in part.get("metrics", {}):
+        return Cell()
+    mean, ends = part["metrics"][metric], part["intervals"].get(metric)
+    if ends is None or ends[0] == ends[1]:
+        return Cell(number(mean, metric))
+    if metric not in METRICS or METRICS[metric].kind != "percent":
+        return Cell(number(mean, metric), notes=(between(ends, metric),))
+    return _charted(Interval(mean, *ends), metric, (0, 1), run.series, f"{run.name}{what}")
+
+
+def _difference(run: EvaluationRun, group: Group, metric: str) -> Cell:
+    """A difference from the first run, on the scale of all differences in this metric."""
+    rows = group.versus.rows if group.versus else ()
+    scale = _around_0(row.versus.difference for row in rows if row.metric == metric and row.versus)
+    row = group.versus.row(metric, run.name) if group.versus else None
+    if row is None or row.versus is None or row.p_holm is None:
+        return Cell()
+    cell = _charted(row.versus.difference, metric, scale, run.series, f"{run.name} against {group.runs[0].name}", "+")
+    won = f"p {p_value(row.p_holm)} · {row.versus.wins}:{row.versus.losses}"
+    return cell._replace(notes=(*cell.notes, won), bold=row.p_holm < 0.05)
+
+
+def _tradeoffs(group: Group) -> tuple[list[tuple[str, Markup]], list[list[object]]]:
+    """Charts of quality against cost, and the runs on their Pareto fronts."""
+    fronts: dict[str, list[str]] = {run.name: [] for run in group.runs}
+    charts = []
+    for quality in ("answer_f1", "evidence_f1"):
+        for cost in ("lm_calls", "tokens", "cost_usd"):
+            known = [(run, run.mean(cost), run.mean(quality)) for run in group.runs]
+            found = [(run, (x, y)) for run, x, y in known if x is not None and y is not None]
+            points = [point for _, point in found]
+            if not any(x for x, _ in points):
+                continue
+            intervals = [run.summary["intervals"][quality] for run, _ in found]
+            plot = Plot(
+                f"{name(quality)} in percent against {lower(cost)} per question",
+                f"{name(cost)} per question",
+                f"{name(quality)}, %",
+                bounds([0.0, *(1.04 * x for x, _ in points)]),
+                bounds(end for ends in intervals for end in ends),
+            )
+            best = sorted(points[n] for n in front(points))
+            steps = [each for (x, y), (_, was) in zip(best[1:], best, strict=False) for each in ((x, was), (x, y))]
+            plot.line([*best[:1], *steps], "front")
+            for (run, (x, y)), ends in zip(found, intervals, strict=True):
+                said = f"{number(y, quality)} ({between(ends, quality)}) for {number(x, cost)} {lower(cost)}"
+                plot.mark(Point(x, y, f"{run.name}: {said}", *ends), run.series)
+                if (x, y) in best:
+                    fronts[run.name].append(f"{name(quality)} / {lower(cost)}")
+            charts.append((f"{name(quality)} against {lower(cost)}", plot.svg()))
+    return charts, [[run_name(run), ", ".join(fronts[run.name]) or "none"] for run in group.runs]
+
+
+def _diagnosis(run: EvaluationRun) -> tuple[str, list[str], list[tuple[str, list[Cell]]]] | None:
+    """A table of what each agent costs, the most expensive first."""
+    file = run.path / DIAGNOSIS
+    if not file.exists():
+        return None
+    try:
+        known = read_json(file, "")
+        costs = {
+            str(role): {metric: Interval(**cost) for metric, cost in by_metric.items() if cost is not None}
+            for role, by_metric in known["costs"].items()
+        }
+        against, asked = str(known["against"]), dict(known["asked"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PolyhopError(f"{file} is damaged: run `polyhop diagnose {run.path}` again") from error
+    metrics = [metric for metric in METRICS if any(metric in each for each in costs.values())]
+    scale = _around_0(cost for each in costs.values() for cost in each.values())
+    rows = []
+    for role in sorted(costs, key=lambda role: -max((cost.mean for cost in costs[role].values()), default=-1.0)):
+        cells = [
+            _charted(costs[role][metric], metric, scale, run.series, role) if metric in costs[role] else Cell("?")
+            for metric in metrics
+        ]
+        rows.append((role, [Cell(f"{asked.get(role, 0):,}"), *cells]))
+    return f"{run.name}, against {against}", ["Agent", "Questions", *map(name, metrics)], rows
+
+
+_INDEX = ("passages", "corpus", "corpus_hash", "analyzer", "anserini", "lucene", "max_words")
+_SETTINGS: Any = {
+    **dict.fromkeys(("dataset", "questions", "timeout", "created", "versions", "python"), True),
+    "program": {"name", "class_name", "retriever", "state_hash"},
+}
+
+
+def _settings(run: EvaluationRun) -> dict[str, Any]:
+    """The settings of a run; of models and the index, only what is named here gets into the report."""
+    manifest = run.manifest
+    index, lms = manifest.index or {}, manifest.program.lms
+    models = {role: {key: lm[key] for key in ("model", *SAMPLING) if key in lm} for role, lm in lms.items() if lm}
+    told = manifest.model_dump(mode="json", include=_SETTINGS, exclude_none=True, exclude_defaults=True)
+    told |= {"index": {key: index[key] for key in _INDEX if key in index}, "models": models}
+    return {"folder": run.path.resolve().name, "done": f"{run.done:,} of {run.total:,} questions", **dict(flat(told))}

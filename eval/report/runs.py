@@ -13,13 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import count as counting
 from pathlib import Path
 from typing import Any
 
-from ...data.text import count, plain
+from ...data.text import plain
 from ...programs.prediction import UNKNOWN
-from ..comparison import ComparedRun, RunComparison, compare_records, in_brief, run_names
+from ..comparison import ComparedRun, RunComparison, compare_records, run_names
 from ..folder import SUMMARY, RunError
 from ..records import QuestionRecord, read_manifest, read_records
 from ..settings import RunManifest
@@ -50,39 +49,20 @@ class Outcome(StrEnum):
     abstained = "abstained"
     failed = "failed"
 
-    @property
-    def meaning(self) -> str:
-        return _MEANINGS[self]
-
-
-_MEANINGS = {
-    Outcome.correct: "the answer equals a gold answer after normalization (exact match)",
-    Outcome.reading: "all gold passages are in the evidence, but the answer is wrong",
-    Outcome.selection: "all gold passages were found, but not all are in the evidence, and the answer is wrong",
-    Outcome.retrieval: "a gold passage was never found (or the program does not search), and the answer is wrong",
-    Outcome.wrong: "the answer is wrong, and the dataset names no gold passages",
-    Outcome.abstained: f"the program answered “{UNKNOWN}”, which is not the gold answer",
-    Outcome.failed: "no answer because of an error, a time limit or an unreachable model; scored 0 in every mean",
-}
-
 
 def outcome(record: QuestionRecord) -> Outcome:
     if record.error is not None:
         return Outcome.failed
     if record.scores.get("answer_em") == 1.0:
         return Outcome.correct
-    if record.answer == UNKNOWN:
-        return Outcome.abstained
-    if not record.gold:
-        return Outcome.wrong
-    gold, evidence = set(record.gold), record.counted(item.passage_id for item in record.evidence)
-    if gold <= set(evidence):
+    if record.answer == UNKNOWN or not record.gold:
+        return Outcome.abstained if record.answer == UNKNOWN else Outcome.wrong
+    evidence = {*record.counted(item.passage_id for item in record.evidence)}
+    if evidence.issuperset(record.gold):
         return Outcome.reading
     # Programs without a trace count what they return.
-    searched = [id for step in searches(record.trace) for id, *_ in step["found"]]
-    return (
-        Outcome.selection if gold <= {*record.counted([*searched, *record.ranking]), *evidence} else Outcome.retrieval
-    )
+    found = record.counted([*(id for step in searches(record.trace) for id, *_ in step["found"]), *record.ranking])
+    return Outcome.selection if evidence.union(found).issuperset(record.gold) else Outcome.retrieval
 
 
 def searches(trace: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
@@ -97,15 +77,13 @@ def searches(trace: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
 
 @dataclass
 class EvaluationRun:
-    """An evaluation run.
+    """An evaluation run; the summary is made of its records.
 
     Attributes:
         name: Its name in the report.
         first: The number of its first chunk of details.
         series: The number of its color.
         records: Of its finished questions, in brief.
-        outcomes: Theirs.
-        summary: Made of the records.
     """
 
     name: str
@@ -133,9 +111,7 @@ class EvaluationRun:
     @property
     def missing(self) -> str:
         """What an unfinished run lacks."""
-        if self.done == self.total:
-            return f"all {count(self.done, 'question')} are done, but there is no summary; start the run again"
-        return f"{self.done:,} of {self.total:,} questions are done"
+        return f"{self.done:,} of {self.total:,} questions are done; start the run again to finish it"
 
     def mean(self, metric: str) -> float | None:
         value: float | None = self.summary["metrics"].get(metric)
@@ -144,14 +120,12 @@ class EvaluationRun:
     @property
     def calibration_error(self) -> float | None:
         """That of the stated confidence of its answers; "unknown" is none."""
-        stated = [
-            (each.confidence, each.scores.get("answer_em"))
-            for each in self.records
-            if each.answer not in (None, "", UNKNOWN) and each.confidence is not None
+        answers = [
+            each for each in self.records if each.answer not in (None, "", UNKNOWN) and "answer_em" in each.scores
         ]
-        if not stated or any(em is None for _, em in stated):
-            return None
-        return calibration_error([confidence for confidence, _ in stated], [em == 1.0 for _, em in stated])
+        stated = [each for each in answers if each.confidence is not None]
+        right = [each.scores["answer_em"] == 1.0 for each in stated]
+        return calibration_error([each.confidence or 0.0 for each in stated], right) if stated else None
 
 
 @dataclass
@@ -176,27 +150,32 @@ class Group:
     def index(self) -> dict[str, Any]:
         """What the list of questions shows, filters and sorts by."""
         asked = [self.questions[n] for n in sorted(self.questions)]
+        place = {each.n: at for at, each in enumerate(asked)}
         return {
             "title": self.title,
             **{name: [getattr(each, name) for each in asked] for name in ("id", "question", "hops", "kind")},
             "gold": [each.gold_answers for each in asked],
             "titles": {id: self.titles[id] for id in sorted(self.missed) if id in self.titles},
-            "runs": [self._columns(run) for run in self.runs],
+            "runs": [_columns(run, place) for run in self.runs],
         }
 
-    def _columns(self, run: EvaluationRun) -> dict[str, Any]:
-        place, kinds = {n: at for at, n in enumerate(sorted(self.questions))}, list(Outcome)
-        found = [{**each.scores, **each.costs, "confidence": each.confidence} for each in run.records]
-        values = {key: [_rounded(each.get(name)) for each in found] for key, name in _COLUMNS.items()}
-        return {
-            "name": run.name,
-            "first": run.first,
-            "at": [place[each.n] for each in run.records],
-            "answer": [each.answer or "" for each in run.records],
-            "outcome": [kinds.index(kind) for kind in run.outcomes],
-            "stop": [each.stop_reason for each in run.records],
-            **{key: column if column.count(None) < len(column) else None for key, column in values.items()},
-        }
+
+def _columns(run: EvaluationRun, place: Mapping[int, int]) -> dict[str, Any]:
+    found = [{**each.scores, **each.costs, "confidence": each.confidence} for each in run.records]
+    values = {key: [_rounded(each.get(name)) for each in found] for key, name in _COLUMNS.items()}
+    return {
+        "name": run.name,
+        "first": run.first,
+        "at": [place[each.n] for each in run.records],
+        "answer": [each.answer or "" for each in run.records],
+        "outcome": [list(Outcome).index(kind) for kind in run.outcomes],
+        "stop": [each.stop_reason for each in run.records],
+        **{key: column if column.count(None) < len(column) else None for key, column in values.items()},
+    }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
 
 
 class Details:
@@ -230,11 +209,15 @@ def read_groups(paths: Sequence[Path], details: Details, on_record: Callable[[],
     for path, manifest in manifests.items():
         key = (manifest.dataset, manifest.questions.hash, manifest.questions.count)
         together.setdefault(key, []).append(path)
-    groups: list[Group] = []
-    series: dict[str, int] = {}
-    for members in together.values():
-        taken = {group.title for group in groups}
-        group = Group(next(title for title in _titles(manifests[members[0]]) if title not in taken))
+    groups, titles, series = list[Group](), set[str](), dict[str, int]()
+    for (dataset, *_), members in together.items():
+        asked = manifests[members[0]].questions
+        parts = [dataset or "own questions", asked.setting, (asked.source or "").split("/")[-1].split(".json")[0]]
+        title = " · ".join(dict.fromkeys(part for part in [*parts, asked.split] if part))
+        if title in titles:
+            title += f" · {len(groups) + 1}"
+        titles.add(title)
+        group = Group(title)
         names = run_names({path: manifests[path].program.name for path in members})
         for path in members:
             number = series.setdefault(names[path], len(series))
@@ -244,52 +227,30 @@ def read_groups(paths: Sequence[Path], details: Details, on_record: Callable[[],
         if members[1:]:
             compared = [ComparedRun(run.name, run.path, run.total, run.done) for run in group.runs]
             with suppress(RunError):  # unfinished runs may share no question
-                records = [run.records for run in group.runs]
-                group.versus = compare_records(compared, records, group.known(COMPARED))
+                group.versus = compare_records(compared, [run.records for run in group.runs], group.known(COMPARED))
         groups.append(group)
     return groups
 
 
-def _titles(manifest: RunManifest) -> Iterator[str]:
-    """Possible titles of a group, the preferred one first."""
-    asked = manifest.questions
-    source = (asked.source or "").split("/")[-1].split(".json")[0]
-    parts = [manifest.dataset or "own questions", asked.setting, source, asked.split]
-    title = " · ".join(part for part in dict.fromkeys(parts) if part)
-    yield title
-    yield f"{title} · {count(asked.count, 'question')}"
-    yield from (f"{title} · {n}" for n in counting(2))
-
-
 def _read(run: EvaluationRun, group: Group, details: Details, on_record: Callable[[], None]) -> None:
     for record in read_records(run.path):
-        known = group.questions.setdefault(record.n, in_brief(record))
+        known = group.questions.setdefault(record.n, record.in_brief())
         if not record.same_question(known):
             raise RunError(f"{run.path}: question {record.n} ({plain(record.id)}) is another one in another run.")
         try:
             run.outcomes.append(outcome(record))
-            hits = [hit for step in searches(record.trace) for hit in step["found"]]
-            found = {unit: title for id, title, _ in hits for unit in record.counted([id])}
-            details.add(_details(record))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            found: dict[str, str] = {}
+            for hit in (hit for step in searches(record.trace) for hit in step["found"]):
+                found |= dict.fromkeys(record.counted([hit[0]]), hit[1])
+                hit[2] = round(hit[2], 4)  # more digits would be a third of the page
+            details.add(record.model_dump(include=_DETAILS, exclude_defaults=True))
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise RunError(f"{run.path}: the record of question {record.n} is damaged ({error!r}).") from error
         group.titles |= {id: found[id] for id in record.gold if id in found}
         group.missed.update(id for id in record.gold if id not in found)
-        run.records.append(in_brief(record))
+        run.records.append(record.in_brief())
         on_record()
     if not run.records:
         raise RunError(f"The run {run.path} has no finished question yet; start it again to resume it.")
     details.close()
     run.summary = summarize(run.records, run.manifest.questions.skipped)
-
-
-def _details(record: QuestionRecord) -> dict[str, Any]:
-    """What an opened question shows."""
-    for step in searches(record.trace):
-        for hit in step["found"]:
-            hit[2] = round(hit[2], 4)  # more digits would be a third of the page
-    return record.model_dump(include=_DETAILS, exclude_defaults=True)
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)

@@ -13,8 +13,7 @@ from typing import Annotated
 import typer
 
 from ...data.benchmarks import SAMPLE
-from ...data.chain import ChainRetriever
-from ...data.chain.weights import ChainWeights
+from ...data.chain import ChainRetriever, ChainWeights
 from ...eval.gold import gold_of
 from ...eval.questions import Questions
 from ...eval.scoring import ranking_scores
@@ -24,10 +23,9 @@ from ..training.command import QuestionFile, new_app, run_command
 FEATURES: dict[str, tuple[str, ...]] = {
     "the BM25 score": ("bm25",),
     "titles in the question": ("named",),
-    "words of the question": ("coverage", "sentence", "opening", "pairs", "title"),
+    "words of the question": ("coverage", "sentence", "opening", "pairs"),
     "... in one sentence": ("sentence",),
     "... in the first sentence": ("opening",),
-    "... in the title": ("title",),
     "... in pairs": ("pairs",),
     "explained words count less": ("explained",),
     "links": ("link",),
@@ -38,19 +36,17 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "ties to other passages": ("others",),
     "words beside a mention": ("cue",),
     "words beside a shared name in the chosen passage": ("origin",),
-    "fit of what is linked": ("fit",),
     "rarity of names": ("rarity",),
     "ambiguity of names": ("ambiguity",),
 }
 """The weights that are set to 0 to leave a feature out."""
 
-ROUND = dict.fromkeys(("coverage", "sentence", "named", "link", "cue", "origin", "fit"), 1.0) | {
+ROUND = dict.fromkeys(("coverage", "sentence", "pairs", "named", "link", "cue", "origin"), 1.0) | {
     "bm25": 0.1,
     "in_title": 1.5,
     "surplus": 0.1,
     "length": 0.1,
-    **dict.fromkeys(("pairs", "title"), 1.0),
-    **dict.fromkeys(("opening", "explained", "inner", "taken", "later", "back", "shared", "second", "others"), 0.5),
+    **dict.fromkeys(("opening", "explained", "taken", "later", "back", "shared", "second", "others"), 0.5),
     **dict.fromkeys(("rarity", "ambiguity"), 0.5),
 }
 """Untuned, round weights."""

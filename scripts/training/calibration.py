@@ -54,11 +54,10 @@ def _show(found: ConfidenceFit) -> None:
     for name, value in found.values.items():
         typer.echo(f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={str(value).lower()}")
     figures = ("misjudged", "AUROC", "retried")
-    table = Table("hops", "answers", *(f"{name}, {of}" for name in figures for of in ("now", "fitted")))
-    for hops, old in found.before.items():
-        new = found.after[hops]
-        pairs = ((old.error, new.error), (old.auroc, new.auroc), (old.retries, new.retries))
-        table.add_row(str(hops or "all"), str(old.answers), *(f"{100 * each:.1f}" for pair in pairs for each in pair))
+    table = Table("answers", *(f"{name}, {of}" for name in figures for of in ("now", "fitted")))
+    old, new = found.before, found.after
+    pairs = ((old.error, new.error), (old.auroc, new.auroc), (old.retries, new.retries))
+    table.add_row(str(old.answers), *(f"{100 * each:.1f}" for pair in pairs for each in pair))
     Console().print(table)
     typer.echo(f"misjudged: p {found.p:.3f}" + ("" if found.helps else "; the present values are as good or better"))
 

@@ -14,33 +14,16 @@ def counts(question: str) -> dict[str, float]:
 
 
 def test_what_is_counted() -> None:
-    found = counts(
-        "Who is the wife of the director of the film that Élan's presenter saw in 1999, and when did he die?"
-    )
-    assert {name: count for name, count in found.items() if count} == {
-        "words": 21,
-        "wh words": 2,
-        "relative words": 2,
-        "prepositions": 1,
-        "auxiliaries": 2,
-        "the": 3,
-        "of": 2,
-        "and": 1,
-        "makers": 1,
-        "kin": 1,
-        "works": 1,
-        "pronouns": 1,
-        "agents": 2,
-        "a relation of": 2,
-        "possessives": 1,
-        "possessed relations": 1,
-        "described relations": 2,
-        "numbers": 1,
-        "nested of": 1,
-        "described by a clause": 1,
-        "asks inside": 1,
-        "commas": 1,
-        "begins with who": 1,
+    question = "Who is the wife of the director of the film that Élan's presenter saw in 1999, and when did he die?"
+    found = {name: count for name, count in counts(question).items() if count}
+    assert {name: found.pop(name) for name in ("words", "the")} == {"words": 21, "the": 3}
+    twice = {name for name, count in found.items() if count == 2}
+    assert twice == {
+        *("wh words", "relative words", "auxiliaries", "of", "agents", "a relation of", "described relations"),
+    }
+    assert found.keys() - twice == {
+        *("prepositions", "and", "makers", "kin", "works", "pronouns", "possessives", "possessed relations", "numbers"),
+        *("nested of", "described by a clause", "asks inside", "commas", "begins with who"),
     }
 
 

@@ -20,13 +20,11 @@ BASE = "docs/guide/install.html"
         ("..", "docs/"),
         ("#first", "docs/guide/install.html#first"),
         ("#", ""),
-        ("?page=2#x", "docs/guide/install.html#x"),
         ("a.html?v=1#b%20c", "docs/guide/a.html#b c"),
         ("/docs/../x", "/x"),
         ("/../..", "/"),
         ("https://Example.org:443/A/?q#b", "//example.org/A/#b"),
         ("HTTP://ada@example.org", "//example.org"),
-        ("//example.org/x", "//example.org/x"),
         ("https://", ""),
         ("a%20b.html", "docs/guide/a b.html"),
         ("caf%C3%A9.html", "docs/guide/café.html"),
@@ -37,11 +35,8 @@ BASE = "docs/guide/install.html"
         ("file:///etc/passwd", ""),
         ("C:\\x.html", ""),
         ('{{< ref "start.md#x" >}}', "docs/guide/start.md#x"),
-        ("{{% relref start %}}", "docs/guide/start"),
-        ("{% link _posts/a.md %}", "/_posts/a.md"),
         ("{{ site.baseurl }}/a.md", "/a.md"),
         ("{{ '/a/' | relative_url }}", "/a/"),
-        ("[[Owners]]", "[[Owners]]"),
         ("[[Owners  list|who]]", "[[Owners list]]"),
         ("[[Owners#Ada]]", "[[Owners]]#Ada"),
         ("[[#Ada]]", "docs/guide/install.html#Ada"),
@@ -112,7 +107,6 @@ SITE = (
     [
         # the address of a site, with and without versions, and of a host of code
         ("notes/x.md", "https://mills.example/api/io.html#read", "manual/api/io.html#read"),
-        ("notes/x.md", "https://mills.example/docs/en/3.2/api/io/", "manual/api/io.html"),
         ("notes/x.md", "https://git.example/team/mills/blob/main/manual/api/io.html", "manual/api/io.html"),
         ("notes/x.md", "https://mills.example/manual/guide/usage/#a", "manual/guide/usage/index.md#a"),
         ("notes/x.md", "/api/io", "manual/api/io.html"),
@@ -120,18 +114,14 @@ SITE = (
         ("manual/guide/install.md", "/notes/c%23.md#x", "notes/c%23.md#x"),
         # several that fit: the nearest to the link, then the shortest
         ("manual/de/start.md", "/guide/install", "manual/de/guide/install.md"),
-        ("manual/de/start.md", "https://mills.example/x/guide/install.html", "manual/de/guide/install.md"),
         ("manual/api/io.html", "/guide/install", "manual/guide/install.md"),
-        ("top.md", "/guide/install", "manual/guide/install.md"),
         # a page that a site shows as a folder
         ("manual/guide/install.md", "../usage/", "manual/guide/usage/index.md"),
         ("manual/guide/usage/first.md", "../../install/#x", "manual/guide/install.md#x"),
         # nothing that fits, and what fits by its last part alone
         ("top.md", "https://mills.example/other/x", "//mills.example/other/x"),
-        ("top.md", "https://mills.example/io", "//mills.example/io"),
         ("top.md", "/x/io", "/x/io"),
         ("top.md", "[[io]]", "[[io]]"),
-        ("top.md", "#x", "top.md#x"),
     ],
 )
 def test_a_target_is_mapped_to_a_document(base: str, href: str, target: str) -> None:
@@ -161,14 +151,11 @@ def test_a_map_leads_to_documents_and_changes_no_target_that_names_one(
     ("document", "words"),
     [
         ("docs/client-no-evict.md", "client no evict"),
-        ("docs/max_rows.html", "max rows"),
         ("lib/os.path.html", "os.path"),
         ("docs/release-1.2.txt.gz", "release 1.2"),
         ("docs/Usage/index.html", "Usage"),
-        ("Usage/README.md", "Usage"),
         ("index.html", ""),
         ("Paris, Texas", ""),
-        ("dir/data.bin", ""),
     ],
 )
 def test_the_words_of_the_name_of_a_file(document: str, words: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from dataclasses import replace
 from typing import Any
 
@@ -35,11 +34,7 @@ def test_of_a_book_the_first_page_is_read(given: bool) -> None:
     assert Passage.from_record(book.to_record()) == book  # nothing of it is lost
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [{}, {"text": "x", "sentences": ["x"]}, {"text": None, "sentences": None}],
-    ids=["neither", "both", "none"],
-)
+@pytest.mark.parametrize("arguments", [{}, {"text": "x", "sentences": ["x"]}, {"text": None}])
 def test_a_passage_needs_a_text_or_sentences(arguments: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="either text or sentences"):
         Passage.of("T", **arguments)
@@ -50,12 +45,8 @@ def test_a_passage_needs_a_text_or_sentences(arguments: dict[str, Any]) -> None:
     [
         (None, "expected an object with 'title' and 'text', got NoneType"),
         ({"title": "T"}, "neither 'text' nor 'sentences' is given"),
-        ({"title": "T", "text": None}, "neither 'text' nor 'sentences' is given"),
         ({"title": 3, "text": "x"}, "'title' must be a string, got int"),
-        ({"title": "T", "text": 3}, "'text' must be a string, got int"),
-        ({"title": "T", "sentences": "x"}, "'sentences' must be a list of strings"),
         ({"title": "T", "sentences": ["x", 3]}, "'sentences' must be a list of strings"),
-        ({"id": 1.5, "text": "x"}, "'id' must be a string or an integer, got float"),
         ({"id": True, "text": "x"}, "'id' must be a string or an integer, got bool"),
     ],
 )
@@ -72,17 +63,6 @@ def test_content_ids_are_the_same_on_every_machine() -> None:
     assert content_id("", "") != content_id("", "x")
     # White space and the boundaries of sentences do not count.
     assert Passage.of(" Paris ", sentences=["Paris is the", " capital of  France."]).id == "0f089563341cc4e7"
-
-
-def test_passages_are_values() -> None:
-    passage = Passage.of("T", "One. Two.", id="p")
-    assert passage.sentences  # cached in the instance
-    twin = Passage.of("T", "One. Two.", id="p")
-    assert passage == twin
-    assert hash(passage) == hash(twin)
-    assert pickle.loads(pickle.dumps(passage)) == passage
-    with pytest.raises(AttributeError):
-        passage.title = "U"  # type: ignore[misc]
 
 
 @st.composite

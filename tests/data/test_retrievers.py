@@ -65,7 +65,7 @@ def test_an_own_retriever_is_a_function_of_what_is_searched(tmp_path: Path, monk
             build_retriever(f"own_retriever_for_tests:{name}", POOL)
     with pytest.raises(PolyhopError, match="os:getcwd: TypeError: "):
         build_retriever("os:getcwd", POOL)
-    with pytest.raises(PolyhopError, match="Reversed needs an --index: only chain and bm25 search questions' own"):
+    with pytest.raises(PolyhopError, match="Reversed needs an --index: only chain and bm25 search questions'"):
         build_retriever("own_retriever_for_tests:Reversed", None)
 
 
@@ -74,12 +74,7 @@ def test_an_own_retriever_is_a_function_of_what_is_searched(tmp_path: Path, monk
     [
         ("bm52", "no retriever 'bm52': choose chain, bm25, dense, fused, chain-dense, or your own as MODULE:FUNCTION"),
         ("no_such_module_here:build", "cannot import the retriever 'no_such_module_here:build': No module named"),
-        (
-            "json:no_such_function",
-            "cannot import the retriever 'json:no_such_function': module 'json' has no attribute",
-        ),
-        ("json:", "cannot import the retriever 'json:'"),
-        (":build", "cannot import the retriever ':build'"),
+        ("json:no_such_function", "cannot import the retriever 'json:no_such_function': module 'json' has no"),
         *((name, "needs an --index with vectors") for name in ("dense", "fused", "chain-dense")),
     ],
 )

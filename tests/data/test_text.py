@@ -20,7 +20,6 @@ from polyhop.data.text import (
     code_parts,
     content_terms,
     fold,
-    join_initials,
     key_words,
     short_title,
     split_sentences,
@@ -38,7 +37,6 @@ from polyhop.data.text import (
     [
         # initials; a letter that ends a sentence
         "It was written by J. R. R. Tolkien and C.S. Lewis.| Both taught at Oxford.",
-        "The books are by James S. A. Corey, a pen name.",
         "It collapsed in World War I.| The union was a result of it.",
         "This was the end of Gerald Ford's.| This Congress was the first.",
         # abbreviations: before names and numbers, in a sentence, and at its end
@@ -46,26 +44,20 @@ from polyhop.data.text import (
         "He lived c.1295 – aft. 1361, fl. 1340, d. January 1362.",
         "It reached No. 29 in 1966, and nos. 3 and 4 later.",
         "She asked, and he said no.| Then he left.",
-        "It was a U.S. No. 29 hit.",
         "Roe v. Wade was decided vs. Smith e.g. here, i.e. there.",
-        "He moved to the U.S. Army base.",
         "He moved to the U.S.| There he died.",
         "She worked for Acme Inc. Records until Acme Ltd.| In 1990 she left.",
         "Hal Roach, Jr. (1918–1972) was a producer.",
         "He lived near Blvd. Raspail (pop. 200).| He left Fifth Ave.| There he died.",
         'Sgt. Bilko (a.k.a. "The Phil Silvers Show") ran on.',
         # decimals, dotted names and numbers
-        "It grew by 3.5 percent to 1,000.5 km².| That was much.",
         "He founded Newjazz.com and e-mails me@example.com daily.",
-        "It closed in 1990.| 1991 was worse.",
         # marks inside and after quotations and parentheses, ellipses, titles with a mark
         'He said "Go!" and left.| She stayed.',
         '"Is it?" he asked.| "It is."| Then he left.',
         "“It was late.”| “Go.”",
-        "(It was built in 1903.)| It stands.",
         "He wrote it (with help?) in Paris.",
         "Kill Django... Kill First is a film.",
-        "She waited...| The door opened.",
         "He won.| ... Everything else is silent.",
         '"Help!" (1965) is a film.| The single "Oliver!" (1968) won.',
         "Viva Zapata! is a film.| Yahoo! Inc. is a firm.| Go!| Now.",
@@ -73,7 +65,6 @@ from polyhop.data.text import (
         "It was late.[3]| He left.[1][citation needed]| She stayed.",
         "He won. .| She lost.",
         "1. Mangang came.| 2. Luwang left.",
-        "♪ ♪ He sat.",
         "... !",
         "First line.<br>|Second <b>line</b><BR />| third line.</p>|x < y.| It ended.",
         # 2WikiMultihopQA's spacing
@@ -90,16 +81,6 @@ from polyhop.data.text import (
 def test_splits_where_marked(marked: str) -> None:
     expected = [piece.strip() for piece in marked.split("|")]
     assert split_sentences(marked.replace("|", "")) == expected
-
-
-def test_a_blank_line_ends_a_sentence_and_a_line_break_does_not() -> None:
-    assert split_sentences("A title\n\nThe text goes\non here. It ends.\n \t\nNext") == [
-        "A title",
-        "The text goes on here.",
-        "It ends.",
-        "Next",
-    ]
-    assert split_sentences("It is 3 m\n\n²\n\nNext") == ["It is 3 m ²", "Next"]  # "²" has no letter
 
 
 PROSE = st.lists(
@@ -145,7 +126,6 @@ def test_the_longest_runs_are_read(start: str) -> None:
         "(",
         "()",
         "。",
-        "」",
         "<",
         "<br ",
         "[1]",
@@ -195,7 +175,6 @@ def _boundaries(sentences: list[str]) -> set[int]:
         ("The U.S. economy's growth", "u. economi growth"),
         ("1,000,000 people, 3.5 km and v.2", "1,000,000 peopl 3.5 km v 2"),
         ("O'Sullivan's and O’Neill’s rock'n'roll don't", "o'sullivan o’neil rock'n'rol don't"),
-        ("foo:bar a_b 20-year-old 1st C++ AT&T", "foo:bar a_b 20 year old 1st c t"),
         ("user@example.com http://x.y/z_1?a=b", "user example.com http x.y z_1 b"),
         ("Besançon naïve Straße İstanbul", "besançon naïv straße istanbul"),
         ("ALASKA's Ponies' it's x,y 1,5 1.5.2 1a.b", "alaska poni x y 1,5 1.5.2 1a.b"),
@@ -205,7 +184,6 @@ def _boundaries(sentences: list[str]) -> set[int]:
             "us is ms possibly assembly technology mythologies nobly eulogy",
             "us ms possibl assembl technolog mytholog nobli eulogi",
         ),
-        ("generalization organizations running flies dying agreed", "gener organ run fli dy agre"),
         ("s 's to be or not to be", "s s"),
         ("e\u0301tude हिन्दी", "e\u0301tud हिन्दी"),
     ],
@@ -218,12 +196,6 @@ def test_content_terms_fold_accents_and_drop_function_words() -> None:
     assert content_terms("Where was Émile Zola's house?") == ("emil", "zola", "hous")
     assert content_terms("Émile’s") == content_terms("Emile's") == ("emil",)
     assert not any(content_terms(word) for word in FUNCTION_WORDS)
-
-
-def test_words_keep_inner_dots_and_apostrophes() -> None:
-    assert WORD.findall("O'Sullivan left the U.S. with 3.5% (it's said).") == [
-        "O'Sullivan", "left", "the", "U.S", "with", "3.5", "it's", "said",
-    ]  # fmt: skip
 
 
 # --- names and titles ------------------------------------------------------------------------------------------------
@@ -239,13 +211,10 @@ def test_fold() -> None:
     [
         ("Help! (film)", ("help film", "help")),
         ("(I Can't Get No) Satisfaction", ("i cant get no satisfaction",)),
-        ("(film)", ("film",)),
         ("Paris, Texas", ("paris texas", "paris")),
-        ("The   Beatles ", ("the beatles", "beatles")),
         ("Beyoncé", ("beyonce",)),
         ("U.S. Route 1", ("us route 1",)),
         ("Valentine’s Day", ("valentine day",)),
-        ("Spider-Man", ("spider man",)),
         *((hawaii, ("hawaii",)) for hawaii in ("Hawaiʻi", "Hawai‘i", "Hawai’i", "Hawai'i", "HAWAII")),
     ],
 )
@@ -258,17 +227,12 @@ def test_the_keys_of_a_title(title: str, names: tuple[str, ...]) -> None:
     ("title", "before", "short"),
     [
         ("20.5. Configuration", "20.5. ", "Configuration"),
-        ("3.12 Water rights", "3.12 ", "Water rights"),
-        ("7) Water rights", "7) ", "Water rights"),
         ("A.1 Terms", "A.1 ", "Terms"),
         ("Chapter 3. Moons", "Chapter 3. ", "Moons"),
-        ("section 2.1 Moons: a list", "section 2.1 ", "Moons"),
         ("time — Access to time", "", "time"),
         ("Moons - Guide", "", "Moons"),
-        ("Moons | Guide | Site", "", "Moons"),
         ("Moons: a list", "", "Moons"),
         ("ls(1) Manual Page", "", "ls"),
-        ("git-gc (1)", "", "git-gc"),
         ("open(3p)", "", "open"),
         # as they are
         *((title, "", title) for title in ("Paris, Texas", "Help! (film)", "Spider-Man", "3 Idiots", "R.E.M.", "24:7")),
@@ -316,39 +280,3 @@ def test_the_words_of_a_key_are_the_key_of_the_text(text: str) -> None:
     assert all(found)
     assert " ".join(found) == title_key(text) or not found
     assert title_key(text) == " ".join(found) or title_key(text) == " ".join(fold(text).split())
-
-
-# Letters of all scripts with case, digits, and what stands between words in titles.
-WRITTEN = st.text(
-    st.one_of(
-        st.sampled_from(" .,!?'’()-–&/:\n\u0301\u0308"),
-        st.characters(categories=["Lu", "Ll", "Nd"], exclude_characters="Ŀŀ", max_codepoint=0x4FF),
-        st.sampled_from("東京القاهرةएक"),
-    )
-)
-
-
-@given(WRITTEN)
-def test_word_by_word_and_all_at_once_the_keys_are_the_same(text: str) -> None:
-    one_by_one = [key for word in WORD.findall(join_initials(text)) if (key := " ".join(key_words(word)))]
-    assert one_by_one == key_words(text)
-
-
-@given(st.text(), st.text())
-def test_the_fold_of_a_concatenation_is_the_concatenation_of_the_folds(one: str, other: str) -> None:
-    assert fold(f"{one} {other}") == f"{fold(one)} {fold(other)}"
-
-
-@pytest.mark.parametrize(
-    ("text", "joined"),
-    [
-        ("J. R. R. Tolkien", "J.R.R. Tolkien"),
-        ("by I. V. Sasi and C.S. Lewis", "by I.V. Sasi and C.S. Lewis"),
-        ("John F. Kennedy", "John F. Kennedy"),
-        ("It is a. B follows.", "It is a. B follows."),
-        ("Plan A. B. and C. are plans", "Plan A.B. and C. are plans"),
-        ("nothing to join", "nothing to join"),
-    ],
-)
-def test_initials_are_joined(text: str, joined: str) -> None:
-    assert join_initials(text) == joined

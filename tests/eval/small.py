@@ -1,4 +1,4 @@
-"""A small deterministic program, and questions that control its behaviour."""
+"""A small deterministic program, questions that control its behaviour, and a question of two hops."""
 
 from __future__ import annotations
 
@@ -11,12 +11,26 @@ from typing import Any
 import dspy
 
 from polyhop.data.passages import Evidence, Fact, Hit, Passage
+from polyhop.data.sample import SubQuestion
 from polyhop.programs.prediction import conclude, read_answer
 from polyhop.programs.run import Run, running
 from polyhop.programs.trace import Trace
 
 PASSAGE = Passage.of("Paris", sentences=["Paris is a city.", "It is in France."], id="paris")
 OTHER = Passage.of("Rome", sentences=["Rome is a city."], id="rome")
+FILM = Passage.of("Solaris", sentences=["Solaris is a film.", "Andrei Tarkovsky directed it."], id="film")
+DIRECTOR = Passage.of("Andrei Tarkovsky", sentences=["He was a director.", "He was born in Zavrazhye."], id="director")
+NOISE = Passage.of("Solaris (novel)", sentences=["A novel by Lem."], id="noise")
+SOLARIS = dspy.Example(
+    question="Where was the director of Solaris born?",
+    answers=("Zavrazhye", "Zavrazhye village"),
+    gold_passages=("film", "director"),
+    gold_facts=(Fact("film", 1), Fact("director", 1)),
+    sub_questions=(
+        SubQuestion("Who directed Solaris?", "Andrei Tarkovsky", "film"),
+        SubQuestion("Where was #1 born?", "Zavrazhye", "director"),
+    ),
+).with_inputs("question")
 
 
 class Fake(dspy.Module):

@@ -213,12 +213,6 @@ def test_a_lost_worker_gives_its_places_back_once() -> None:
     assert theirs.shared.enter(0) == (False, 0.0)
 
 
-def test_a_server_that_asks_one_worker_to_wait_holds_back_all() -> None:
-    _, (ours, theirs) = workers_with(RateLimit(Limits()), 2)
-    ours.shared.hold(100.0)
-    assert 90 < theirs.shared.closed() <= 100
-
-
 def test_a_budget_of_workers_is_the_one_of_their_driver() -> None:
     budget = Budget(calls=3)
     with budget.keeping_back(calls=1):
@@ -235,7 +229,7 @@ def test_a_budget_of_workers_is_the_one_of_their_driver() -> None:
 JAVA_STAYS = """
 import ctypes, signal
 from polyhop.data.lucene.jvm import autoclass
-from polyhop.eval.cluster import Ray, _connected
+from polyhop.eval.cluster import Ray, connected
 
 def handler():
     action = ctypes.create_string_buffer(256)
@@ -244,7 +238,7 @@ def handler():
 
 autoclass("java.lang.String")
 java = handler()
-ray, _ = _connected(Ray(workers=1))
+ray, _ = connected(Ray(workers=1))
 assert handler() == java != bytes(8)
 ray.shutdown()
 assert handler() == java

@@ -17,7 +17,8 @@ from polyhop.programs.candidates import Candidates
 from polyhop.programs.trace import Trace
 from polyhop.signatures import AnswerFromPassages, SelectEvidence
 
-from .solaris import DIRECTOR, EXAMPLE, FILM, NOISE
+from .small import DIRECTOR, FILM, NOISE
+from .small import SOLARIS as EXAMPLE
 
 
 def prediction(
@@ -139,21 +140,3 @@ def test_the_metric_is_what_gepa_wants() -> None:
     assert "expected" in result.feedback
     assert metric(EXAMPLE, prediction(), []) is True  # exemplars are collected: a verdict
     assert metric(EXAMPLE, prediction()).score == 1.0
-
-
-class Constant(dspy.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.answerer = dspy.Predict("question -> answer")
-
-    def forward(self, question: str) -> dspy.Prediction:
-        self.answerer(question=question)
-        return prediction("Moscow", evidence=(Evidence(FILM, 1),))
-
-
-def test_gepa_takes_it() -> None:
-    reflection = dspy.utils.DummyLM([{"new_instruction": "Answer well."}] * 10)
-    with dspy.context(lm=dspy.utils.DummyLM([{"answer": "x"}] * 50)):
-        gepa = dspy.GEPA(metric=with_feedback(), max_metric_calls=8, reflection_lm=reflection, num_threads=1)
-        gepa.compile(Constant(), trainset=[EXAMPLE] * 3, valset=[EXAMPLE] * 2)
-    assert "is wrong: expected" in str(reflection.history)

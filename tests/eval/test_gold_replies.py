@@ -14,10 +14,9 @@ from polyhop.eval.gold_replies import CONFIDENT, GoldReplies
 from polyhop.programs.candidates import Candidates
 from polyhop.signatures.fields import NumberedPassages
 
-from . import solaris
-from .solaris import DIRECTOR, FILM, NOISE
+from .small import DIRECTOR, FILM, NOISE, SOLARIS
 
-EXAMPLE = solaris.EXAMPLE.copy(pool=[NOISE, FILM, DIRECTOR])
+EXAMPLE = SOLARIS.copy(pool=[NOISE, FILM, DIRECTOR])
 ALL = Candidates([NOISE, FILM, DIRECTOR])
 FIRST = ALL.show([Evidence(FILM), Evidence(NOISE)])
 QUESTION = {"question": EXAMPLE.question}

@@ -69,22 +69,6 @@ def test_a_trace_asks_for_a_verdict() -> None:
     assert metrics.answer_em(EXAMPLE, prediction("barack obama"), trace=[]) is True
 
 
-class Constant(dspy.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.answerer = dspy.Predict("question -> answer")
-
-    def forward(self, question: str) -> dspy.Prediction:
-        return prediction("Obama", Evidence(A, 0))
-
-
-def test_evaluate_and_bootstrap_take_them() -> None:
-    evaluate = dspy.Evaluate(devset=[EXAMPLE] * 3, metric=metrics.answer_f1, num_threads=1, display_progress=False)
-    assert evaluate(Constant()).score == pytest.approx(66.67)
-    teleprompter = dspy.BootstrapFewShot(metric=metrics.joint_f1, max_bootstrapped_demos=1, max_labeled_demos=0)
-    teleprompter.compile(Constant(), trainset=[EXAMPLE])
-
-
 # --- the registry ----------------------------------------------------------------------------------------------------
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,16 +12,20 @@ import dspy
 import pytest
 from dspy import lm15
 
-from polyhop.data.passages import Evidence
+from polyhop.data.chain import ChainRetriever, ChainWeights
+from polyhop.data.passages import Evidence, Passage
+from polyhop.data.pool import PassagePool
+from polyhop.engines.costs import Ledger
 from polyhop.engines.lexical.prompt import write_reply
 from polyhop.engines.replies import respond
 from polyhop.eval.folder import RunError
 from polyhop.eval.metrics import COSTS, METRICS
 from polyhop.eval.records import read_lines
-from polyhop.eval.run import RunProgress, evaluate
-from polyhop.eval.settings import RunManifest
+from polyhop.eval.run import QuestionTask, evaluate
+from polyhop.eval.settings import ProgramSettings, RunManifest
 from polyhop.programs import Agent, Naive, Program
 
+from ..conftest import Parrot
 from .small import PASSAGE, Fake, examples, mixed, numbered
 
 
@@ -56,21 +58,6 @@ def test_a_right_answer_scores(tmp_path: Path) -> None:
     assert 0 < metrics["seconds_p50"] <= metrics["seconds_p95"]
 
 
-def test_the_line_of_a_question(tmp_path: Path) -> None:
-    evaluate(Fake(), examples("a"), tmp_path / "run")
-    (line,) = read_lines(tmp_path / "run")
-    assert line["id"] == "id-a"
-    assert line["answer"] == "France"
-    assert line["ranking"] == ["paris", "rome"]
-    assert line["evidence"] == [{"passage_id": "paris", "title": "Paris", "sentence": 1, "text": "It is in France."}]
-    assert line["confidence"] == 1.0
-    assert line["stop_reason"] == "fake"
-    assert [step["step"] for step in line["trace"]] == ["answered", "stopped"]
-    assert line["scores"]["answer_em"] == 1.0
-    assert line["costs"]["tokens"] == 0
-    assert "error" not in line
-
-
 @pytest.mark.parametrize("threads", [1, 4])
 def test_a_failure_scores_zero_and_keeps_its_cause(threads: int, tmp_path: Path) -> None:
     summary = evaluate(Fake({"b": fail}), examples("abcd"), tmp_path / "run", threads=threads)
@@ -101,40 +88,6 @@ def test_what_is_no_prediction_is_a_failure(made: Callable[[], Any], message: st
     assert message in line["error"]["message"]
 
 
-def test_a_reply_that_cannot_be_read_and_a_model_that_cannot_be_reached(
-    tmp_path: Path, parrot: Callable[[str], Any]
-) -> None:
-    class Broken:
-        def complete(self, request: Any) -> Any:
-            raise ConnectionError("nobody there")
-
-    pool = (PASSAGE,)
-    questions = [
-        dspy.Example(question="Where?", answers=("France",), pool=pool).with_inputs("question", "pool"),
-    ]
-    for name, lm in {
-        "reply": parrot("Cats!"),
-        "model": dspy.LM("broken", engine=Broken(), cache=False, num_retries=0),
-    }.items():
-        with dspy.context(lm=lm):
-            evaluate(Naive(), questions, tmp_path / name)
-        (line,) = read_lines(tmp_path / name)
-        assert line["error"]["cause"] == name
-    assert line["gold"] == []
-
-
-def test_a_plain_program_with_an_answer_is_enough() -> None:
-    class Plain(dspy.Module):
-        def forward(self, question: str) -> dspy.Prediction:
-            return dspy.Prediction(answer="Paris")
-
-    question = dspy.Example(question="Capital of France?", answer="Paris").with_inputs("question")
-    summary = evaluate(Plain(), [question])
-    assert summary["metrics"]["answer_em"] == 1.0
-    assert "passage_recall@5" not in summary["metrics"]
-    assert summary["by_hops"] == summary["by_kind"] == {}
-
-
 def test_tokens_and_cost_are_counted_also_of_failures(tmp_path: Path, parrot: Callable[[str], Any]) -> None:
     class Twice(dspy.Module):
         def __init__(self) -> None:
@@ -156,43 +109,10 @@ def test_tokens_and_cost_are_counted_also_of_failures(tmp_path: Path, parrot: Ca
     assert "cost_usd" not in summary["metrics"]  # nobody knows what a parrot costs
 
 
-def test_threads_work_at_the_same_time_and_inherit_the_settings_of_dspy() -> None:
-    meet, seen = threading.Barrier(3, timeout=10), []
-
-    def look() -> None:
-        meet.wait()
-        seen.append(dspy.settings.lm)
-
-    with dspy.context(lm="the model"):
-        summary = evaluate(Fake(dict.fromkeys("abc", look)), examples("abc"), threads=3)
-    assert summary["counts"]["failed"] == 0
-    assert seen == ["the model"] * 3
-
-
 def test_threads_change_nothing_but_the_time() -> None:
     program, questions = Fake(mixed(40), seconds=0.001), numbered(40)
     one, many = (evaluate(program, questions, threads=threads) for threads in (1, 8))
     assert steady(one) == steady(many)
-
-
-def test_parts_add_up() -> None:
-    summary = evaluate(Fake(mixed(40)), numbered(40))
-    for parts in (summary["by_hops"], summary["by_kind"]):
-        assert len(parts) in (2, 3)
-        for count in ("questions", "answered", "failed"):
-            assert sum(part["counts"][count] for part in parts.values()) == summary["counts"][count]
-        total = sum(part["metrics"]["answer_f1"] * part["counts"]["questions"] for part in parts.values())
-        assert total / 40 == pytest.approx(summary["metrics"]["answer_f1"])
-
-
-def test_progress_tells_how_it_goes(tmp_path: Path) -> None:
-    seen: list[tuple[int, int, float | None]] = []
-
-    def note(progress: RunProgress) -> None:
-        seen.append((progress.done, progress.failed, progress.mean("answer_em")))
-
-    evaluate(Fake({"b": fail}), examples("abc"), tmp_path / "run", on_progress=note)
-    assert seen == [(0, 0, None), (1, 0, 1.0), (2, 1, 0.5), (3, 1, pytest.approx(2 / 3))]
 
 
 # --- stopping --------------------------------------------------------------------------------------------------------
@@ -258,22 +178,6 @@ def test_too_many_failures_stop_the_run_which_can_go_on(tmp_path: Path) -> None:
         evaluate(broken, questions, tmp_path / "run", max_failures=2)
     summary = evaluate(Fake(), questions, tmp_path / "run", max_failures=2)
     assert (summary["counts"]["answered"], summary["counts"]["failed"]) == (4, 4)
-
-
-def test_what_is_being_answered_when_a_run_stops_is_kept(tmp_path: Path) -> None:
-    meet = threading.Barrier(2, timeout=10)
-
-    def late() -> None:
-        meet.wait()
-        time.sleep(0.2)
-
-    def early() -> None:
-        meet.wait()
-        fail()
-
-    with pytest.raises(RunError, match="Stopped after 1 failures"):
-        evaluate(Fake({"a": late, "b": early}), examples("abcd"), tmp_path / "run", threads=2, max_failures=1)
-    assert {line["id"] for line in read_lines(tmp_path / "run")} == {"id-a", "id-b"}
 
 
 def test_failed_questions_can_be_asked_again(tmp_path: Path) -> None:
@@ -349,4 +253,68 @@ def test_what_cannot_be_a_run_is_refused_before_any_question(tmp_path: Path) -> 
     with pytest.raises(ValueError, match="threads must be positive"):
         evaluate(program, examples("a"), tmp_path / "other", threads=0)
     assert not program.asked
-    assert not os.listdir(tmp_path / "run")
+
+
+def test_a_late_result_is_a_timeout_even_if_it_waits_to_be_read() -> None:
+    record = QuestionTask(Fake(seconds=0.05), timeout=0.01).ask(0, examples("a")[0], Ledger())
+    assert record.error is not None
+    assert (record.error.cause, record.answer) == ("timeout", None)
+
+
+def test_the_calls_of_a_question_are_not_kept_by_dspy() -> None:
+    """Its trace would grow to 10,000 calls, with all that they read."""
+
+    class Answers(dspy.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.answer = dspy.Predict("question -> answer")
+            self.answer.set_lm(dspy.LM("parrot", engine=Parrot('{"answer": "x"}'), cache=False))
+
+        def forward(self, question: str) -> dspy.Prediction:
+            return self.answer(question=question)
+
+    with dspy.context(trace=[], adapter=dspy.JSONAdapter()):
+        record = QuestionTask(Answers()).ask(0, examples("a")[0], Ledger())
+        assert (record.answer, dspy.settings.trace) == ("x", [])
+
+
+class Reader(Program):
+    """Answers with the number of gold sentences that it is given."""
+
+    def forward(self, question: str, pool: Any = None, gold: list[Evidence] | None = None) -> dspy.Prediction:
+        return dspy.Prediction(answer="none" if gold is None else f"{len(gold)} of {len(pool)}", evidence=gold or ())
+
+
+class Knowing(Reader):
+    reads_gold = True
+
+
+def test_only_a_program_that_says_so_gets_the_gold_evidence() -> None:
+    pool = (Passage.of("A", sentences=["One.", "Two."], id="a"), Passage.of("B", "Three.", id="b"))
+    asked = dspy.Example(question="Which?", answers=("x",), pool=pool, gold_facts=[("a", 1)])
+    for program, answer in ((Reader(), "none"), (Knowing(), "1 of 2")):
+        record = QuestionTask(program).ask(0, asked.with_inputs("question", "pool"), Ledger())
+        assert record.answer == answer
+    assert record.scores["fact_f1"] == 1.0
+    lost = dspy.Example(question="Which?", answers=("x",), pool=pool, gold_facts=[("c", 0)])
+    record = QuestionTask(Knowing()).ask(0, lost.with_inputs("question", "pool"), Ledger())
+    assert record.error is not None
+    assert "lack one of them" in record.error.message
+
+
+POOL = PassagePool([Passage.of("Paris", "Paris is a city.")])
+
+
+def manifest(program: Any) -> dict[str, Any]:
+    program_: dict[str, Any] = ProgramSettings.of(program, "x").to_json()
+    return program_
+
+
+def test_the_weights_of_a_chain_are_among_the_tunables() -> None:
+    one, other = (Naive(ChainRetriever(POOL, ChainWeights(link=link))) for link in (0.25, 0.5))
+    assert manifest(one)["tunables"]["search.chain['link']"] == 0.25
+    assert manifest(other)["tunables"]["search.chain['link']"] == 0.5
+    assert manifest(one)["state_hash"] != manifest(other)["state_hash"]
+    adaptive = Naive(ChainRetriever(POOL, ChainWeights(link=0.25), adaptive=True))
+    assert manifest(adaptive)["tunables"]["search.chain['adaptive']"] is True
+    assert manifest(adaptive)["state_hash"] != manifest(one)["state_hash"]

@@ -10,9 +10,7 @@ import dspy
 import pytest
 from dspy import lm15
 
-from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
-from polyhop.engines.budget import Budget
 from polyhop.engines.costs import price, sum_costs
 from polyhop.engines.limits import LimitedLM, Limits, RateLimit
 from polyhop.engines.replies import respond
@@ -82,13 +80,6 @@ def test_costs_by_agent(tmp_path: Path) -> None:
         assert sum(agent["tokens"] for agent in line["costs_by_agent"].values()) == line["costs"]["tokens"]
 
 
-def test_a_plain_predictor_has_the_costs_of_its_role(tmp_path: Path) -> None:
-    program = asking(dspy.ChainOfThought("question -> answer"), Troubled(), model="made/up")
-    summary = evaluate(program, examples("a"), tmp_path / "run")
-    assert list(summary["by_agent"]) == ["predict"]
-    assert "cost_usd" not in summary["by_agent"]["predict"]
-
-
 def test_what_happened_on_the_way(tmp_path: Path) -> None:
     slow, boom = lm15.RateLimitError("slow down"), lm15.ServerError("boom")
     engine = Troubled(a=[slow, slow, boom], c=[boom])
@@ -102,16 +93,6 @@ def test_what_happened_on_the_way(tmp_path: Path) -> None:
     assert summary["metrics"]["answer_em"] == 1
     assert summary["totals"]["lm_calls"] == 3
     assert engine.calls == 7
-
-
-def test_other_incidents(tmp_path: Path) -> None:
-    passages = [Passage.of(f"Paris {n}", sentences=["It is in France."], id=f"p{n}") for n in range(4)]
-    too_long = lm15.ContextLengthError("too long")
-    prose = respond(lm15.Request(model="a", messages=(lm15.Message.user("?"),)), "I think it is France.")
-    program = asking(Naive(PassagePool(passages)), Troubled(a=[too_long, too_long, too_long], b=[prose]))
-    summary = evaluate(program, examples("ab"), tmp_path / "run")
-    assert summary["incidents"] == {"prompt shortened": 2, "tokens estimated": 1}
-    assert [line.get("error", {}).get("cause") for line in read_lines(tmp_path / "run")] == ["model", "reply"]
 
 
 def test_why_questions_fail(tmp_path: Path) -> None:
@@ -130,33 +111,6 @@ def test_why_questions_fail(tmp_path: Path) -> None:
     assert {each["cause"]: each["count"] for each in summary["failures"]} == {"refused": 1, "reply": 1, "model": 1}
     assert summary["counts"] == {"questions": 6, "answered": 1, "failed": 5, "skipped": 0, "gold_not_found": 0}
     assert next(iter(read_lines(tmp_path / "run")))["answer"] is None
-
-
-def test_a_reply_that_cannot_be_used_still_costs(tmp_path: Path) -> None:
-    request = lm15.Request(model="a", messages=(lm15.Message.user("?"),))
-    summary = evaluate(naive(Troubled(a=[respond(request, "a" * 200_000)])), examples("a"), tmp_path / "run")
-    assert summary["totals"]["tokens_out"] == 50_000
-    assert summary["by_agent"]["answerer"]["tokens_out"] == 50_000
-
-
-@pytest.mark.slow
-def test_a_question_that_takes_too_long_gives_up_its_place(tmp_path: Path) -> None:
-    """One hangs in the only slot until it is given up; the one that waits behind it too, and the run goes on."""
-    release = threading.Event()
-    engine = Troubled(a=[lambda: release.wait(60)], b=[lambda: release.wait(60)])  # whichever gets there first
-    program, budget = naive(engine, Limits(concurrency=1, retries=0)), Budget()
-    budget.meter_program(program)
-
-    def look(progress: RunProgress) -> None:
-        if progress.done == 2:
-            release.set()
-
-    evaluate(program, examples("abcd"), tmp_path / "run", threads=2, timeout=20.0, on_progress=look)
-    causes = [line.get("error", {}).get("cause") for line in read_lines(tmp_path / "run")]
-    assert causes == ["timeout", "timeout", None, None]
-    # The other one may get the slot in the moment between the two.
-    assert budget.spent.calls == engine.calls
-    assert engine.calls in (3, 4)
 
 
 class Pair(Program):

@@ -94,10 +94,9 @@ def test_half_a_line_is_cut_off(tmp_path: Path, left: bytes) -> None:
         (None, "line 1 is damaged"),
         ({"n": 99}, "line 1 is damaged .its n is not"),
         ({"n": -1}, "line 1 is damaged .its n is not"),
-        ({"id": 7}, "line 1 is damaged .it is not the record"),
+        ({"id": 7}, "line 1 is damaged .*it has no id"),
         ({"scores": {"answer_em": "good"}}, "question 0 is damaged .scores.answer_em"),
         ({"scores": {"answer_em": float("nan")}}, "question 0 is damaged .scores.answer_em"),
-        ({"scores": {"answer_em": True}}, "question 0 is damaged .scores.answer_em"),
         ({"scores": {"answer_f1": 99}}, "question 0 is damaged .scores: .*answer_f1 is between 0 and 1"),
         ({"costs": {"tokens": 10**400}}, "question 0 is damaged .costs.tokens"),
         ({"costs": {"tokens": -1}}, "question 0 is damaged .costs.tokens"),
@@ -160,18 +159,16 @@ def test_two_processes_on_one_run(tmp_path: Path) -> None:
 
 def test_a_run_whose_folder_is_gone_stops_at_once(tmp_path: Path) -> None:
     program = Fake({"question 1": lambda: shutil.rmtree(tmp_path / "run")})
-    with pytest.raises(RunError, match="was removed"):
+    with pytest.raises(RunError, match="cannot be written: No such file"):
         evaluate(program, numbered(20), tmp_path / "run")
     assert program.asked == ["question 0", "question 1"]
 
 
-def test_a_full_disk_leaves_no_half_line(tmp_path: Path) -> None:
+def test_a_full_disk_stops_a_run_that_can_go_on(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    with resource_limit(8_000), pytest.raises(OSError, match="File too large"):
+    with resource_limit(8_000), pytest.raises(RunError, match="File too large"):
         evaluate(Fake(mixed(COUNT)), numbered(COUNT), out, threads=4)
-    text = (out / "predictions.jsonl").read_text()
-    assert text.endswith("\n")
-    assert 3 <= len(text.splitlines()) < COUNT
+    assert 3 <= len(list(read_records(out))) < COUNT
     assert steady(evaluate(Fake(mixed(COUNT)), numbered(COUNT), out)) == steady(uninterrupted())
 
 

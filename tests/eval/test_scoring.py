@@ -11,14 +11,11 @@ from hypothesis import strategies as st
 
 from polyhop.data.passages import Evidence, Fact, Passage
 from polyhop.eval.scoring import (
-    Scores,
     answer_scores,
     exact_match,
     fact_scores,
-    joint,
     mentions,
     normalize_answer,
-    passage_scores,
     ranking_scores,
     token_overlap,
 )
@@ -69,12 +66,6 @@ def test_answers(answer: str, gold: list[str], em: float, f1: float) -> None:
     assert answer_scores(answer, gold).f1 == pytest.approx(f1)
 
 
-def test_joint() -> None:
-    # P = 1/2 * 1 = 1/2, R = 1 * 1/3 = 1/3, F1 = 2 * (1/6) / (5/6) = 2/5
-    assert joint(Scores(0.5, 1.0, 2 / 3), Scores(1.0, 1 / 3, 0.5)) == pytest.approx((1 / 2, 1 / 3, 2 / 5))
-    assert joint(Scores(0.0, 0.0, 0.0), Scores(1.0, 1.0, 1.0)) == Scores(0.0, 0.0, 0.0)
-
-
 @pytest.mark.parametrize(
     ("text", "answers", "mentioned"),
     [
@@ -92,16 +83,6 @@ def test_mentions(text: str, answers: list[str], mentioned: float) -> None:
 
 
 # --- evidence --------------------------------------------------------------------------------------------------------
-
-
-def test_passages_count_once() -> None:
-    evidence = [Evidence(A, 0), Evidence(A, 1), Evidence(C)]
-    assert passage_scores(evidence, ["a", "b"]) == Scores(0.5, 0.5, 0.5)
-
-
-def test_a_whole_passage_is_all_of_its_sentences() -> None:
-    precision, recall, f1 = fact_scores([Evidence(A), Evidence(B)], [Fact("a", 2), Fact("b", 0)])
-    assert [precision, recall, f1] == pytest.approx([2 / 5, 1.0, 4 / 7])
 
 
 items = st.lists(st.sampled_from([Evidence(p, s) for p in (A, B, C) for s in (None, *range(len(p.sentences)))]))

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import dspy
 import ir_measures
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from polyhop.data.errors import DataError
+from polyhop.data.errors import DataError, PolyhopError
 from polyhop.data.passages import Evidence, Hit, Passage
 from polyhop.engines.models import assign_models
-from polyhop.eval.official import hotpotqa, mean_of, musique, squad
+from polyhop.eval.official import SUBMISSIONS, mean_of
+from polyhop.eval.official.scores import hotpotqa
 from polyhop.eval.questions import Questions
 from polyhop.eval.records import read_lines, read_manifest
 from polyhop.eval.run import evaluate
+from polyhop.eval.summary import run_lines
 from polyhop.programs import Prism
 from polyhop.programs.prediction import conclude
 from polyhop.programs.run import Run, running
@@ -71,12 +75,12 @@ def test_hotpotqa(tmp_path: Path) -> None:
     questions = Questions("hotpotqa", write(tmp_path / "dev.json", records))
     summary = evaluate(Reader(broken="3"), questions, tmp_path / "run", manifest=None)
     file = json.loads((tmp_path / "run" / "hotpotqa_predictions.json").read_text())
-    predictions = {id: hotpotqa.Prediction(id, text, file["sp"][id]) for id, text in file["answer"].items()}
+    predictions = {id: {"answer": text, "sp": file["sp"][id]} for id, text in file["answer"].items()}
     assert set(predictions) == {"h0", "h1", "h2"}
-    assert predictions["h1"] == hotpotqa.Prediction("h1", "answer 1", [["Title 0", 1], ["Title 1", 1]])  # type: ignore[list-item]
-    gold = [hotpotqa.Gold([r["answer"]], [(t, s) for t, s in r["supporting_facts"]]) for r in records]
-    pairs = [(predictions.get(r["_id"], hotpotqa.Prediction(r["_id"])), g) for r, g in zip(records, gold, strict=True)]
-    official = mean_of(hotpotqa.score)(pairs)
+    assert predictions["h1"] == {"answer": "answer 1", "sp": [["Title 0", 1], ["Title 1", 1]]}
+    gold = [([each["answer"]], [(t, s) for t, s in each["supporting_facts"]]) for each in records]
+    pairs = [(predictions.get(each["_id"], {}), known) for each, known in zip(records, gold, strict=True)]
+    official = mean_of(hotpotqa)(pairs)
     assert summary["official"] == official
     ours = summary["metrics"]
     names = {"answer_em": "em", "answer_f1": "f1", "fact_f1": "sp_f1", "joint_f1": "joint_f1"}
@@ -132,7 +136,8 @@ def test_musique(tmp_path: Path) -> None:
     questions = Questions("musique", write(tmp_path / "dev.json", [musique_record(n) for n in range(2)]))
     summary = evaluate(Reader(broken="1"), questions, tmp_path / "run")
     first, second = lines(tmp_path / "run" / "musique_predictions.jsonl")
-    assert first == musique.Prediction("2hop__0", "answer 1", [7, 8], True)._asdict()
+    told = {"predicted_answer": "answer 1", "predicted_support_idxs": [7, 8], "predicted_answerable": True}
+    assert first == {"id": "2hop__0", **told}
     assert (second["id"], second["predicted_answer"], second["predicted_support_idxs"]) == ("2hop__1", "", [])
     # Of one question half right, of the other nothing.
     assert summary["official"] == {"answer_f1": 0.5, "answer_em": 0.5, "support_f1": 0.25}
@@ -163,38 +168,33 @@ def test_multihop_rag(tmp_path: Path) -> None:
 
 
 HOTPOTQA = [
-    hotpotqa.Prediction("1", "André", [('Title "x"', 0)], [("a", "b", "c")]),
-    hotpotqa.Prediction("2", ""),
-    hotpotqa.Prediction("3", None, []),
+    {"id": "1", "answer": "André", "sp": [('Title "x"', 0)], "evidence": [("a", "b", "c")]},
+    {"id": "2", "answer": ""},
+    {"id": "3", "answer": None, "sp": []},
 ]
 SECTIONS = {"answer": {"1": "André", "2": ""}, "sp": {"1": [['Title "x"', 0]], "3": []}}
-MUSIQUE = [musique.Prediction("b", "André", [3, 1], True), musique.Prediction("a"), musique.Prediction("b", "", [])]
 
 
 @pytest.mark.parametrize(
-    ("write", "predictions", "written"),
+    ("dataset", "predictions", "written"),
     [
-        (hotpotqa.write, HOTPOTQA, [SECTIONS]),
+        ("hotpotqa", HOTPOTQA, [SECTIONS]),
+        ("2wiki", HOTPOTQA, [{**SECTIONS, "evidence": {"1": [["a", "b", "c"]]}}]),
+        ("musique", [{"id": "b"}, {"id": "a"}, {"id": "b"}], [{"id": "b"}, {"id": "a"}, {"id": "b"}]),
+        ("squad", [{"id": "1", "answer": "André"}, {"id": "2", "answer": None}], [{"1": "André"}]),
         (
-            partial(hotpotqa.write, names=("answer", "sp", "evidence")),
-            HOTPOTQA,
-            [{**SECTIONS, "evidence": {"1": [["a", "b", "c"]]}}],
-        ),
-        (musique.write, MUSIQUE, [each._asdict() for each in MUSIQUE]),
-        (squad.write, [squad.Prediction("1", "André"), squad.Prediction("2")], [{"1": "André"}]),
-        (
-            squad.write_nq_open,
-            [squad.Prediction("who?", "me\n"), squad.Prediction("why?")],
+            "nq",
+            [{"id": "who?", "answer": "me\n"}, {"id": "why?", "answer": None}],
             [{"question": "who?", "prediction": "me\n"}],
         ),
     ],
 )
 def test_files_are_ascii_and_leave_out_what_is_missing(
-    write: Any, predictions: list[Any], written: list[Any], tmp_path: Path
+    dataset: str, predictions: list[Any], written: list[Any], tmp_path: Path
 ) -> None:
-    write(tmp_path / "file", predictions)
-    found = [json.loads(line) for line in (tmp_path / "file").read_bytes().decode("ascii").splitlines()]
-    assert found == json.loads(json.dumps(written))
+    SUBMISSIONS[dataset].write(tmp_path, [(each, ()) for each in predictions])
+    (file,) = tmp_path.iterdir()
+    assert [json.loads(line) for line in file.read_bytes().decode("ascii").splitlines()] == written
 
 
 PARAGRAPH = {"context": "It names answer 1.", "qas": [{"id": "s", "question": "q?", "answers": [{"text": "no"}]}]}
@@ -287,3 +287,27 @@ def test_real_questions(
         if theirs:
             assert summary["official"][theirs] == pytest.approx(unit * summary["metrics"][ours], abs=unit * 6e-4)
     assert all(line["gold"] for line in read_lines(tmp_path / "run"))
+
+
+texts = st.text(min_size=1, max_size=8)
+
+
+def test_lines() -> None:
+    assert list(run_lines("q 1", ["b", "a%\tx", "b"], "my run")) == [
+        "q%201 Q0 b 1 2 my%20run\n",
+        "q%201 Q0 a%25%09x 2 1 my%20run\n",
+    ]
+    assert list(run_lines("q", ["\ud800"], "t")) == ["q Q0 %ED%A0%80 1 1 t\n"]
+    with pytest.raises(PolyhopError, match="empty id"):
+        list(run_lines("q", ["a", ""], "t"))
+
+
+@given(st.dictionaries(texts, st.lists(texts, min_size=1, max_size=5, unique=True), max_size=4))
+def test_round_trip(tmp_path_factory: pytest.TempPathFactory, rankings: dict[str, list[str]]) -> None:
+    file: Path = tmp_path_factory.mktemp("trec") / "run"
+    file.write_text("".join(line for item in rankings.items() for line in run_lines(*item, "tag")))
+    read: dict[str, list[str]] = {}
+    for hit in sorted(IR.read_trec_run(str(file)), key=lambda hit: -hit.score):
+        question = unquote(hit.query_id, errors="surrogatepass")
+        read.setdefault(question, []).append(unquote(hit.doc_id, errors="surrogatepass"))
+    assert read == rankings

@@ -16,7 +16,7 @@ from hypothesis import given
 
 from polyhop.engines.costs import Ledger
 from polyhop.engines.limits import LimitedLM, Limits, RateLimit
-from polyhop.signatures import answers, evidence, knowledge, planning
+from polyhop.signatures import answers, evidence, planning
 
 from ..faults.completions import completion_of
 from ..faults.exchange import response
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 SIGNATURES: list[Any] = [
     each
-    for module in (answers, evidence, knowledge, planning)
+    for module in (answers, evidence, planning)
     for each in vars(module).values()
     if isinstance(each, type) and issubclass(each, dspy.Signature) and each.__module__ == module.__name__
 ]

@@ -9,7 +9,7 @@ import dspy
 
 from polyhop.eval.folder import write_json
 from polyhop.optimizers.artifact import Score, save
-from polyhop.optimizers.records import OptimizationSummary, Proposal, StageRecord, TestRecord
+from polyhop.optimizers.optimize import OptimizationSummary, StageRecord, TestRecord
 from polyhop.optimizers.settings import OptimizationSettings
 from polyhop.optimizers.tunables import StudyResult, TrialRecord
 from polyhop.programs.exemplars import Exemplar, ExemplarMemory
@@ -45,8 +45,8 @@ def write_run(path: Path, *, ended: bool = True, cost: str | None = None, **more
     manifest = {"settings": settings.model_dump(mode="json"), "program": {"name": texts["name"]}}
     write_json(path / "manifest.json", manifest)
     for folder, study in (("1-tunables", searched(texts["style"], cost)), ("2-prompts", None)):
-        proposal = Proposal(note=texts["note"], study=study)
-        write_json(path / folder / "proposal.json", proposal.model_dump(mode="json", exclude_none=True))
+        proposal = StageRecord(n=int(folder[0]), round=1, stage=folder[2:], note=texts["note"], study=study)
+        write_json(path / folder / "stage.json", proposal.model_dump(mode="json", exclude_none=True))
     if not ended:
         return path
     stages = [

@@ -15,8 +15,7 @@ from polyhop.optimizers.diagnose import RETRIEVAL, Diagnosis, QuestionCosts, dia
 from polyhop.programs import Prism
 
 from ..programs.scripted import Request, Script, answer, lm
-from .hops import GOLD, example, prism
-from .towns import questions
+from .towns import GOLD, example, prism, questions
 
 METRICS = (answer_f1, evidence_f1)
 
@@ -64,20 +63,6 @@ def test_a_question_on_which_a_run_fails_tells_nothing() -> None:
         (one,) = diagnose(program, [example()], METRICS).questions
         assert "the model is gone" in one.error
         assert (one.changes, one.corrected) == ({}, {})
-
-
-def test_every_call_of_a_model_counts_once() -> None:
-    program, script = prism(**LOSES)
-    (one,) = diagnose(program, [example()], METRICS).questions
-    assert one.asked == len(script.order)
-
-
-def test_the_calls_that_are_corrected_are_known() -> None:
-    program, _ = prism(**LOSES)
-    (one,) = diagnose(program, [example()], METRICS).questions
-    (call, better) = one.corrected["selector"][0]
-    assert (call.fields, better.keep) == ({"keep": ["1s2"]}, GOLD)
-    assert not one.corrected["analyzer"]
 
 
 @pytest.mark.parametrize(

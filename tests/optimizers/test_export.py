@@ -14,7 +14,7 @@ import polyhop
 from polyhop.data.errors import PolyhopError
 from polyhop.data.pool import PassagePool
 from polyhop.data.sample import load_sample, sample_passages
-from polyhop.optimizers.export import FORMATS, REPLIES, AdapterName, Prompt, markdown, prompts
+from polyhop.optimizers.export import FORMATS, REPLIES, AdapterName, markdown, prompts
 from polyhop.programs import PROGRAMS, Exemplars, PolyHop, Prism, new_program
 from polyhop.signatures import NumberedPassages
 from polyhop.signatures.fields import fenced
@@ -37,9 +37,9 @@ def written(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value)
 
 
-def filled(prompt: Prompt, inputs: dict[str, Any]) -> list[dict[str, str]]:
+def filled(prompt: dict[str, Any], inputs: dict[str, Any]) -> list[dict[str, str]]:
     """What somebody without DSPy does: fills all places at once."""
-    *before, last = [dict(message) for message in prompt.messages]
+    *before, last = [dict(message) for message in prompt["messages"]]
     last["content"] = re.sub(r"\{\{(\w+)\}\}", lambda match: written(inputs[match[1]]), last["content"])
     return [*before, last]
 
@@ -72,7 +72,7 @@ def test_exports_equal_what_programs_send(name: str, adapter: AdapterName, demos
             for field, info in predictor.signature.fields.items()
         }
         predictor.demos = [dspy.Example(values), dspy.Example(dict(list(values.items())[1:]))]
-    exported = {prompt.signature.instructions: prompt for prompt in prompts(program, adapter)}
+    exported = {prompt["instructions"]: prompt for prompt in prompts(program, adapter)}
     listening, calls = spy(adapter)
     with dspy.context(adapter=listening):
         for example in load_sample()[:2]:
@@ -83,19 +83,19 @@ def test_exports_equal_what_programs_send(name: str, adapter: AdapterName, demos
         own = filled(prompt, inputs)
         exemplars = messages[len(own) - 1 : -1]  # shown after the agent's own demos
         assert [*own[:-1], *exemplars, own[-1]] == messages
-        assert bool(exemplars) <= prompt.shown_exemplars
+        assert bool(exemplars) <= prompt["shown_exemplars"]
 
 
 @pytest.mark.parametrize("off", [{"mode": "none"}, {"count": 0}, {}])
 def test_exemplars_are_announced_only_where_there_are_some(off: dict[str, Any]) -> None:
     program = PolyHop()
-    assert [prompt.agent for prompt in prompts(program) if prompt.shown_exemplars] == ["planner"]
+    assert [prompt["agent"] for prompt in prompts(program) if prompt["shown_exemplars"]] == ["planner"]
     assert "At each call the program adds exemplars" in markdown(program, "it")
     for name, value in off.items():
         getattr(program.exemplars, name).value = value
     if not off:
         program.exemplars.memory = polyhop.Exemplars(memory=()).memory
-    assert not any(prompt.shown_exemplars for prompt in prompts(program))
+    assert not any(prompt["shown_exemplars"] for prompt in prompts(program))
     assert "At each call the program adds exemplars" not in markdown(program, "it")
 
 
@@ -112,7 +112,7 @@ def test_the_record_of_a_prompt() -> None:
     program = dspy.Predict(Own)
     program.demos = [dspy.Example(question="Who?", answer="Ann")]
     (prompt,) = prompts(program)
-    record = json.loads(json.dumps(prompt.to_record()))
+    record = json.loads(json.dumps(prompt))
     assert [(each["name"], each["format"]) for each in record["inputs"]] == [
         ("question", "text"),
         ("weights", "value"),
@@ -133,9 +133,9 @@ def test_any_dspy_program_is_exported() -> None:
             self.steps = [dspy.ChainOfThought("question, strict: bool -> answer") for _ in "ab"]
 
     found = prompts(Own())
-    assert [prompt.agent for prompt in found] == ["steps[0].predict", "steps[1].predict"]
-    sent = dspy.ChatAdapter().format(found[0].signature, [], {"question": "Who?", "strict": True})
-    *before, last = [dict(message) for message in found[0].messages]
+    assert [prompt["agent"] for prompt in found] == ["steps[0].predict", "steps[1].predict"]
+    sent = dspy.ChatAdapter().format(Own().steps[0].predict.signature, [], {"question": "Who?", "strict": True})
+    *before, last = [dict(message) for message in found[0]["messages"]]
     last["content"] = last["content"].replace("{{question}}", "Who?").replace("{{strict}}", "True")
     assert [*before, last] == sent
 
@@ -148,7 +148,7 @@ def test_inputs_must_be_text() -> None:
     question = f"<<CUSTOM-TYPE-START-IDENTIFIER>>{picture}<<CUSTOM-TYPE-END-IDENTIFIER>>"
     demo = dspy.Example(question=question, sub_questions=["Who?"])
     program.analyzer.demos = [demo]
-    assert all(isinstance(message["content"], str) for prompt in prompts(program) for message in prompt.messages)
+    assert all(isinstance(message["content"], str) for prompt in prompts(program) for message in prompt["messages"])
     program.analyzer = dspy.Predict(program.analyzer.signature)  # which does not break up markers
     program.analyzer.demos = [demo]
     with pytest.raises(PolyhopError, match="agent 'analyzer' cannot be exported: it has a demo that is not text"):

@@ -9,10 +9,10 @@ import dspy
 import pytest
 
 from polyhop.eval.metrics import joint_f1
-from polyhop.optimizers.gepa import BriefProposer, MostFaults, PairedAcceptance, feedback_metric
+from polyhop.optimizers.gepa import MostFaults, PairedAcceptance, feedback_metric
 from polyhop.programs import PolyHop
 
-from ..programs.scripted import Request, Script, answer, lm, scripted
+from ..programs.scripted import answer, lm, scripted
 from . import towns
 
 STATE: Any = SimpleNamespace(program_candidates=[{"respond": "Answer."}])
@@ -31,9 +31,6 @@ def proposal(before: list[float], after: list[float], text: str = "Answer well."
         ([1, 1, 1, 1, 0, 0], 1 / 16),
         ([1, 1, 1, -1], 5 / 16),  # all but the sums of +4 and of the four +2
         ([1, 0.5, -0.5], 3 / 8),  # sums of 1 or more: 2, 1, 1
-        ([1, -1], 3 / 4),
-        ([0.25] * 20, 1 / 4096),  # by the signs of twelve
-        ([-1, -1, 1], 7 / 8),
     ],
 )
 def test_the_paired_test_is_exact_and_one_sided(gains: list[float], p: float) -> None:
@@ -43,7 +40,8 @@ def test_the_paired_test_is_exact_and_one_sided(gains: list[float], p: float) ->
 
 
 def test_what_is_refused_without_a_test() -> None:
-    assert not PairedAcceptance(level=1.0).should_accept(proposal([0.5, 0.5], [0.5, 0.5]), STATE)
+    for after in ([0.5, 0.5], [0.0, 1.0], [0.0, 0.5]):
+        assert not PairedAcceptance(level=1.0).should_accept(proposal([0.5, 0.5], after), STATE)
     better = proposal([0.0] * 8, [1.0] * 8, "Answer. " * 100)
     assert PairedAcceptance().should_accept(better, STATE)
     assert "has 800 characters, more than 400" in PairedAcceptance(longest=400).reject_reason(better, STATE)
@@ -51,56 +49,12 @@ def test_what_is_refused_without_a_test() -> None:
     assert PairedAcceptance(longest=400).should_accept(better, inherited)
 
 
-def test_gepa_runs_with_them_and_changes_the_agent_that_errs() -> None:
-    class Pair(dspy.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.scout = dspy.Predict("question -> query")
-            self.respond = dspy.Predict("question, notes -> answer")
+def test_any_metric_becomes_one_that_gepa_calls() -> None:
+    def own(gold: Any, pred: Any, trace: Any, pred_name: Any, pred_trace: Any) -> float:
+        return 1.0
 
-        def forward(self, question: str) -> dspy.Prediction:
-            query = self.scout(question=question).query
-            return self.respond(question=question, notes=f"{query} was founded by Otto Lind.")
-
-    def respond(request: Request) -> dict[str, Any]:
-        return {"answer": "Otto Lind" if "Copy the founder" in request.system else "unknown"}
-
-    def write(request: Request) -> dict[str, Any]:
-        return {"new_instruction": "Copy the founder."} if "new_instruction" in request.system else {"query": "Kestrel"}
-
-    model = lm(Script({"answerer": [respond], "other": [write]}))
-    chosen = list[str]()
-
-    class Noted(MostFaults):
-        def __call__(self, *arguments: Any, **options: Any) -> list[str]:
-            found = super().__call__(*arguments, **options)
-            chosen.extend(found)
-            return found
-
-    def right(example: dspy.Example, prediction: dspy.Prediction, trace: Any = None) -> float:
-        return float(prediction.answer == example.answer)
-
-    program = Pair()
-    program.set_lm(model)
-    questions = [
-        dspy.Example(question=f"Who founded Kestrel ({n})?", answer="Otto Lind").with_inputs("question")
-        for n in range(8)
-    ]
-    gepa = dspy.GEPA(
-        metric=feedback_metric(right),
-        component_selector=Noted(program),
-        instruction_proposer=BriefProposer(),
-        gepa_kwargs={"acceptance_criterion": PairedAcceptance(level=0.1, longest=400)},
-        reflection_minibatch_size=4,
-        reflection_lm=model,
-        max_metric_calls=40,
-        num_threads=1,
-    )
-    with dspy.context(adapter=dspy.ChatAdapter()):
-        tuned = gepa.compile(program, trainset=questions, valset=questions)
-    assert set(chosen[:1]) == {"respond"}
-    assert tuned.respond.signature.instructions != program.respond.signature.instructions
-    assert tuned.scout.signature.instructions == program.scout.signature.instructions
+    assert feedback_metric(own) is own
+    assert feedback_metric(lambda example, prediction: 0.5)(None, None, None, "respond", None) == 0.5
 
 
 def test_where_a_new_instruction_does_not_help_the_next_agent_has_its_turn() -> None:

@@ -13,17 +13,17 @@ from typing import Any
 import dspy
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from polyhop.data.errors import PolyhopError
-from polyhop.engines.budget import BudgetSpent
 from polyhop.eval.folder import RunError
 from polyhop.eval.metrics import METRICS, answer_f1
 from polyhop.eval.records import read_records
 from polyhop.eval.run import evaluate
 from polyhop.optimizers.artifact import load, read
-from polyhop.optimizers.optimize import Progress, judge, optimize
-from polyhop.optimizers.records import START, VAL, OptimizationSummary, read_run
-from polyhop.optimizers.settings import OptimizationSettings, Splits
+from polyhop.optimizers.optimize import START, VAL, OptimizationSummary, Progress, judge, optimize
+from polyhop.optimizers.settings import OptimizationSettings, Splits, divide, read_settings
 
 from .tiny import Engine, Tiny, examples, make
 
@@ -249,11 +249,6 @@ def test_a_search_that_the_budget_ends_proposes_its_best_trial(tmp_path: Path) -
     assert [stage.stage for stage in again.stages] == [stage.stage for stage in summary.stages]
 
 
-def test_a_budget_must_allow_to_measure_the_start(tmp_path: Path) -> None:
-    with pytest.raises(BudgetSpent):
-        run(tmp_path / "run", changed(budget_calls=10))
-
-
 def test_a_model_of_the_context_is_paid_too(tmp_path: Path) -> None:
     engine = Engine()
     with dspy.context(lm=dspy.LM("tiny/model", engine=engine, cache=False)):
@@ -264,6 +259,72 @@ def test_a_model_of_the_context_is_paid_too(tmp_path: Path) -> None:
 # --- settings --------------------------------------------------------------------------------------------------------
 
 
+def asked(text: str) -> dspy.Example:
+    return dspy.Example(question=text, answers=["x"]).with_inputs("question")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            {"stages": ("prompts", "magic")},
+            "mine: stages.1: Input should be 'exemplars', 'confidence', 'prompts' or 'tunables'",
+        ),
+        ({"stages": ()}, "stages: name at least one stage"),
+        ({"stages": "prompts, prompts"}, "stages: name at least one stage, and each stage once"),
+        ({"rounds": 0}, "rounds: Input should be greater than or equal to 1"),
+        ({"trials": "many"}, "trials: Input should be a valid integer"),
+        ({"level": 0.0}, "level: Input should be greater than 0"),
+        ({"sampler": "cmaes"}, "sampler: Input should be 'tpe' or 'random'"),
+        ({"auto": "huge"}, "auto: Input should be 'light', 'medium' or 'heavy'"),
+        ({"trails": 7}, "trails: Extra inputs are not permitted"),
+    ],
+)
+def test_invalid_settings(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(PolyhopError, match=message):
+        OptimizationSettings.of(values, "mine")
+
+
+def test_files_hold_settings(tmp_path: Path) -> None:
+    toml = tmp_path / "mine.toml"
+    toml.write_text('train = "mine.jsonl"\nstages = ["tunables"]\ntrials = 7\n[ranges]\nrounds = [1, 3]\n')
+    settings = OptimizationSettings.of(read_settings(toml))
+    assert (settings.train, settings.stages, settings.trials) == ("mine.jsonl", ("tunables",), 7)
+    assert settings.ranges == {"rounds": (1, 3)}
+    manifest = tmp_path / "manifest.json"
+    manifest.write_text(json.dumps({"settings": settings.model_dump(mode="json"), "program": {}}))
+    assert OptimizationSettings.of(read_settings(manifest)) == settings
+    for content in ("trials =", "settings = 3"):
+        toml.write_text(content)
+        with pytest.raises(PolyhopError, match="mine.toml is not a TOML or JSON file with settings"):
+            read_settings(toml)
+    with pytest.raises(PolyhopError, match="missing.toml is not"):
+        read_settings(tmp_path / "missing.toml")
+
+
+def test_splits_share_no_question() -> None:
+    one, two, three = map(asked, ("One?", "Two?", "Three?"))
+    Splits([one, one], [two], [three])
+    with pytest.raises(PolyhopError, match="in both train and test: 'One\\?'"):
+        Splits([one], [two], [three, asked("One?")])
+    with pytest.raises(PolyhopError, match="no val questions"):
+        Splits([one], [], [three])
+
+
+@given(st.lists(st.integers(0, 30), min_size=1), st.integers(0, 5))
+def test_division_keeps_equal_questions_together(numbers: list[int], seed: int) -> None:
+    questions = [asked(f"What is {number}?") for number in numbers]
+    parts = divide(questions, (0.5, 0.25, 0.25), seed)
+    assert sorted(map(id, questions)) == sorted(id(each) for part in parts for each in part)
+    texts = [{each.question for each in part} for part in parts]
+    assert not texts[0] & texts[1]
+    assert not texts[0] & texts[2]
+    assert not texts[1] & texts[2]
+    assert [[q.question for q in part] for part in parts] == [
+        [q.question for q in part] for part in divide(questions, (0.5, 0.25, 0.25), seed)
+    ]
+
+
 def test_frozen_tunables_and_ranges_apply_to_all_stages(tmp_path: Path) -> None:
     summary = run(tmp_path / "run", changed(stages=("exemplars",), freeze=("exemplars.*",), rounds=3))
     assert "frozen" in str(summary.stages[1].note)
@@ -271,10 +332,9 @@ def test_frozen_tunables_and_ranges_apply_to_all_stages(tmp_path: Path) -> None:
     assert summary.ended == "no stage of a round helped"
     limits = {"freeze": ("*.mode", "effort"), "ranges": {"*.count": (2, 3)}}
     run(tmp_path / "other", changed(stages=("exemplars",), **limits))
-    study = read_run(tmp_path / "other").proposals["1-exemplars"].study
-    assert study is not None
-    assert {name for trial in study.trials for name in trial.values} == {"exemplars.count"}
-    assert {trial.values["exemplars.count"] for trial in study.trials[1:]} <= {2, 3}
+    trials = json.loads((tmp_path / "other/1-exemplars/stage.json").read_text())["study"]["trials"]
+    assert {name for trial in trials for name in trial["values"]} == {"exemplars.count"}
+    assert {trial["values"]["exemplars.count"] for trial in trials[1:]} <= {2, 3}
 
 
 @pytest.mark.parametrize(
@@ -316,7 +376,7 @@ def test_a_run_resumes_after_ctrl_c_and_a_finished_one_asks_nothing(tmp_path: Pa
     summary = run(tmp_path / "run", engine=engine)
     assert engine.calls < whole.spent.calls
     assert summary.stages == whole.stages
-    assert (tmp_path / "run/best/state.json").read_bytes() == (tmp_path / "whole/best/state.json").read_bytes()
+    assert read(tmp_path / "run/best").state == read(tmp_path / "whole/best").state
     engine = Engine()
     again = run(tmp_path / "run", changed(stages=("tunables",), threads=2), engine)  # resources may change
     assert engine.calls == 0
@@ -334,7 +394,7 @@ def test_a_folder_with_other_files_is_refused_and_unchanged(tmp_path: Path) -> N
     assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
     (tmp_path / "thesis.txt").unlink()
     (tmp_path / "manifest.json").write_text('{"schema": 1, "program": {}}')
-    with pytest.raises(RunError, match="another kind of run"):
+    with pytest.raises(RunError, match="started with other settings"):
         run(tmp_path)
 
 

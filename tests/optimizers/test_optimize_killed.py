@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from polyhop.optimizers.records import read_run
+from polyhop.optimizers.artifact import read
 
 from . import tiny
 
@@ -23,79 +23,49 @@ THREADS = 2
 _PATIENCE = 900  # seconds; only a run that hangs takes so long
 
 
-class Folder:
-    """The folders of one run of ``tiny.py``."""
+def calls(path: Path) -> list[str]:
+    """The requests of a run that reached the model."""
+    return (path / "log").read_text().splitlines() if (path / "log").exists() else []
 
-    def __init__(self, path: Path, **settings: Any) -> None:
-        self.run, self.cache, self.log = path / "run", path / "cache", path / "log"
-        self.settings = settings
-        path.mkdir()
 
-    def start(self) -> subprocess.Popen[bytes]:
-        script = Path(tiny.__file__)
-        environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True", "OPENBLAS_NUM_THREADS": "1"}
-        command = [
-            sys.executable,
-            str(script),
-            str(self.run),
-            str(self.cache),
-            str(self.log),
-            json.dumps(self.settings),
-        ]
-        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment)
+def run(path: Path, kill_at: int | None = None) -> bool:
+    """Run ``tiny.py`` in a folder, and kill it after so many calls of the model; False if it ended before."""
+    path.mkdir(exist_ok=True)
+    environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True", "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, tiny.__file__, *map(str, (path / "run", path / "cache", path / "log"))]
+    with (path / "errors").open("w") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, env=environment)
+    end = time.monotonic() + _PATIENCE
+    while process.poll() is None and (kill_at is None or len(calls(path)) < kill_at):
+        assert time.monotonic() < end
+        time.sleep(0.002)
+    if killed := process.poll() is None:
+        process.send_signal(signal.SIGKILL)
+    assert process.wait() == 0 or killed, (path / "errors").read_text()[-2000:]
+    return killed
 
-    def finish(self) -> None:
-        process = self.start()
-        _, errors = process.communicate(timeout=_PATIENCE)
-        assert process.returncode == 0, errors.decode()[-2000:]
 
-    def kill_at(self, calls: int) -> bool:
-        """Kill the process after so many calls of the model; False if it ended before."""
-        process, end = self.start(), time.monotonic() + _PATIENCE
-        while process.poll() is None and len(self.calls) < calls:
-            assert time.monotonic() < end
-            time.sleep(0.002)
-        killed = process.poll() is None
-        if killed:
-            process.send_signal(signal.SIGKILL)
-        _, errors = process.communicate()
-        assert killed or process.returncode == 0, errors.decode()[-2000:]
-        return killed
-
-    @property
-    def calls(self) -> list[str]:
-        """The requests that reached the model."""
-        return self.log.read_text().splitlines() if self.log.exists() else []
-
-    @property
-    def result(self) -> dict[str, Any]:
-        """Verdicts, trials, the best program, and its score on the test questions."""
-        found = read_run(self.run)
-        assert found.summary
-        assert found.summary.test
-        studies = [proposal.study for proposal in found.proposals.values() if proposal.study]
-        keys = {"n", "stage", "kept", "score", "failures"}
-        best = self.run / "best"
-        return {
-            "stages": [stage.model_dump(include=keys) for stage in found.summary.stages],
-            "trials": [trial.model_dump(exclude={"costs"}) for study in studies for trial in study.trials],
-            "best": (best / "state.json").read_text(),
-            "test": found.summary.test.best,
-        }
+def result(path: Path) -> dict[str, Any]:
+    """Verdicts, trials, the best program, and its score on the test questions."""
+    found = json.loads((path / "run" / "summary.json").read_bytes())
+    stages = [json.loads(file.read_bytes()) for file in sorted((path / "run").glob("*/stage.json"))]
+    trials = [{**trial, "costs": None} for stage in stages if "study" in stage for trial in stage["study"]["trials"]]
+    kept = [
+        {name: stage.get(name) for name in ("n", "stage", "kept", "score", "failures")} for stage in found["stages"]
+    ]
+    return {"stages": kept, "trials": trials, "best": read(path / "run" / "best").state, "test": found["test"]["best"]}
 
 
 @pytest.mark.slow
 def test_kills_change_nothing(tmp_path: Path) -> None:
-    kills = 5
-    whole, killed = Folder(tmp_path / "whole"), Folder(tmp_path / "killed")
-    whole.finish()
-    total = len(whole.calls)
-    assert max(Counter(whole.calls).values()) == 1  # the cache answers repeated requests
-    moments = sorted(random.Random(1).sample(range(1, total), kills))
-    assert sum(killed.kill_at(calls) for calls in moments) == kills
-    killed.finish()
-    assert killed.result == whole.result
+    kills, whole, killed = 5, tmp_path / "whole", tmp_path / "killed"
+    run(whole)
+    assert max(Counter(calls(whole)).values()) == 1  # the cache answers repeated requests
+    moments = sorted(random.Random(1).sample(range(1, len(calls(whole))), kills))
+    assert all(run(killed, count) for count in moments)
+    run(killed)
+    assert result(killed) == result(whole)
     # Only calls in flight, whose replies are not in the cache, are paid twice.
-    assert len(killed.calls) - len(set(killed.calls)) <= kills * THREADS
-    spent = json.loads((killed.run / "spent.json").read_bytes())["calls"]
-    assert 0 <= spent - len(killed.calls) <= kills * THREADS  # a call is recorded before it is made
+    assert len(calls(killed)) - len(set(calls(killed))) <= kills * THREADS
+    spent = json.loads((killed / "run" / "spent.json").read_bytes())["calls"]
+    assert 0 <= spent - len(calls(killed)) <= kills * THREADS  # a call is recorded before it is made

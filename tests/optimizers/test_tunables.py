@@ -2,27 +2,71 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import dspy
 import optuna
 import pytest
-from filelock import FileLock
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-from polyhop.data.chain import ChainRetriever
 from polyhop.data.errors import PolyhopError
 from polyhop.engines.budget import BudgetSpent
 from polyhop.optimizers.tunables import StudyResult, TrialRecord, TunableSearch, choose, search_space
-from polyhop.programs import Naive, Prism, tunables
+from polyhop.programs import Prism, tunables
 from polyhop.programs.tunable import choice, integer, real
 
-from .world import Costly, Hill, height, numbered
-
 SAMPLERS = ("tpe", "random")
+
+
+class Hill(dspy.Module):
+    """Its answer is a height, highest at width 0.7, rounds 4 and style "plain".
+
+    Args:
+        on_question: Called with each question.
+    """
+
+    def __init__(self, on_question: Callable[[str], Any] = len) -> None:
+        super().__init__()
+        self.width = real(0.1, 0.0, 1.0)
+        self.rounds = integer(2, 1, 6)
+        self.style = choice("fancy", ("fancy", "plain"))
+        self.on_question = on_question
+
+    def forward(self, question: str) -> dspy.Prediction:
+        self.on_question(question)
+        height = 1.0 - (self.width.value - 0.7) ** 2 - 0.03 * abs(self.rounds.value - 4)
+        height -= 0.05 * (self.style.value == "fancy")
+        return dspy.Prediction(height=height * (1 - 0.1 * math.sin(float(question))))
+
+
+class Costly(dspy.Module):
+    """More rounds are better, with diminishing returns, and each round is a call."""
+
+    def __init__(self, on_question: Callable[[str], Any] = len) -> None:
+        super().__init__()
+        self.rounds = integer(2, 1, 6)
+        self.useless = real(0.5, 0.0, 1.0)
+        self.on_question = on_question
+
+    def forward(self, question: str) -> dspy.Prediction:
+        self.on_question(question)
+        rounds = self.rounds.value
+        noise = 0.05 * math.sin(float(question) * (1 + rounds))
+        gained = {1: 0.2, 2: 0.5, 3: 0.8, 4: 0.9, 5: 0.901, 6: 0.902}[rounds]
+        return dspy.Prediction(trace=SimpleNamespace(lm_calls=rounds), height=gained + noise)
+
+
+def height(example: dspy.Example, prediction: dspy.Prediction, trace: object = None) -> float:
+    return float(prediction.height)
+
+
+def numbered(count: int) -> list[dspy.Example]:
+    return [dspy.Example(question=str(n)).with_inputs("question") for n in range(count)]
 
 
 def values(program: dspy.Module) -> dict[str, Any]:
@@ -54,12 +98,6 @@ def test_better_values_are_found_and_the_student_is_unchanged(sampler: Any) -> N
     assert found.trials[0].values == values(student)
     assert set(found.best.scores) == set(range(30))  # of the valset, in full
     assert found.importances["width"] > 10 * found.importances["style"]
-
-
-def test_the_program_stays_as_it_is_if_no_trial_is_better() -> None:
-    search = TunableSearch(lambda example, prediction: 1.0, trials=5)
-    assert values(search.compile(Hill(), valset=numbered(10))) == values(Hill())
-    assert result(search).importances == {}
 
 
 def test_luck_makes_no_tunable_important() -> None:
@@ -123,20 +161,13 @@ def test_frozen_tunables_and_ranges() -> None:
     assert list(search_space(Hill(), ["width"], {"w*": (0.1, 0.2)})) == ["rounds", "style"]  # frozen counts
 
 
-def test_the_weights_of_the_retriever_keep_their_values_unless_they_are_named() -> None:
-    program = Naive(ChainRetriever())
-    assert not [name for name in search_space(program) if name.startswith("search.chain[")]
-    named = search_space(program, ranges={"search.chain*": ()})
-    assert {"search.chain['inner']", "search.chain['adaptive']"} <= named.keys()
-
-
 @pytest.mark.parametrize(
     ("freeze", "ranges", "message"),
     [
         (["height"], {}, "the program has no tunable 'height'; it has width, rounds, style"),
         (["*"], {}, "no tunables to search: all are frozen"),
-        ([], {"rounds": (0, 3)}, "the range of rounds: it must be an integer in 1..6, got 0"),
-        ([], {"rounds": (3, 1)}, "its lowest and its highest value"),
+        ([], {"rounds": (0, 3)}, "range of rounds, .*: must be an integer in 1..6, got 0"),
+        ([], {"rounds": (3, 1)}, "its lowest and highest value"),
         ([], {"rounds": (1.5, 3)}, "must be an integer"),
         ([], {"width": (0.5, float("nan"))}, "must be a number in 0.0..1.0"),
         ([], {"style": ("fancy", "odd")}, "must be one of"),
@@ -224,11 +255,6 @@ def test_invalid_searches(settings: dict[str, Any], message: str) -> None:
         TunableSearch(**{"metric": height, "trials": 3, **settings}).compile(Costly(), valset=numbered(10))
 
 
-def test_a_search_needs_questions() -> None:
-    with pytest.raises(PolyhopError, match="no questions to tune on"):
-        TunableSearch(height).compile(Hill(), valset=[])
-
-
 # --- interrupted and resumed -----------------------------------------------------------------------------------------
 
 
@@ -295,7 +321,7 @@ def test_a_finished_search_asks_nothing_and_more_trials_go_on(tmp_path: Path) ->
     assert heard == [5, 6]
     assert StudyResult.model_validate_json(result(search).model_dump_json()).best.values == result(search).best.values
     study = optuna.load_study(
-        study_name="tunables",
+        study_name=None,
         storage=optuna.storages.JournalStorage(
             optuna.storages.journal.JournalFileBackend(str(tmp_path / "study.journal"))
         ),
@@ -304,31 +330,28 @@ def test_a_finished_search_asks_nothing_and_more_trials_go_on(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("other", "message"),
-    [
-        ({"seed": 1}, "seed: 0 before, 1 now"),
-        ({"metric": lambda example, prediction: 1.0}, "metric: height before, <lambda> now"),
-        ({"freeze": ["width"]}, "ranges.width: .* before, nothing now"),
-        ({"sampler": "random"}, "sampler: tpe before, random now"),
-    ],
+    "other",
+    [{"seed": 1}, {"metric": lambda example, prediction: 1.0}, {"freeze": ["width"]}, {"sampler": "random"}, {}],
 )
-def test_another_search_in_the_same_storage_is_refused(other: dict[str, Any], message: str, tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"metric": height, "trials": 3, "storage": tmp_path / "study.journal"}
-    TunableSearch(**settings).compile(Hill(), valset=numbered(8))
-    with pytest.raises(PolyhopError, match=f"was started with other settings:\n  {message}"):
-        TunableSearch(**{**settings, **other}).compile(Hill(), valset=numbered(8))
-    with pytest.raises(PolyhopError, match="questions: .* before, .* now"):
-        TunableSearch(**settings).compile(Hill(), valset=numbered(7))
+def test_another_search_in_the_same_storage_begins_anew(other: dict[str, Any], tmp_path: Path) -> None:
+    def ask(settings: dict[str, Any], count: int) -> int:
+        asked: list[str] = []
+        TunableSearch(**settings, storage=tmp_path / "study.journal").compile(
+            Hill(asked.append), valset=numbered(count)
+        )
+        return len(asked)
+
+    settings: dict[str, Any] = {"metric": height, "trials": 3}
+    assert ask(settings, 8) == 24
+    assert ask({**settings, **other}, 8 if other else 7) == (24 if other else 21)
+    assert ask(settings, 8) == 0
 
 
-def test_one_process_at_a_time_and_only_journals(tmp_path: Path) -> None:
+def test_only_journals_are_resumed(tmp_path: Path) -> None:
     path = tmp_path / "study.journal"
-    search = TunableSearch(height, trials=2, storage=path)
-    with FileLock(tmp_path / ".study.journal.lock"), pytest.raises(PolyhopError, match="another process"):
-        search.compile(Hill(), valset=numbered(4))
     path.write_text("# Notes\n\n")
     with pytest.raises(PolyhopError, match="is not the journal of a search"):
-        search.compile(Hill(), valset=numbered(4))
+        TunableSearch(height, trials=2, storage=path).compile(Hill(), valset=numbered(4))
 
 
 def test_when_every_question_fails_the_search_stops_and_can_be_resumed(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """A fast program and model that every stage of an optimization can improve.
 
-As a script it runs an optimization in a folder, with DSPy's cache on disk: ``tiny.py RUN CACHE LOG SETTINGS``.
+As a script it runs an optimization in a folder, with DSPy's cache on disk: ``tiny.py RUN CACHE LOG``.
 """
 
 from __future__ import annotations
@@ -147,7 +147,5 @@ if __name__ == "__main__":
         make(Engine(log), cache=True),
         Splits(examples(0, 16), examples(100, 16), examples(200, 8)),
         run,
-        OptimizationSettings(
-            metric="answer_em", optimizer="random_search", trials=5, seed=3, threads=2, **json.loads(sys.argv[4])
-        ),
+        OptimizationSettings(metric="answer_em", optimizer="random_search", trials=5, seed=3, threads=2),
     )

@@ -14,7 +14,7 @@ from polyhop.data.passages import Passage
 from polyhop.data.sample import SubQuestion
 from polyhop.programs import Prism
 
-from ..programs.scripted import Request, Script, lm, scripted
+from ..programs.scripted import Request, Script, answer, lm, scripted
 
 MAGIC = "abracadabra"
 TOWNS = ["Aldea", "Brunn", "Calder", "Dorne", "Elmet", "Fosse", "Grend", "Harle", "Ister", "Jorvik", "Kells", "Lund"]
@@ -89,9 +89,32 @@ def instructions(module: dspy.Module) -> Mapping[str, str]:
     return {name: predictor.signature.instructions for name, predictor in module.named_predictors()}
 
 
-def state(module: dspy.Module) -> dict[str, Any]:
-    """All that is saved of a program, without its models."""
-    twin = module.deepcopy()
-    twin.set_lm(None)
-    saved: dict[str, Any] = twin.dump_state()
-    return saved
+# --- questions of two hops, and agents that play them right, except for those that a test makes err -----------------
+
+GOLD = ["1s2", "2s1"]  # the search finds the book, then the writer
+
+
+def example() -> dspy.Example:
+    return questions(1, 0)[0]
+
+
+def prism(**replies: Any) -> tuple[dspy.Module, Script]:
+    """PRISM on a question, with its script."""
+    script = scripted(
+        **{
+            "analyzer": {"sub_questions": ["Who wrote Book 0?", "Where was #1 born?"]},
+            "selector": {"keep": GOLD},
+            "adder": {"add": []},
+            "answerer": reader,
+            **replies,
+        }
+    )
+    program = Prism()
+    program.set_lm(lm(script))
+    return program, script
+
+
+def reader(request: Request) -> dict[str, Any]:
+    """Answers right if the evidence has both hops."""
+    evidence = request.inputs["evidence"]
+    return answer("Aldea" if "written by" in evidence and "born in" in evidence else "unknown", 0.9)

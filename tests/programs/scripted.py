@@ -55,6 +55,10 @@ OFTEN: dict[str, dict[str, Any]] = {
     "accuracy_judge": {"reasoning": ""},
     "verifier": {"reasoning": "", "missing": "none"},
     "gatherer": {"doubtful": []},
+    "querier": {"diversity": 0.5},
+    "updater": {"contradicted": []},
+    "checker": {"contradicted": []},
+    "filterer": {"supported": []},
 }
 """What a reply in a script may leave out."""
 

@@ -6,26 +6,20 @@ import re
 import threading
 from functools import partial
 from itertools import pairwise
-from threading import Lock
 from typing import Any
 
 import dspy
 import pytest
 from dspy import lm15
 from dspy.utils.callback import BaseCallback
-from dspy.utils.exceptions import ContextWindowExceededError
 
-from polyhop.data.chain import ChainRetriever
 from polyhop.data.pool import PassagePool
 from polyhop.data.sample import load_sample, sample_passages
 from polyhop.engines.costs import Ledger
-from polyhop.engines.lexical import LexicalEngine
-from polyhop.engines.models import roles
-from polyhop.engines.replies import read_request
-from polyhop.programs import PROGRAMS, current, new_program, record
+from polyhop.programs import current, record
 from polyhop.programs.agent import Agent
 from polyhop.programs.run import Run, running, together
-from polyhop.programs.trace import Parallel, Shortened, Thought
+from polyhop.programs.trace import Decided, Parallel, Shortened
 from polyhop.signatures import AnswerFromPassages, NumberedPassage, NumberedPassages
 
 from .scripted import Request, answer, playing, scripted
@@ -89,15 +83,6 @@ def test_demos_go_last() -> None:
     assert len(agent.demos) == 2  # for the next question
 
 
-def test_the_error_is_raised_where_nothing_is_left() -> None:
-    with playing(scripted(answerer=TOO_LONG)) as script, pytest.raises(ContextWindowExceededError):
-        Agent(AnswerFromPassages)(question="Who?", passages=passages(2, 2))
-    assert len(shown(script.requests[0])) == 4
-    with playing(scripted(answerer=TOO_LONG)) as script, pytest.raises(ContextWindowExceededError):
-        Agent(AnswerFromPassages)(question="Who?", passages=NumberedPassages(passages=[]))
-    assert len(script.requests) == 1
-
-
 def test_the_last_passages_are_left_out_where_they_exceed_the_tokens_of_a_prompt() -> None:
     run = Run(prompt_tokens=2_000)
     with running(run), playing(scripted()) as script:
@@ -132,39 +117,8 @@ def test_a_question_that_is_asked_again_does_not_get_the_cached_reply() -> None:
 # --- programs --------------------------------------------------------------------------------------------------------
 
 
-class Small:
-    """The embedded engine with a context of so many characters."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit, self.engine, self.refused, self._lock = limit, LexicalEngine(), 0, Lock()
-
-    def complete(self, request: lm15.Request) -> lm15.Response:
-        system, messages = read_request(request)
-        if len(system) + sum(len(message.text) for message in messages) > self.limit:
-            with self._lock:
-                self.refused += 1
-            raise lm15.ContextLengthError(f"the prompt has more than {self.limit} characters")
-        return self.engine.complete(request)
-
-
 POOL = PassagePool(sample_passages())
 QUESTIONS = [example.question for example in load_sample("dev")[:2]]
-
-
-@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in ("direct", "oracle")])
-def test_every_program_ends_with_an_answer_in_a_small_context(name: str) -> None:
-    limit = 4_500 if name == "polyhop" else 3_500  # characters: more than its longest prompt without passages
-    program, engine, ledger = new_program(name, ChainRetriever(POOL), POOL), Small(limit), Ledger()
-    program.set_lm(dspy.LM("small", engine=engine, cache=False, num_retries=0))
-    for question in QUESTIONS:
-        with dspy.context(usage_tracker=ledger):
-            prediction = program(question=question)
-        assert prediction.answer
-        assert prediction.stop_reason
-        assert all(item.text for item in prediction.evidence)
-    assert ledger.incidents.get("prompt shortened", 0) == engine.refused
-    assert engine.refused
-    assert set(ledger.by_agent()) <= set(roles(program))
 
 
 # --- together -------------------------------------------------------------------------------------------------------
@@ -187,19 +141,19 @@ def test_a_failure_is_raised_when_all_are_done_and_their_steps_are_kept() -> Non
     run, done = Run(), []
 
     def fails() -> None:
-        record(Thought("failing"))
+        record(Decided("failing"))
         current().trace.calls += 1
         raise ValueError("first")
 
     def works() -> None:
-        record(Thought("working"))
+        record(Decided("working"))
         current().trace.calls += 2
         done.append(1)
 
     with running(run), pytest.raises(ValueError, match="first"):
         together([fails, works])
     assert done == [1]
-    assert [step.text for step in run.trace.flat() if isinstance(step, Thought)] == ["failing", "working"]
+    assert [step.action for step in run.trace.flat() if isinstance(step, Decided)] == ["failing", "working"]
     assert (run.trace.lm_calls, run.trace.lm_calls_critical_path) == (3, 2)
 
 

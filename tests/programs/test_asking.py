@@ -13,7 +13,7 @@ from polyhop.data.pool import PassagePool
 from polyhop.eval.gold import ProgramOutput
 from polyhop.eval.run import evaluate
 from polyhop.programs import Agent, Search
-from polyhop.programs.asking import ask, completed, inputs_of
+from polyhop.programs.program import ask, completed, inputs_of
 from polyhop.programs.trace import Replied
 
 MILL = Passage.of("Kestrel Mill", "Ada Berg owns it.", id="mill")

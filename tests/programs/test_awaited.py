@@ -25,7 +25,7 @@ from polyhop.data.sample import sample_passages
 from polyhop.engines.lexical import LexicalEngine
 from polyhop.engines.limits import LimitedLM, RateLimit
 from polyhop.programs import ParRag, PolyHop, Program, Search, conclude
-from polyhop.programs.progress import StatusMessages
+from polyhop.programs.program import StatusMessages
 
 from .scripted import answer, lm, scripted
 
@@ -235,7 +235,7 @@ DSPyInstrumentor().instrument(tracer_provider=provider)
 
 import polyhop
 from polyhop.data.sample import sample_passages
-from polyhop.programs.progress import following
+from polyhop.programs.trace import following
 
 dspy.configure(lm=polyhop.lm("lexical"))
 program = polyhop.ParRag(polyhop.ChainRetriever(polyhop.PassagePool(sample_passages())))

@@ -8,7 +8,6 @@ import pytest
 from polyhop.data.errors import PolyhopError
 from polyhop.data.passages import Evidence, Passage
 from polyhop.data.pool import PassagePool
-from polyhop.engines.lexical import LexicalEngine
 from polyhop.programs import Direct, FullContext, Naive, Oracle, SetSelection
 from polyhop.programs.trace import Required, Selected
 
@@ -73,14 +72,6 @@ def test_every_passage_of_the_pool_is_read_in_its_order(kind: type) -> None:
     assert (prediction.trace.lm_calls, prediction.trace.searches) == (1, 0)
 
 
-def test_without_a_pool_the_first_passages_are_read() -> None:
-    with playing(scripted(answerer=answer("Marie Curie"))) as script:
-        prediction = FullContext(PassagePool([*FOREIGN, *PASSAGES]), k=2)(question=QUESTION)
-    assert facts(prediction) == [("po", None), ("ra", None)]
-    assert script.requests[0].inputs["passages"].count("] ") == 2
-    assert prediction.trace.searches == 1
-
-
 # --- a set -----------------------------------------------------------------------------------------------------------
 
 
@@ -105,14 +96,6 @@ def test_without_a_set_there_is_no_answer_and_no_call() -> None:
     assert script.order == ["set_selector"]
     assert (prediction.answer, prediction.confidence, prediction.stop_reason) == ("unknown", 0.0, "nothing selected")
     assert len(prediction.ranking) == 3
-
-
-def test_the_lexical_engine_selects_a_set() -> None:
-    with dspy.context(lm=dspy.LM("lexical", engine=LexicalEngine(), cache=False)):
-        prediction = SetSelection()(question=QUESTION, pool=[*FOREIGN[:5], *PASSAGES])
-    assert prediction.answer == "Marie Curie"
-    assert facts(prediction)[0] == ("po", None)
-    assert not any(fact[0].startswith("s") for fact in facts(prediction))
 
 
 # --- the gold evidence -----------------------------------------------------------------------------------------------

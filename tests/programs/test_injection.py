@@ -20,7 +20,7 @@ from polyhop.data.pool import PassagePool
 from polyhop.engines.lexical.prompt import read_prompt
 from polyhop.programs import PROGRAMS, new_program
 from polyhop.programs.agent import Agent
-from polyhop.signatures import AnswerFromPassages, NumberedPassage, NumberedPassages
+from polyhop.signatures import NumberedPassage, NumberedPassages
 from polyhop.signatures.fields import fenced
 
 from .scripted import Request, playing, scripted
@@ -214,25 +214,6 @@ def test_what_is_fenced_stays_so(text: str, tags: bool) -> None:
 # --- what is replied -------------------------------------------------------------------------------------------------
 
 
-def _quoting(evidence: str) -> str:
-    return (
-        f"[[ ## reasoning ## ]]\n{evidence}\n\n[[ ## answer ## ]]\nAnn Lee\n\n[[ ## confidence ## ]]\n0.9\n\n"
-        "[[ ## completed ## ]]"
-    )
-
-
-@given(st.sampled_from(ATTACKS) | HOSTILE)
-def test_a_reply_that_quotes_what_was_shown_forges_nothing(text: str) -> None:
-    shown = NumberedPassage(number=1, title=text, sentences={1: text}).render()
-    without_ids = "\n".join(line.partition(" ")[2] for line in shown.split("\n"))
-    for quoted in (shown, without_ids, fenced(text)):
-        parsed = dspy.ChatAdapter().parse(AnswerFromPassages, _quoting(quoted))
-        assert (parsed["answer"], parsed["confidence"]) == ("Ann Lee", 0.9)
-        as_json = json.dumps({"reasoning": quoted, "answer": "Ann Lee", "confidence": 0.9})
-        parsed = dspy.JSONAdapter().parse(AnswerFromPassages, as_json)
-        assert parsed == {"reasoning": quoted, "answer": "Ann Lee", "confidence": 0.9}
-
-
 # --- whole programs --------------------------------------------------------------------------------------------------
 
 
@@ -315,12 +296,3 @@ def test_programs_with_the_embedded_engine(name: str, adapter: Any, texts: list[
     for call in calls:
         check(*call)
     assert len(calls) == prediction.trace.lm_calls
-
-
-@pytest.mark.parametrize("adapter", ADAPTERS)
-@pytest.mark.parametrize("name", [name for name in RUN if name != "direct"])
-def test_the_embedded_engine_answers_the_question_and_not_the_passage(name: str, adapter: Any) -> None:
-    program = new_program(name, corpus(*ATTACKS))
-    program.set_lm(polyhop.lm())
-    with dspy.context(adapter=adapter()):
-        assert program(question="Who directed the film Dust?").answer == "Ann Lee"

@@ -1,18 +1,61 @@
-"""KAIR step by step: who is asked when, what each agent sees, what may enter K and D, and when it stops."""
+"""KAIR: one question in two steps, with other replies of its agents, and several agents."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from typing import Any
 
+import dspy
 import pytest
 
-from polyhop.programs.kair import ALONE, MAX_ITEMS
-from polyhop.programs.trace import Checked, Judged, Learned, Proposed, Searched, Selected
+from polyhop.data.passages import Passage
+from polyhop.programs import Kair
+from polyhop.programs.kair import ALONE, ROLES, KairState, nearest
+from polyhop.programs.trace import Checked, Judged, Parallel, Proposed, Required, Searched, Selected
 
-from .kair_script import BORN, DIRECTED, GAP, Shelf, known, play
-from .scripted import ADAPTERS, QUESTION, Request, facts, steps
+from .scripted import ADAPTERS, ALBUM, FILM, MAN, QUESTION, Request, Script, answer, facts, playing, scripted, steps
+
+POOL = [FILM, MAN, ALBUM]
+DIRECTED, BORN = "Alfred Hitchcock directed Vertigo.", "Alfred Hitchcock came from Leytonstone."
+GAP = "Where was Alfred Hitchcock born?"
+FILM_SPAN, MAN_SPAN = "1s2 Its director was Alfred Hitchcock.", "2s2 He came from Leytonstone."
+WALK: dict[str, Any] = {
+    "querier": {"queries": [QUESTION, "Vertigo album", "Alfred Hitchcock born", "Hitchcock", "Leytonstone"]},
+    "updater": [
+        {"new_facts": [f"{DIRECTED} (1s2)"], "gaps": [GAP]},
+        {"new_facts": [f"{BORN} (2s2)"], "gaps": []},
+    ],
+    "checker": {"supported": [1], "relevant": [1]},
+    "filterer": [{"spans": [FILM_SPAN]}, {"spans": [MAN_SPAN, FILM_SPAN]}],
+    "answerer": answer("Leytonstone"),
+}
+
+
+def play(
+    adapter: Any = None,
+    *,
+    pool: list[Passage] | None = None,
+    settings: dict[str, Any] | None = None,
+    **replies: Any,
+) -> tuple[Script, dspy.Prediction]:
+    """The walk-through below, with other replies; one passage a search, so that the chain takes two steps."""
+    program = Kair(k=1)
+    for name, value in (settings or {}).items():
+        target = program.search if name == "k" else program
+        getattr(target, name).value = value
+    with playing(scripted(**(WALK | replies)), adapter) as script:
+        prediction = program(question=QUESTION, pool=POOL if pool is None else pool)
+    assert prediction.trace.lm_calls == len(script.requests)
+    return script, prediction
+
+
+def known(script: Script) -> list[str]:
+    """What the filter of the last step was told is known."""
+    texts: list[str] = json.loads(script.asked("filterer")[-1].inputs["known"])
+    return texts
+
 
 # --- the walk-through ------------------------------------------------------------------------------------------------
 
@@ -68,7 +111,7 @@ def test_two_steps_one_after_the_other(adapter: Any) -> None:
     assert [passage.id for passage in prediction.ranking] == ["man", "film"]
     assert prediction.stop_reason == "complete"
     kinds = [record["step"] for record in prediction.trace.to_records()]
-    learned = ["searched", "learned", "checked", "selected"]
+    learned = ["searched", "required", "checked", "selected"]
     assert kinds == [*learned, "proposed", *learned, "answered", "stopped"]
     assert prediction.trace.lm_calls == prediction.trace.lm_calls_critical_path == 8
 
@@ -87,16 +130,6 @@ def test_the_query_that_is_most_diverse_and_most_relevant_is_asked(alpha: float,
     assert step.queries[0][0] == query
     assert [worth for _, worth in step.queries] == sorted((worth for _, worth in step.queries), reverse=True)
     assert step.invalid == ()
-
-
-def test_earlier_queries_repeats_and_too_many_are_left_out() -> None:
-    _, prediction = play(querier={"queries": ["where was the director of vertigo born", "A B", "a  b", "", "C"]})
-    (step,) = steps(prediction, Proposed)
-    assert {query for query, _ in step.queries} == {"A B", "C"}
-    assert step.invalid == ("where was the director of vertigo born", "a b")
-    _, prediction = play()
-    assert len(steps(prediction, Proposed)[0].queries) == 3
-    assert steps(prediction, Proposed)[0].invalid == (QUESTION, "Leytonstone")
 
 
 @pytest.mark.parametrize("queries", [[], [QUESTION], ["", "  "]])
@@ -126,41 +159,8 @@ def test_only_facts_that_are_supported_and_relevant_are_known(
     updater = {"new_facts": ["A. (1s1)", "B. (1s2)"], "gaps": [GAP]}
     script, prediction = play(updater=updater, checker=verdict, settings={"steps": 1})
     assert known(script) == entered
-    assert steps(prediction, Learned) == [Learned(("A.", "B."), (GAP,))]
+    assert steps(prediction, Required) == [Required((GAP,), known=("A.", "B."))]
     assert steps(prediction, Checked) == [Checked(tuple(entered), unsupported, (), irrelevant)]
-
-
-def test_gaps_stay_open_if_the_fact_that_closed_them_is_not_supported() -> None:
-    wrong = {"supported": [], "relevant": [1]}
-    updater = {"new_facts": [f"{DIRECTED} (1s2)"], "gaps": []}
-    script, prediction = play(updater=updater, checker=wrong, settings={"steps": 1})
-    assert json.loads(script.asked("filterer")[0].inputs["required"]) == [QUESTION]
-    assert prediction.stop_reason == "steps"
-    # A true fact that merely is of no use reopens nothing.
-    _, prediction = play(updater=updater, checker={"supported": [1], "relevant": []})
-    assert prediction.stop_reason == "complete"
-
-
-def test_what_is_known_is_not_learned_again() -> None:
-    updater = {"new_facts": [f"{DIRECTED} (1s2)", "alfred hitchcock directed vertigo"], "gaps": [GAP, GAP, ""]}
-    script, prediction = play(updater=updater, settings={"steps": 2})
-    assert known(script) == [DIRECTED]
-    assert len(script.asked("checker")) == 1
-    first, second = steps(prediction, Learned)
-    assert first == Learned((DIRECTED,), (GAP,), ("alfred hitchcock directed vertigo",))
-    assert second == Learned((), (GAP,), (DIRECTED, "alfred hitchcock directed vertigo"))
-
-
-def test_runaway_lists_are_cut_and_citations_of_nothing_reported() -> None:
-    many = [f"Fact number {n}." for n in range(MAX_ITEMS + 2)]
-    updater = {"new_facts": ["One. (1s9)", *many], "gaps": [f"Who is {n}?" for n in range(MAX_ITEMS + 1)]}
-    verdict = {"supported": [1, 2], "relevant": [1, 2, 3]}
-    script, prediction = play(updater=updater, checker=verdict, settings={"steps": 1})
-    (step,) = steps(prediction, Learned)
-    assert (len(step.known), len(step.required)) == (MAX_ITEMS, MAX_ITEMS)
-    assert step.invalid == ("1s9", *many[-3:], f"Who is {MAX_ITEMS}?")
-    assert known(script) == ["One.", many[0]]
-    assert prediction.trace.dropped == 5
 
 
 # --- what new passages contradict ------------------------------------------------------------------------------------
@@ -203,19 +203,10 @@ def test_gaps_stay_open_if_a_fact_is_dropped_and_nothing_takes_its_place() -> No
     assert known(script) == []
     assert json.loads(script.asked("filterer")[1].inputs["required"]) == [GAP]
     assert prediction.stop_reason == "steps"
-    assert steps(prediction, Learned)[1].invalid == ("Never known.",)
+    assert steps(prediction, Required)[1].invalid == ("Never known.",)
 
 
 # --- what the paper leaves to the agents ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("weight", "query"), [(0.0, "Alfred Hitchcock born"), (1.0, "Dan")])
-def test_the_agent_weighs_diversity(weight: float, query: str) -> None:
-    proposed = {"queries": ["Alfred Hitchcock born", "Dan"], "diversity": weight}
-    script, prediction = play(querier=proposed)
-    (step,) = steps(prediction, Proposed)
-    assert (step.queries[0][0], step.diversity) == (query, weight)
-    assert "diversity" in script.asked("querier")[0].system
 
 
 def test_the_agent_judges_what_is_supported() -> None:
@@ -229,14 +220,6 @@ def test_the_agent_judges_what_is_supported() -> None:
 
 
 # --- h and rules (3), (4): what enters D -----------------------------------------------------------------------------
-
-
-def test_spans_in_no_document_are_dropped_and_counted() -> None:
-    spans = ["Its director was Sir Alfred Hitchcock.", "1s2 Its  director was\nAlfred Hitchcock", "9s9"]
-    _, prediction = play(filterer={"spans": spans}, settings={"steps": 1})
-    assert facts(prediction) == [("film", 1)]
-    assert steps(prediction, Selected)[0].invalid == (spans[0], "9s9")
-    assert prediction.trace.dropped == 2
 
 
 # --- rule (1): when it stops -----------------------------------------------------------------------------------------
@@ -259,13 +242,6 @@ def test_the_steps_are_limited(limit: int) -> None:
     assert prediction.trace.searches == limit
 
 
-def test_a_step_that_finds_and_teaches_nothing_new_is_the_last() -> None:
-    updater = {"new_facts": [], "gaps": [GAP]}
-    script, prediction = play(updater=updater, querier=forever("querier"), settings={"k": 3})
-    assert prediction.stop_reason == "stable"
-    assert len(script.asked("updater")) == 2  # the first replaced the question by the gap
-
-
 @pytest.mark.parametrize(
     ("score", "enough", "stop", "asked"),
     [
@@ -286,8 +262,94 @@ def test_the_moderator_may_stop_it(score: Any, enough: float, stop: str, asked: 
     assert [step.aspect for step in steps(prediction, Judged)] == ["sufficiency"]
 
 
-def test_nothing_found_later_keeps_what_there_is() -> None:
-    script, prediction = play(querier={"queries": ["xyzzy"]}, retriever=Shelf())
-    assert prediction.stop_reason == "nothing found"
-    assert script.order == ["updater", "checker", "filterer", "querier", "answerer"]
-    assert facts(prediction) == [("film", 1)]
+def test_the_cosine_of_topic_words() -> None:
+    assert nearest("Ann Lee Cork", ["Cork"]) == pytest.approx(1 / math.sqrt(3))
+    assert nearest("Ann Lee Cork", ["Cork", "the Lee of Ann", "Dust"]) == pytest.approx(2 / math.sqrt(6))
+    assert nearest("lived in Cork", ["living in Cork"]) == pytest.approx(1.0)  # stems
+    assert nearest("Cork", []) == 0.0
+    assert nearest("who", ["which"]) == 0.0
+    assert nearest("the who", ["The Who"]) == 1.0  # no topic word: alike or not
+
+
+@pytest.mark.parametrize(
+    ("query", "alpha", "worth"),
+    [("Ann Lee", 1.0, 0.0), ("Cork", 0.0, 1.0), ("Dust", 0.5, 0.5), ("Ann Cork", 0.25, 0.125 + 0.75 / math.sqrt(2))],
+)
+def test_the_worth_of_a_query(query: str, alpha: float, worth: float) -> None:
+    state = KairState("Who?", "all", required=["Where is Cork?"], queries=["Ann Lee"])
+    assert state.score(query, alpha) == pytest.approx(worth)
+
+
+# --- several agents --------------------------------------------------------------------------------------------------
+
+
+def by_focus(**replies: dict[str, Any]) -> Callable[[Request], dict[str, Any]]:
+    """A reply for each focus, by its first word."""
+    return lambda request: replies[request.inputs["focus"].split(":")[0]]
+
+
+COMPETE: dict[str, Any] = {"agents": 2, "roles": True, "k": 1}
+
+
+def compete(settings: dict[str, Any] | None = None, **replies: Any) -> tuple[Script, dspy.Prediction]:
+    common: dict[str, Any] = {
+        "querier": by_focus(entities={"queries": ["Leytonstone"]}, relations={"queries": ["Alfred Hitchcock"]}),
+        "updater": by_focus(
+            entities={"new_facts": [f"{DIRECTED} (1s2)"], "gaps": ["Who?", "Where?"]},
+            relations={"new_facts": [f"{BORN} (2s2)"], "gaps": ["Where?"]},
+        ),
+        "filterer": {"spans": [MAN_SPAN, FILM_SPAN]},
+    }
+    return play(settings=COMPETE | (settings or {}), **(common | replies))
+
+
+def test_of_competing_agents_the_one_with_the_fewest_gaps_writes_the_context() -> None:
+    script, prediction = compete({"steps": 1})
+    assert script.order[0] == "querier"  # the first asks the question; the second would only repeat it
+    assert script.asked("querier")[0].inputs["focus"] == ROLES[1]
+    assert script.asked("querier")[0].inputs["earlier"] == json.dumps([QUESTION])
+    assert {step.query for step in steps(prediction, Searched)} == {QUESTION, "Alfred Hitchcock"}
+    assert len(script.asked("updater")) == len(script.asked("checker")) == 2
+    (request,) = script.asked("filterer")
+    assert request.inputs["known"] == json.dumps([BORN])
+    assert request.inputs["required"] == json.dumps(["Where?"])
+    assert request.inputs["passages"].startswith("[2] Alfred Hitchcock")  # D_new is what the winner found
+    assert "[1] " not in request.inputs["passages"]
+    assert known(script) == [BORN]
+    assert prediction.trace.lm_calls == 7
+    assert prediction.trace.lm_calls_critical_path == 5  # querier, updater, checker, filterer, answerer
+    assert sum(isinstance(step, Parallel) for step in prediction.trace.steps) == 2
+
+
+def test_competing_agents_know_their_own_and_share_the_context() -> None:
+    script, _ = compete({"steps": 2})
+    seen = {
+        request.inputs["focus"]: request.inputs
+        for request in script.asked("querier")
+        if request.inputs["known"] != "[]"
+    }
+    assert set(seen) == set(ROLES[:2])
+    assert seen[ROLES[0]]["known"] == json.dumps([DIRECTED])
+    assert seen[ROLES[0]]["earlier"] == json.dumps([QUESTION])
+    assert seen[ROLES[0]]["required"] == json.dumps(["Who?", "Where?"])
+    assert seen[ROLES[1]]["known"] == json.dumps([BORN])
+    assert seen[ROLES[1]]["earlier"] == json.dumps([QUESTION, "Alfred Hitchcock"])
+    assert seen[ROLES[0]]["evidence"] == seen[ROLES[1]]["evidence"] != "(none)"
+
+
+def test_without_roles_all_agents_are_told_the_same_and_share_no_cached_reply() -> None:
+    script = scripted(querier=[{"queries": ["album"], "diversity": 0.5}, {"queries": ["Hitchcock"], "diversity": 0.5}])
+    program = Kair(k=1, agents=3, steps=1)
+    with dspy.context(lm=dspy.LM("scripted-without-roles", engine=script), adapter=dspy.ChatAdapter()):
+        program(question=QUESTION, pool=POOL)
+        again = program(question=QUESTION, pool=POOL)  # all from DSPy's cache
+    second, third = (request.inputs for request in script.asked("querier"))
+    assert second == third
+    assert second["focus"] == ALONE
+    assert {step.query for step in steps(again, Searched)} == {QUESTION, "album", "Hitchcock"}
+
+
+# --- replies that are none -------------------------------------------------------------------------------------------
+
+
+# --- with the embedded engine ----------------------------------------------------------------------------------------

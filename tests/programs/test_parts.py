@@ -15,7 +15,6 @@ from polyhop.engines.lexical import LexicalEngine
 from polyhop.engines.lexical.hops import Answer, Hop
 from polyhop.programs import Naive
 from polyhop.programs.parts import search_parts
-from polyhop.programs.search import Search
 
 from .scripted import answer, lm, scripted
 
@@ -96,7 +95,3 @@ def test_the_effort_follows_the_model_unless_it_is_set(
         with dspy.context(lm=each):
             program(question=QUESTION)
         assert asked == [QUESTION] * expected
-
-
-def test_only_the_chain_has_an_effort() -> None:
-    assert not hasattr(Search(PassagePool([FILM])), "effort")

@@ -9,10 +9,8 @@ import dspy
 import pytest
 
 from polyhop.data.passages import Passage
-from polyhop.data.pool import PassagePool
 from polyhop.programs import Prism
-from polyhop.programs.prediction import MAX_SUB_QUESTIONS
-from polyhop.programs.trace import Added, Decomposed, Selected
+from polyhop.programs.trace import Added, Selected
 from polyhop.signatures import SelectAnswers, SelectEvidence
 
 from .scripted import ADAPTERS, ALBUM, FILM, MAN, QUESTION, Reply, Script, answer, facts, playing, scripted, steps
@@ -87,14 +85,6 @@ def forever(name: str) -> Reply:
     return lambda _: {name: ["1s1", "1s2", "2s1"][: 1 + next(turn) % 3]}
 
 
-@pytest.mark.parametrize("rounds", [1, 2, 5])
-def test_never_more_than_the_rounds(rounds: int) -> None:
-    script, prediction = play(rounds=rounds, selector=forever("keep"))
-    assert script.order == ["analyzer", *["selector", "adder"] * rounds, "answerer"]
-    assert prediction.stop_reason == "rounds"
-    assert [step.round for step in steps(prediction, Selected)] == list(range(1, rounds + 1))
-
-
 def test_a_round_that_changes_nothing_is_the_last() -> None:
     script, prediction = play(rounds=5, selector={"keep": ["1s2"]}, adder={"add": ["3s2"]})
     assert script.order == ["analyzer", *["selector", "adder"] * 2, "answerer"]
@@ -121,24 +111,11 @@ def ablated(**switches: Any) -> tuple[Script, dspy.Prediction]:
         return script, program(question=QUESTION, pool=POOL)
 
 
-def test_without_the_analyzer_the_question_is_its_own_sub_question() -> None:
-    script, prediction = ablated(analyze=False)
-    assert script.order == ["selector", "adder", "selector", "adder", "answerer"]
-    assert script.asked("selector")[0].inputs["sub_questions"] == json.dumps([QUESTION])
-    assert prediction.trace.lm_calls == 5
-
-
 def test_without_the_selector_the_candidates_are_kept() -> None:
     script, prediction = ablated(select=False)
     assert script.order == ["analyzer", "adder", "adder", "answerer"]  # the second changes nothing
     assert script.asked("adder")[0].inputs["selected"] == '["1", "2", "3"]'
     assert facts(prediction) == [("film", None), ("album", None), ("man", None)]
-
-
-def test_without_the_adder_the_evidence_is_the_selection() -> None:
-    script, prediction = ablated(add=False)
-    assert script.order == ["analyzer", "selector", "selector", "answerer"]  # the second changes nothing
-    assert facts(prediction) == [("film", 1)]
 
 
 @pytest.mark.parametrize("bridging", [True, False])
@@ -153,67 +130,7 @@ def test_the_selector_without_bridging_facts_has_its_own_instruction(bridging: b
 # --- merging ---------------------------------------------------------------------------------------------------------
 
 
-def test_additions_come_behind_the_selection_and_only_once() -> None:
-    _, prediction = play(rounds=1, selector={"keep": ["3s2", "1s2"]}, adder={"add": ["1s2", "1s1", "3s2", "1s1"]})
-    assert facts(prediction) == [("man", 1), ("film", 1), ("film", 0)]
-    assert steps(prediction, Added) == [Added(1, (("film", 0),), ("1s2", "3s2", "1s1"))]  # type: ignore[arg-type]
-
-
-def test_a_passage_kept_whole_swallows_its_sentences() -> None:
-    _, prediction = play(rounds=1, selector={"keep": ["3s1", "1s2"]}, adder={"add": ["3"]})
-    assert facts(prediction) == [("man", None), ("film", 1)]
-    assert steps(prediction, Added)[0].added == (("man", None),)
-
-
-@pytest.mark.parametrize("adapter", ADAPTERS)
-def test_garbage_ids_are_counted_and_left_out(adapter: Any) -> None:
-    script, prediction = play(
-        adapter,
-        rounds=1,
-        selector={"keep": ["0", "9s1", "1s2", "1s7", "Vertigo", "1s2"]},
-        adder={"add": ["3.0", "3s2", "-1"]},
-    )
-    assert facts(prediction) == [("film", 1), ("man", 1)]
-    assert steps(prediction, Selected)[0].invalid == ("0", "9s1", "1s7", "Vertigo", "1s2")
-    assert steps(prediction, Added)[0].invalid == ("3.0", "-1")
-    assert script.asked("adder")[0].inputs["selected"] == '["1s2"]'
-
-
 # --- sub-questions ---------------------------------------------------------------------------------------------------
 
 
-def test_without_sub_questions_the_question_is_its_own() -> None:
-    for reply in ([], ["", "  "]):
-        script, prediction = play(analyzer={"sub_questions": reply})
-        for agent in ("selector", "adder"):
-            assert script.asked(agent)[0].inputs["sub_questions"] == json.dumps([QUESTION])
-        assert steps(prediction, Decomposed) == [Decomposed(())]  # the trace tells what the analyzer said
-
-
-def test_a_runaway_list_is_cut_and_the_rest_reported() -> None:
-    many = [f"Who is {n}?" for n in range(MAX_SUB_QUESTIONS + 200)]
-    script, prediction = play(analyzer={"sub_questions": many})
-    assert json.loads(script.asked("selector")[0].inputs["sub_questions"]) == many[:MAX_SUB_QUESTIONS]
-    assert steps(prediction, Decomposed) == [
-        Decomposed(tuple(many[:MAX_SUB_QUESTIONS]), tuple(many[MAX_SUB_QUESTIONS:]))
-    ]
-
-
 # --- where the candidates come from ----------------------------------------------------------------------------------
-
-
-def test_the_search_asks_the_question_itself_for_k_passages() -> None:
-    program = Prism(PassagePool(POOL), k=2)
-    with playing(scripted()) as script:
-        prediction = program(question=f" {QUESTION} ")
-    assert script.asked("selector")[0].inputs["candidates"].count("[") == 2
-    assert [passage.id for passage in prediction.ranking] == ["film", "album"]
-    assert prediction.trace.to_records()[1]["query"] == QUESTION
-
-
-def test_nothing_found_means_nothing_to_select() -> None:
-    script, prediction = play(pool=[], answerer=answer("London", 0.9))
-    assert script.order == ["analyzer"]  # no call is paid to select from nothing, nor to make up an answer
-    assert (prediction.answer, prediction.evidence, prediction.ranking) == ("unknown", (), ())
-    assert prediction.stop_reason == prediction.trace.steps[-1].reason == "nothing found"
-    assert prediction.trace.searches == 1

@@ -5,17 +5,15 @@ from __future__ import annotations
 import copy
 import json
 import threading
-from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
 import pytest
 
 from polyhop.data.chain import ChainRetriever, ChainWeights
-from polyhop.data.errors import PolyhopError
 from polyhop.data.passages import Hit, Passage, Place
 from polyhop.data.pool import PassagePool
-from polyhop.programs import Naive, PolyHop, Prism
+from polyhop.programs import Naive, Prism
 from polyhop.programs.run import Run, running
 from polyhop.programs.search import Search
 from polyhop.programs.trace import Searched
@@ -95,11 +93,6 @@ def test_the_own_pool_goes_before_the_retriever() -> None:
     assert retriever.searches == []
 
 
-def test_without_anything_to_search_the_message_says_what_to_do() -> None:
-    with pytest.raises(PolyhopError, match=r"pass the question's own passages as pool=\[\.\.\.\]"):
-        Search()("hop")
-
-
 @pytest.mark.parametrize("program", [Search, Naive, Prism])
 def test_copies_share_the_retriever_and_nothing_else(program: type[Search | Naive | Prism]) -> None:
     retriever = Recorder()
@@ -113,12 +106,6 @@ def test_copies_share_the_retriever_and_nothing_else(program: type[Search | Naiv
         assert search.k.value != 3
         other("hop")
     assert len(retriever.searches) == 3
-
-
-@pytest.mark.parametrize("pool", [["text"], [{"title": "T", "text": "t"}]])
-def test_a_pool_of_something_else_says_how_to_make_passages(pool: list[object]) -> None:
-    with pytest.raises(PolyhopError, match=r"Passage\.of"):
-        searched(Search(), "hop", pool)
 
 
 # --- chains ----------------------------------------------------------------------------------------------------------
@@ -173,34 +160,6 @@ def test_an_adaptive_chain_returns_what_it_needs() -> None:
         assert search(QUESTION) == whole[:count]
 
 
-@pytest.mark.parametrize("retriever", [ChainRetriever(), ChainRetriever(PassagePool(PASSAGES))])
-@pytest.mark.parametrize("pool", [CHAIN, PassagePool(CHAIN)])
-def test_the_own_pool_goes_through_the_chain(retriever: ChainRetriever, pool: Any) -> None:
-    search = Search(retriever, k=2)
-    hits = searched(search, QUESTION, pool)
-    assert [hit.passage.id for hit in hits] == ["film", "director"]
-    assert "director" not in [hit.passage.id for hit in searched(Search(k=2), QUESTION, pool)]
-    set_weights(search, NO_TIES)
-    assert "director" not in [hit.passage.id for hit in searched(search, QUESTION, pool)]
-
-
-class CountedPool(list[Passage]):
-    """A pool that counts how often it is read."""
-
-    readings = 0
-
-    def __iter__(self) -> Iterator[Passage]:
-        self.readings += 1
-        return super().__iter__()
-
-
-def test_the_chain_reads_the_own_pool_as_often_as_bm25_does() -> None:
-    plain, chained = CountedPool(CHAIN), CountedPool(CHAIN)
-    searched(Search(), QUESTION, plain)
-    searched(Search(ChainRetriever()), QUESTION, chained)
-    assert chained.readings == plain.readings
-
-
 def test_the_trace_tells_why() -> None:
     with running(Run()) as run:
         hits = Search(ChainRetriever(PassagePool(CHAIN)), k=2)(QUESTION)
@@ -218,8 +177,3 @@ def test_the_trace_tells_why() -> None:
         "source": "film",
         "words": ["director"],
     }
-
-
-def test_a_path_is_not_a_retriever() -> None:
-    with pytest.raises(PolyhopError, match=r"such as BM25Index\('DIR'\); got str "):
-        PolyHop("indexes/mine")  # type: ignore[arg-type]

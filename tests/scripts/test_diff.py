@@ -66,4 +66,4 @@ def test_what_is_no_program_is_one_line(wrong: str, tmp_path: Path) -> None:
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
     (tmp_path / "empty").mkdir()
-    assert "is not an artifact: it has no manifest.json" in run("prism", str(tmp_path / "empty")).stderr
+    assert "is not an artifact: it has no artifact.json" in run("prism", str(tmp_path / "empty")).stderr

@@ -11,7 +11,6 @@ import dspy
 import pytest
 
 import polyhop
-from polyhop.optimizers.artifact import Provenance
 from polyhop.programs import PROGRAMS, PolyHop
 
 from .cli import polyhop as polyhop_command
@@ -25,9 +24,7 @@ def artifact(tmp_path: Path) -> str:
     program.set_lm(polyhop.lm("openai/gpt-4o-mini"))
     program.gatherer.signature = program.gatherer.signature.with_instructions("Keep ```all``` | of it.")
     program.answerer.demos = [dspy.Example(question="Who?", answer="Ann")]
-    return str(
-        polyhop.save(program, tmp_path / "best", provenance=Provenance(dataset="hotpotqa", spent={"lm_calls": 3}))
-    )
+    return str(polyhop.save(program, tmp_path / "best"))
 
 
 def sent(program: Any, agent: str, adapter: Any, **inputs: Any) -> Any:
@@ -53,10 +50,8 @@ def test_markdown_reads_as_prose(artifact: str, tmp_path: Path) -> None:
     text = run(artifact).stdout
     name = f"polyhop ({'/'.join(tmp_path.parts[-2:])})"
     about = "Answer a question with as few LM calls as possible."
-    assert text.startswith(f"# {name}\n\n{about}\n\n## Provenance\n")
+    assert text.startswith(f"# {name}\n\n{about}\n\n## How to use the prompts\n")
     for expected in (
-        "- Dataset: hotpotqa.",
-        "- Language models: openai/gpt-4o-mini.",
         "## gatherer",
         "> Keep ```all``` | of it.",
         "````text",

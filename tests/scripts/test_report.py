@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import shlex
 import shutil
 from base64 import b64decode, b64encode
 from collections import Counter
@@ -15,8 +14,7 @@ from typing import Any
 import pytest
 from lxml import html
 
-from polyhop.eval.folder import differences
-from polyhop.eval.records import read_lines, read_manifest, read_records, read_summary
+from polyhop.eval.records import read_records, read_summary
 from polyhop.eval.report.runs import outcome
 from polyhop.eval.run import evaluate
 from polyhop.optimizers.report import sections
@@ -131,18 +129,6 @@ def test_the_page_loads_nothing_and_runs_only_its_scripts(page: Page) -> None:
     assert len(set(page.ids)) == len(page.ids)
     targets = {value.removeprefix("#") for _, name, value in page.attributes if name in ("href", "aria-labelledby")}
     assert targets <= set(page.ids)
-
-
-def test_the_command_on_the_page_repeats_the_run(page: Page, sample_runs: tuple[Path, Path], tmp_path: Path) -> None:
-    commands = [words for words in page.words if words.startswith("polyhop evaluate ")]
-    assert len(commands) == 2
-    assert "--retriever bm25" in commands[1]
-    again = [str(tmp_path / "again") if each == "RUN" else each for each in shlex.split(commands[1])[1:]]
-    assert polyhop(*again).exit_code == 0
-    before, after = (read_manifest(run).to_json() for run in (sample_runs[1], tmp_path / "again"))
-    assert differences(before, after) == []
-    answers = [[line["answer"] for line in read_lines(run)] for run in (sample_runs[1], tmp_path / "again")]
-    assert answers[0] == answers[1]
 
 
 def test_hostile_texts_stay_texts(run: Path, tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 import re
-from pathlib import Path
 from typing import Any
 
 import dspy
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.signatures import NumberedPassage, NumberedPassages, SelectEvidence
-from polyhop.signatures.fields import fenced
+from polyhop.signatures.fields import fenced, read_probability, read_texts
 
 ADAPTERS = [dspy.ChatAdapter(), dspy.JSONAdapter()]
 BERG = NumberedPassage(
@@ -90,18 +90,30 @@ def test_a_passage_is_always_as_many_lines(title: str, sentence: str) -> None:
     assert line.startswith("7s4 ")
 
 
-@pytest.mark.parametrize("adapter", ADAPTERS)
-def test_demos_with_passages_survive_a_saved_program(adapter: Any, tmp_path: Path) -> None:
-    evil = NumberedPassage(number=1, title="T", sentences={1: HOSTILE[0], 2: HOSTILE[6]})
-    passages = NumberedPassages(passages=[evil, BERG])
-    demo = dspy.Example(question="Q?", sub_questions=["a?"], candidates=passages, selected=[], keep=["1s1"])
-    program = dspy.Predict(SelectEvidence)
-    program.demos = [demo]
-    before = rendered(adapter, passages, program.demos)
-    program.save(tmp_path / "x.json")
-    again = dspy.Predict(SelectEvidence)
-    again.load(tmp_path / "x.json")
-    after = rendered(adapter, passages, again.demos)
-    assert [message["content"] for message in after] == [message["content"] for message in before]
-    assert [message["role"] for message in after] == ["system", "user", "assistant", "user"]
-    assert candidates_in(after[1]["content"]) == passages.format()
+@pytest.mark.parametrize(
+    ("reply", "texts"),
+    [
+        (["Who is X?", " Where\nis #1? "], ["Who is X?", "Where is #1?"]),
+        (["A is B.", "", " ", "None", "n/a", "[]"], ["A is B."]),
+        (["1. Who is X?", "2) Where is #1?"], ["Who is X?", "Where is #1?"]),
+        (["1. FC Köln plays where?"], ["1. FC Köln plays where?"]),  # a name
+        (["2. Bundesliga is what?", "3. Liga is what?"], ["2. Bundesliga is what?", "3. Liga is what?"]),
+        (["#1 was born where?"], ["#1 was born where?"]),
+        ([], []),
+    ],
+)
+def test_read_texts(reply: list[str], texts: list[str]) -> None:
+    assert read_texts(reply) == texts
+
+
+@pytest.mark.parametrize(
+    ("reply", "probability"),
+    [(0.9, 0.9), (1, 1.0), (1.2, 1.0), (2, 0.02), (85, 0.85), (100, 1.0), (101, 1.0), (-3, 0.0), (math.nan, 0.0)],
+)
+def test_read_probability(reply: float, probability: float) -> None:
+    assert read_probability(reply) == pytest.approx(probability)
+
+
+@given(st.floats())
+def test_any_number_is_a_probability(number: float) -> None:
+    assert 0.0 <= read_probability(number) <= 1.0

@@ -4,7 +4,6 @@ a model would write are read, others are refused."""
 from __future__ import annotations
 
 import inspect
-import json
 import re
 from typing import Any
 
@@ -15,10 +14,7 @@ from pydantic import create_model
 
 import polyhop.signatures as signatures
 from polyhop.signatures import (
-    AddEvidence,
-    AnalyzeQuestion,
     AnswerDirectly,
-    AnswerFromContext,
     NumberedPassage,
     NumberedPassages,
     SelectAnswers,
@@ -31,7 +27,6 @@ READ = {"candidates", "passages", "evidence", "sources", "other_passages"}
 AGENTS: list[Any] = [
     value for value in vars(signatures).values() if inspect.isclass(value) and issubclass(value, dspy.Signature)
 ]
-CHAT, JSON = dspy.ChatAdapter(), dspy.JSONAdapter()
 SAMPLES = {
     "question": "Who was it?",
     "sub_questions": ["Who is A?", "Where is #1?"],
@@ -72,25 +67,14 @@ def test_agents_are_identified_by_their_fields() -> None:
     assert list(SelectAnswers.fields) == list(SelectEvidence.fields)
 
 
-@pytest.mark.parametrize("agent", [AnalyzeQuestion, SelectEvidence, SelectAnswers, AddEvidence, AnswerFromContext])
-def test_no_prompt_of_prism_speaks_of_faulty_sub_questions(agent: Any) -> None:
-    assert not re.search("garbled|faulty|malformed|unclear", agent.instructions)
-
-
 def test_the_ablation_of_the_selector_lacks_what_is_said_of_bridging_facts() -> None:
     full, short = (" ".join(each.instructions.split()) for each in (SelectEvidence, SelectAnswers))
     assert ("bridging" in full, "bridging" in short) == (True, False)
     assert set(re.findall(r"[A-Z][^.]*", short)) < set(re.findall(r"[A-Z][^.]*", full))
 
 
-def test_the_selector_works_for_precision_and_the_adder_for_recall() -> None:
-    assert "precision" in SelectEvidence.instructions
-    assert "definitely irrelevant" in " ".join(SelectEvidence.instructions.split())
-    assert "recall" in AddEvidence.instructions
-
-
 @pytest.mark.parametrize("agent", AGENTS)
-@pytest.mark.parametrize("adapter", [CHAT, JSON])
+@pytest.mark.parametrize("adapter", [dspy.ChatAdapter(), dspy.JSONAdapter()])
 def test_the_prompt_says_everything_once(agent: Any, adapter: Any) -> None:
     system, user = (message["content"] for message in adapter.format(agent, [], inputs_of(agent)))
     first_line = agent.instructions.splitlines()[0]
@@ -121,65 +105,17 @@ def test_no_agent_needs_provider_features_beyond_a_json_schema(agent: Any) -> No
     assert {field["type"] for field in schema["properties"].values()} <= kinds
 
 
-# --- replies as models write them ------------------------------------------------------------------------------------
-
-
-def chat(**fields: str) -> str:
-    return "\n\n".join([*(f"[[ ## {name} ## ]]\n{text}" for name, text in fields.items()), "[[ ## completed ## ]]"])
-
-
-ANSWER = {"reasoning": "1s1 says so.", "answer": "Paris", "confidence": 0.9}
-
-
-@pytest.mark.parametrize(
-    ("reply", "keep"),
-    [
-        ('{"keep": ["2s1", "5s3"]}', ["2s1", "5s3"]),
-        ('Sure! Here it is:\n```json\n{"keep": ["2s1"]}\n```\nDone.', ["2s1"]),
-        ('{"keep": ["2s1"], "why": "it names him"}', ["2s1"]),
-        ('{"keep": ["2s1", "5s3"', ["2s1", "5s3"]),
-    ],
-)
-def test_kept_ids_in_a_json_reply(reply: str, keep: list[str]) -> None:
-    assert JSON.parse(SelectEvidence, reply) == {"keep": keep}
-
-
-@pytest.mark.parametrize("text", ["1941", "007", "3s10", "yes", "1,000", "[sic]", '"Help!"', "#1"])
-def test_answers_are_taken_as_they_are_written(text: str) -> None:
-    assert CHAT.parse(AnswerDirectly, chat(reasoning="x", answer=text, confidence="1"))["answer"] == text
-    assert JSON.parse(AnswerDirectly, json.dumps({**ANSWER, "answer": text}))["answer"] == text
-
-
 @pytest.mark.parametrize(
     ("agent", "reply"),
     [
-        (SelectEvidence, ""),
         (SelectEvidence, "I am sorry, I cannot help with that."),
-        (SelectEvidence, chat(add='["1"]')),
-        (SelectEvidence, chat(keep="The second passage seems to be relevant.")),
-        (AnalyzeQuestion, chat(sub_questions="I cannot do this.\nSorry.")),
-        (AnswerDirectly, chat(reasoning="x", answer="Paris")),
-        (AnswerDirectly, chat(reasoning="x", answer="Paris", confidence="no idea")),
-        (AnswerDirectly, chat(answer="Paris", confidence="0.9")),
-    ],
-)
-def test_what_cannot_be_read_in_chat_is_an_error(agent: Any, reply: str) -> None:
-    with pytest.raises(AdapterParseError):
-        CHAT.parse(agent, reply)
-
-
-@pytest.mark.parametrize(
-    ("agent", "reply"),
-    [
-        (SelectEvidence, ""),
-        (SelectEvidence, "null"),
         (SelectEvidence, '["2s1"]'),
-        (SelectEvidence, '{"selected": ["2s1"]}'),
         (SelectEvidence, '{"keep": "the second"}'),
-        (AnswerDirectly, '{"answer": "Paris", "confidence": 0.9}'),
         (AnswerDirectly, '{"reasoning": "x", "answer": "Paris", "confidence": null}'),
+        (AnswerDirectly, '{"answer": "Paris", "confidence": 0.9}'),
     ],
 )
-def test_what_cannot_be_read_in_json_is_an_error(agent: Any, reply: str) -> None:
-    with pytest.raises(AdapterParseError):
-        JSON.parse(agent, reply)
+def test_a_reply_that_lacks_a_field_is_an_error(agent: Any, reply: str) -> None:
+    for adapter in (dspy.ChatAdapter(), dspy.JSONAdapter()):
+        with pytest.raises(AdapterParseError):
+            adapter.parse(agent, reply)

@@ -23,21 +23,18 @@ HOTPOTQA: dict[str, Any] = {
         ["Moss", ["Moss is another town."]],
     ],
 }
+
+
+def columns(rows: list[Any], *names: str) -> dict[str, list[Any]]:
+    """A table as on the hub."""
+    return {name: [row[n] for row in rows] for n, name in enumerate(names)}
+
+
 HOTPOTQA_COLUMNS: dict[str, Any] = {
+    **{name: value for name, value in HOTPOTQA.items() if name != "_id"},
     "id": "h1",
-    "question": HOTPOTQA["question"],
-    "answer": "Ben Marsh",
-    "type": "bridge",
-    "level": "hard",
-    "supporting_facts": {"title": ["Ada Quill", "Tarn", "Tarn"], "sent_id": [0, 1, 1]},
-    "context": {
-        "title": ["Ada Quill", "Tarn", "Moss"],
-        "sentences": [
-            ["Ada Quill was born in Tarn.", " She wrote odes."],
-            ["Tarn is a town.", " Ben Marsh founded it."],
-            ["Moss is another town."],
-        ],
-    },
+    "supporting_facts": columns(HOTPOTQA["supporting_facts"], "title", "sent_id"),
+    "context": columns(HOTPOTQA["context"], "title", "sentences"),
 }
 TWOWIKI: dict[str, Any] = {
     "_id": "w1",
@@ -55,22 +52,12 @@ TWOWIKI: dict[str, Any] = {
     "answer_id": "Q3",
 }
 TWOWIKI_COLUMNS: dict[str, Any] = {
+    **{name: value for name, value in TWOWIKI.items() if name != "_id"},
     "id": "w1",
-    "question": TWOWIKI["question"],
-    "answer": "Otto Venn",
-    "type": "compositional",
-    "context": {
-        "title": ["Slow Rain", "Mia Venn", "Moss"],
-        "content": [context[1] for context in TWOWIKI["context"]],
-    },
-    "supporting_facts": {"title": ["Slow Rain", "Mia Venn"], "sent_id": [0, 1]},
-    "evidences": {
-        "fact": ["Slow Rain", "Mia Venn"],
-        "relation": ["director", "father"],
-        "entity": ["Mia Venn", "Otto Venn"],
-    },
+    "context": columns(TWOWIKI["context"], "title", "content"),
+    "supporting_facts": columns(TWOWIKI["supporting_facts"], "title", "sent_id"),
+    "evidences": columns(TWOWIKI["evidences"], "fact", "relation", "entity"),
     "evidences_id": json.dumps(TWOWIKI["evidences_id"]),
-    "answer_id": "Q3",
 }
 TWOWIKI_OPEN: dict[str, Any] = {
     "_id": "w2",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyhop.data.benchmarks import BENCHMARKS, GoldFact, QuestionRecord, find_benchmark
-from polyhop.data.benchmarks.registry import recognize
+from polyhop.data.benchmarks.formats import recognize
 from polyhop.data.errors import Problem
 from polyhop.data.passages import Passage
 
@@ -41,220 +42,192 @@ def refused(dataset: str, record: Any) -> str:
     return problem.reason
 
 
-def fields(question: QuestionRecord) -> dict[str, Any]:
-    return {name: value for name, value in vars(question).items() if name != "where"}
+def told(question: QuestionRecord) -> tuple[Any, ...]:
+    """Its main attributes; of each gold fact the title, the sentence and the number of its passage in the pool."""
+    ids = [passage.id for passage in question.pool or ()]
+    gold = [
+        (fact.title, fact.sentence, ids.index(fact.passage_id) if fact.passage_id in ids else fact.passage_id)
+        for fact in question.gold
+    ]
+    return question.id, question.answers, question.hops, question.kind, len(ids), gold
 
 
-@pytest.mark.parametrize("layout", [r.HOTPOTQA, r.HOTPOTQA_COLUMNS])
-def test_hotpotqa(layout: dict[str, Any]) -> None:
-    (question,) = read("hotpotqa", layout)
-    quill = Passage.of("Ada Quill", sentences=["Ada Quill was born in Tarn.", "She wrote odes."])
-    tarn = Passage.of("Tarn", sentences=["Tarn is a town.", "Ben Marsh founded it."])
-    moss = Passage.of("Moss", sentences=["Moss is another town."])
-    assert fields(question) == fields(
-        QuestionRecord(
-            id="h1",
-            question="Who founded the town where Ada Quill was born?",
-            answers=("Ben Marsh",),
-            gold=(GoldFact("Ada Quill", 0, quill.id, True), GoldFact("Tarn", 1, tarn.id, True)),
-            pool=(quill, tarn, moss),
-            hops=2,
-            kind="bridge",
-            level="hard",
-        )
-    )
+COLUMNS = {
+    name: {key: [row[key] for row in r.MUSIQUE[name]] for key in r.MUSIQUE[name][0]}
+    for name in ("paragraphs", "question_decomposition")
+}
+OPEN_FACTS = {"supporting_facts": [["Slow Rain", 0], ["Mia Venn", 1]]}
+QUILL, TARN = ("Ada Quill", None, None), ("Tarn (town)", None, None)
+RAIN, VENN = ("Slow Rain", None, None), ("Mia Venn", None, None)
 
 
-def test_hotpotqa_fullwiki_may_lack_gold_passages_and_point_behind_the_last_sentence() -> None:
+@pytest.mark.parametrize(
+    ("dataset", "record", "expected"),
+    [
+        *(
+            ("hotpotqa", record, ("h1", ("Ben Marsh",), 2, "bridge", 3, [("Ada Quill", 0, 0), ("Tarn", 1, 1)]))
+            for record in (r.HOTPOTQA, r.HOTPOTQA_COLUMNS)
+        ),
+        *(
+            ("2wiki", record, ("w1", ("Otto Venn",), 2, "compositional", 3, [("Slow Rain", 0, 0), ("Mia Venn", 1, 1)]))
+            for record in (r.TWOWIKI, r.TWOWIKI_COLUMNS)
+        ),
+        ("2wiki", r.TWOWIKI_OPEN, ("w2", ("Otto Venn", "O. Venn"), 2, None, 0, [RAIN, VENN])),
+        *(
+            ("musique", record, ("2hop__12_34", ("the Orm", "Orm"), 2, "2hop", 3, [(*QUILL[:2], 1), ("Tarn", None, 2)]))
+            for record in (r.MUSIQUE, {**r.MUSIQUE, **COLUMNS})
+        ),
+        ("nq", {**r.NQ, "id": 1}, ("1", ("Ben Marsh", "Marsh"), 1, None, 0, [])),
+        ("triviaqa", r.TRIVIAQA, ("t1", ("Tarn", "Tarn town"), 1, None, 0, [])),
+        *(
+            ("triviaqa", record, ("t1", ("Tarn", "Tarn-Town", "tarn", "tarn town"), 1, None, 0, []))
+            for record in (r.TRIVIAQA_COLUMNS, r.TRIVIAQA_DOCUMENT)
+        ),
+        *(
+            (
+                "hover",
+                {**record, **label},
+                ("v1", (answer, *more), 2, kind, 0, [("Ada Quill", 0, None), ("Tarn", 1, None)]),
+            )
+            for record in (r.HOVER, r.HOVER_COLUMNS)
+            for label, answer, more, kind in (
+                ({}, "yes", ("true", "supported"), "SUPPORTED"),
+                ({"label": 0}, "no", ("false", "not supported"), "NOT_SUPPORTED"),
+            )
+        ),
+        *(
+            ("frames", record, ("f1", ("Ben Marsh",), 2, "Multiple constraints", 0, [QUILL, TARN]))
+            for record in (r.FRAMES, {**r.without(r.FRAMES, "Prompt"), "Question": r.FRAMES["Prompt"]})
+        ),
+        *(
+            ("bamboogle", {**r.without(r.BAMBOOGLE, "Answer"), **answer}, ("b1", ("Ben Marsh",), 2, None, 0, []))
+            for answer in ({"Answer": "Ben Marsh"}, {"answer": ["Ben Marsh"]})
+        ),
+        ("popqa", r.POPQA, ("7", ("Ben Marsh", "B. Marsh"), 1, "founder", 2, [("Tarn", None, 0)])),
+        (
+            "popqa",
+            r.without(r.POPQA, "paragraphs"),
+            ("7", ("Ben Marsh", "B. Marsh"), 1, "founder", 0, [("Tarn", None, None)]),
+        ),
+        (
+            "browsecomp-plus",
+            r.BROWSECOMP_PLUS,
+            ("769", ("Ben Marsh",), 2, None, 0, [("12", None, "12"), ("5", None, "5")]),
+        ),
+        (
+            "multihoprag",
+            {**r.MULTIHOPRAG, "id": 17},
+            ("17", ("no",), 2, "comparison_query", 0, [("Tin rises", None, None), ("Tin falls", None, None)]),
+        ),
+    ],
+)
+def test_layouts(dataset: str, record: dict[str, Any], expected: tuple[Any, ...]) -> None:
+    (question,) = read(dataset, record)
+    assert told(question) == expected
+    assert question.question in json.dumps(record)
+
+
+def test_hotpotqa() -> None:
+    """Fullwiki may lack gold passages; facts may point behind the last sentence; of two contexts with one title, the
+    first is gold."""
     (question,) = read("hotpotqa", {**r.HOTPOTQA, "supporting_facts": [["Nowhere", 0], ["Moss", 9]]})
     assert question.gold[0] == GoldFact("Nowhere", 0, None, True)
-    assert question.gold[1].sentence == 9
+    assert question.level == "hard"
     assert question.pool is not None
+    assert question.pool[1].sentences == ("Tarn is a town.", "Ben Marsh founded it.")
     assert [fact.matches(passage) for fact in question.gold for passage in question.pool] == [False] * 5 + [True]
     (question,) = read("hotpotqa", {**r.HOTPOTQA, "context": [*r.HOTPOTQA["context"], ["Tarn", ["Another Tarn."]]]})
     assert question.pool is not None
-    assert question.gold[1].passage_id == question.pool[1].id  # of two contexts with one title, the first
+    assert question.gold[1].passage_id == question.pool[1].id
 
 
 @pytest.mark.parametrize("layout", [r.TWOWIKI, r.TWOWIKI_COLUMNS])
 def test_twowiki(layout: dict[str, Any]) -> None:
     (question,) = read("2wiki", layout)
-    assert (question.id, question.answers, question.kind, question.hops) == ("w1", ("Otto Venn",), "compositional", 2)
-    assert [(fact.title, fact.sentence) for fact in question.gold] == [("Slow Rain", 0), ("Mia Venn", 1)]
-    assert question.pool is not None
-    assert [fact.passage_id for fact in question.gold] == [passage.id for passage in question.pool[:2]]
     assert question.evidences == (("Slow Rain", "director", "Mia Venn"), ("Mia Venn", "father", "Otto Venn"))
     assert question.evidences_id == (("Q1", "director", "Q2"), ("Q2", "father", "Q3"))
     assert question.answer_id == "Q3"
-
-
-def test_twowiki_open_set() -> None:
-    (question,) = read("2wiki", r.TWOWIKI_OPEN)
-    assert question.answers == ("Otto Venn", "O. Venn")
-    assert question.gold == (GoldFact("Slow Rain", unique_title=True), GoldFact("Mia Venn", unique_title=True))
-    assert (question.pool, question.kind, question.hops, question.evidences) == (None, None, 2, ())
-    (question,) = read("2wiki", {**r.TWOWIKI_OPEN, "supporting_facts": [["Slow Rain", 0], ["Mia Venn", 1]]})
+    (question,) = read("2wiki", {**r.TWOWIKI_OPEN, **OPEN_FACTS})
     assert [fact.sentence for fact in question.gold] == [0, 1]
 
 
-@pytest.mark.parametrize("columns", [False, True])
-def test_musique(columns: bool) -> None:
-    record = dict(r.MUSIQUE)
-    if columns:
-        for name in ("paragraphs", "question_decomposition"):
-            record[name] = {key: [row[key] for row in r.MUSIQUE[name]] for key in r.MUSIQUE[name][0]}
-    (question,) = read("musique", record)
-    assert question.answers == ("the Orm", "Orm")
-    assert (question.hops, question.kind, question.answerable) == (2, "2hop", True)
+def test_musique() -> None:
+    """Questions of a pair are told apart; a paragraph that is given twice has the idx that supports."""
+    steps = [{**row, "paragraph_support_idx": None} for row in r.MUSIQUE["question_decomposition"]]
+    question, other = read("musique", r.MUSIQUE, {**r.MUSIQUE, "answerable": False, "question_decomposition": steps})
     assert question.pool is not None
     novel, quill, town = question.pool
-    assert question.gold == (GoldFact("Ada Quill", passage_id=quill.id), GoldFact("Tarn", passage_id=town.id))
     assert [question.gold[1].matches(passage) for passage in question.pool] == [False, False, True]
     assert question.paragraph_idx == {novel.id: 0, quill.id: 1, town.id: 2}
     assert [sub.passage_id for sub in question.sub_questions] == [quill.id, town.id]
     assert question.sub_questions[1].question == "Which river flows through #1?"
-
-
-def test_musique_full_tells_the_pair_apart() -> None:
-    unanswerable = {
-        **r.MUSIQUE,
-        "answerable": False,
-        "question_decomposition": [
-            {**row, "paragraph_support_idx": None} for row in r.MUSIQUE["question_decomposition"]
-        ],
-    }
-    answerable, other = read("musique", r.MUSIQUE, unanswerable)
-    assert (answerable.answerable, other.answerable) == (True, False)
-    assert answerable.id != other.id
-    assert answerable.official_id == other.official_id == answerable.id
+    assert (question.answerable, other.answerable) == (True, False)
+    assert question.id != other.id
+    assert question.official_id == other.official_id == question.id
     assert all(sub.passage_id is None for sub in other.sub_questions)
-
-
-def test_musique_paragraph_given_twice_has_the_idx_that_supports() -> None:
-    town = r.MUSIQUE["paragraphs"][2]
-    again = {**town, "idx": 3, "is_supporting": False}
+    again = {**r.MUSIQUE["paragraphs"][2], "idx": 3, "is_supporting": False}
     (question,) = read("musique", {**r.MUSIQUE, "paragraphs": [*r.MUSIQUE["paragraphs"], again]})
     assert question.paragraph_idx[question.gold[1].passage_id or ""] == 2
 
 
 def test_multihoprag() -> None:
     question, null = read("multihoprag", r.MULTIHOPRAG, {**r.NULL_QUERY, "id": 17})
-    assert question.gold == (GoldFact("Tin rises", text="Tin rose  by 2%."), GoldFact("Tin falls", text="Tin fell."))
-    assert (question.hops, question.kind, question.pool, question.answerable) == (2, "comparison_query", None, True)
     assert question.gold[0].matches(Passage.of("Elsewhere", "So it is: Tin rose by\n2%. And so on."))
     assert not question.gold[0].matches(Passage.of("Tin rises", "It is said that tin rose by 2%."))
     assert (null.id, null.gold, null.hops, null.answerable) == ("17", (), None, False)
-    assert null.answers == ("Insufficient information.",)
 
 
-def test_nq() -> None:
+def test_ids_of_questions_without_one() -> None:
     question, other = read("nq", r.NQ, {"question": "Who?", "answer": ["Ben"]})
-    assert (question.answers, question.gold, question.pool, question.hops) == (("Ben Marsh", "Marsh"), (), None, 1)
     assert question.id == "d99d5169b14e9458" != other.id
     assert read("nq", {**r.NQ, "question": " who founded  tarn"})[0].id == question.id
 
 
-def test_triviaqa() -> None:
-    (plain,) = read("triviaqa", r.TRIVIAQA)
-    assert (plain.id, plain.answers) == ("t1", ("Tarn", "Tarn town"))
-    for layout in (r.TRIVIAQA_COLUMNS, r.TRIVIAQA_DOCUMENT):
-        (question,) = read("triviaqa", layout)
-        assert (question.id, question.question) == ("t1", r.TRIVIAQA["question"])
-        assert question.answers == ("Tarn", "Tarn-Town", "tarn", "tarn town")
-
-
 def test_squad() -> None:
     document, flat = read("squad", r.SQUAD), read("squad", *r.SQUAD_FLAT)
-    assert [fields(question) for question in document] == [fields(question) for question in flat]
+    assert list(map(told, document)) == list(map(told, flat))
     first, second, third, last = document
-    assert first.answers == ("Ben Marsh", "Marsh")
-    assert first.article == "Tarn_(town)"
+    assert (first.answers, first.article) == (("Ben Marsh", "Marsh"), "Tarn_(town)")
     assert first.pool is second.pool is third.pool
     assert [passage.title for passage in first.pool or ()] == ["Tarn (town)"] * 2
     assert [passage.text for passage in last.pool or ()] == ["Moss is a town."]
     assert [third.gold[0].matches(passage) for passage in third.pool or ()] == [False, True]
-    assert document[2].where == "file:1, data[0].paragraphs[1].qas[0]"
-
-
-@pytest.mark.parametrize("layout", [r.HOVER, r.HOVER_COLUMNS])
-def test_hover(layout: dict[str, Any]) -> None:
-    (question,) = read("hover", layout)
-    assert (question.id, question.question, question.hops) == ("v1", r.HOVER["claim"], 2)
-    assert question.answers[0] == "yes"
-    assert question.gold == (GoldFact("Ada Quill", 0, unique_title=True), GoldFact("Tarn", 1, unique_title=True))
-    for label in ("NOT_SUPPORTED", 0):
-        assert read("hover", {**layout, "label": label})[0].answers[0] == "no"
-
-
-@pytest.mark.parametrize("layout", [r.FRAMES, {**r.without(r.FRAMES, "Prompt"), "Question": r.FRAMES["Prompt"]}])
-def test_frames(layout: dict[str, Any]) -> None:
-    (question,) = read("frames", layout)
-    assert (question.question, question.answers, question.hops) == (r.FRAMES["Prompt"], ("Ben Marsh",), 2)
-    assert question.gold == (GoldFact("Ada Quill", unique_title=True), GoldFact("Tarn (town)", unique_title=True))
-
-
-@pytest.mark.parametrize("answer", [{"Answer": "Ben Marsh"}, {"answer": ["Ben Marsh"]}])
-def test_bamboogle(answer: dict[str, Any]) -> None:
-    (question,) = read("bamboogle", {**r.without(r.BAMBOOGLE, "Answer"), **answer})
-    assert (question.id, question.answers, question.gold, question.hops) == ("b1", ("Ben Marsh",), (), 2)
-
-
-def test_popqa() -> None:
-    tarn, moss = Passage.of("Tarn", "Ben Marsh founded Tarn."), Passage.of("Moss", "Moss is a town.")
-    (question,), (official,) = read("popqa", r.POPQA), read("popqa", r.without(r.POPQA, "paragraphs"))
-    assert (question.id, question.answers, question.kind) == ("7", ("Ben Marsh", "B. Marsh"), "founder")
-    assert question.pool == (tarn, moss)
-    assert question.gold == (GoldFact("Tarn", passage_id=tarn.id, unique_title=True),)
-    assert (official.pool, official.gold) == (None, (GoldFact("Tarn", unique_title=True),))
-
-
-def test_browsecomp_plus() -> None:
-    (question,) = read("browsecomp-plus", r.BROWSECOMP_PLUS)
-    assert (question.id, question.answers, question.hops) == ("769", ("Ben Marsh",), 2)
-    first, second = question.gold
-    assert first.matches(Passage("12", "Any title", "Any text."))
-    assert not first.matches(Passage("99", "12", "Another document."))
-    assert second.passage_id == "5"
 
 
 @pytest.mark.parametrize(
     ("dataset", "record", "reason"),
     [
-        ("hotpotqa", r.without(r.HOTPOTQA, "_id"), "_id is missing"),
-        ("hotpotqa", {**r.HOTPOTQA, "context": []}, "context is missing or empty"),
-        ("hotpotqa", {**r.HOTPOTQA, "context": [{"title": "Moss"}]}, "context[0].sentences is missing"),
-        ("2wiki", r.without(r.TWOWIKI_OPEN, "supporting_titles"), "supporting_facts is missing"),
-        ("2wiki", {**r.TWOWIKI, "evidences": [["a", "b"]]}, "evidences[0] must be [subject, relation, object], "),
-        ("musique", {**r.MUSIQUE, "paragraphs": r.MUSIQUE["paragraphs"] * 2}, "paragraphs has the same idx twice"),
-        ("musique", {**r.MUSIQUE, "answerable": "no"}, "answerable must be true or false, not a string"),
-        ("multihoprag", {**r.MULTIHOPRAG, "evidence_list": []}, "evidence_list is missing or empty"),
-        ("nq", {"question": "who", "answer": []}, "answer is missing or empty"),
-        ("triviaqa", {**r.TRIVIAQA, "golden_answers": [" "]}, "golden_answers is missing or empty"),
-        ("triviaqa", {"id": "t", "question": "?", "answer": {}}, "answer.value is missing"),
-        ("triviaqa", {"Data": []}, "Data is missing or empty"),
-        ("squad", {"data": [{"title": "Moss"}]}, "data[0].paragraphs is missing"),
-        ("squad", {**r.SQUAD_FLAT[0], "answers": {"text": []}}, "answers is missing or empty"),
-        ("squad", {**r.SQUAD_FLAT[0], "answers": {"text": [""]}}, "answers is empty"),
-        ("squad", r.without(r.SQUAD_FLAT[0], "context"), "context is missing"),
-        ("hover", {**r.HOVER, "label": "MAYBE"}, "label must be SUPPORTED or NOT_SUPPORTED"),
-        ("frames", {**r.FRAMES, "wiki_links": "[http"}, "wiki_links must be a list of strings"),
-        ("bamboogle", {**r.BAMBOOGLE, "Answer": 3}, "Answer must be a list of strings"),
-        ("popqa", {**r.POPQA, "possible_answers": "[]"}, "possible_answers is missing or empty"),
-        ("browsecomp-plus", {**r.BROWSECOMP_PLUS, "evidence_docs": []}, "evidence_docs is missing or empty"),
+        ("hotpotqa", r.without(r.HOTPOTQA, "_id"), "_id "),
+        ("hotpotqa", {**r.HOTPOTQA, "context": []}, "context "),
+        ("hotpotqa", {**r.HOTPOTQA, "context": [{"title": "Moss"}]}, "sentences "),
+        ("2wiki", r.without(r.TWOWIKI_OPEN, "supporting_titles"), "supporting_facts "),
+        ("2wiki", {**r.TWOWIKI, "evidences": [["a", "b"]]}, "evidences "),
+        ("musique", {**r.MUSIQUE, "paragraphs": r.MUSIQUE["paragraphs"] * 2}, "paragraphs "),
+        ("musique", {**r.MUSIQUE, "answerable": "no"}, "answerable "),
+        ("multihoprag", {**r.MULTIHOPRAG, "evidence_list": []}, "evidence_list "),
+        ("nq", {"question": "who", "answer": []}, "answer "),
+        ("triviaqa", {**r.TRIVIAQA, "golden_answers": [" "]}, "golden_answers "),
+        ("triviaqa", {"id": "t", "question": "?", "answer": {}}, "value "),
+        ("triviaqa", {"Data": []}, "Data "),
+        ("squad", {"data": [{"title": "Moss"}]}, "paragraphs "),
+        ("squad", {**r.SQUAD_FLAT[0], "answers": {"text": [""]}}, "the answer "),
+        ("squad", r.without(r.SQUAD_FLAT[0], "context"), "context "),
+        ("hover", {**r.HOVER, "label": "MAYBE"}, "label "),
+        ("frames", {**r.FRAMES, "wiki_links": "[http"}, "wiki_links "),
+        ("bamboogle", {**r.BAMBOOGLE, "Answer": 3}, "Answer "),
+        ("popqa", {**r.POPQA, "possible_answers": "[]"}, "possible_answers "),
+        ("browsecomp-plus", {**r.BROWSECOMP_PLUS, "evidence_docs": []}, "evidence_docs "),
     ],
 )
 def test_malformed(dataset: str, record: Any, reason: str) -> None:
     assert refused(dataset, record).startswith(reason)
 
 
-def test_a_bad_part_of_a_squad_document_leaves_the_rest() -> None:
-    article = {"title": "Tarn", "paragraphs": [{"context": "Tarn.", "qas": [{"id": "x"}]}, {"qas": [{"id": "y"}]}]}
+def test_a_bad_question_of_a_squad_document_leaves_the_rest() -> None:
+    article = {"title": "Tarn", "paragraphs": [{"context": "Tarn.", "qas": [{"id": "x"}]}]}
     problems: list[Problem] = []
     made = list(find_benchmark("squad").read([r.as_record({"data": [article, *r.SQUAD["data"]]})], problems.append))
-    assert sorted(problem.reason for problem in problems) == [
-        "data[0].paragraphs[0].qas[0].answers is missing",
-        "data[0].paragraphs[1].qas[0].context is missing",
-    ]
+    assert len(problems) == 1
     assert [item.id for item in made] == ["s1", "s2", "s3", "s4"]
 
 
@@ -290,14 +263,6 @@ def test_whatever_is_wrong_is_a_problem_and_no_exception(layout: str, data: st.D
 
 
 # --- names -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "found"),
-    [("hotpot_qa", "hotpotqa"), ("2WikiMultihopQA", "2wiki"), ("Natural Questions", "nq"), ("SQuAD v1.1", "squad")],
-)
-def test_names(name: str, found: str) -> None:
-    assert find_benchmark(name).name == found
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)

@@ -18,16 +18,10 @@ datasets = pytest.importorskip("datasets")
 LAYOUTS = {
     "hotpotqa": ([r.HOTPOTQA], [r.HOTPOTQA_COLUMNS]),
     "2wiki": ([r.TWOWIKI], [r.TWOWIKI_COLUMNS]),
-    "musique": ([r.MUSIQUE], [r.MUSIQUE]),
     "multihoprag": ([{**r.MULTIHOPRAG, "id": "1"}], [{**r.MULTIHOPRAG, "id": "1"}]),
-    "nq": ([r.NQ], [r.NQ]),
     "squad": ([r.SQUAD], r.SQUAD_FLAT),
     "triviaqa": ([r.TRIVIAQA_DOCUMENT], [r.TRIVIAQA_COLUMNS]),
     "hover": ([r.HOVER], [r.HOVER_COLUMNS]),
-    "frames": ([r.FRAMES], [r.FRAMES]),
-    "bamboogle": ([r.BAMBOOGLE], [r.BAMBOOGLE]),
-    "popqa": ([r.POPQA], [r.POPQA]),
-    "browsecomp-plus": ([r.BROWSECOMP_PLUS], [r.BROWSECOMP_PLUS]),
 }
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,11 +54,9 @@ def test_one_shape(load: Load, dataset: str, name: str) -> None:
 # --- settings --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dataset", ["nq", "triviaqa", "multihoprag", "sample"])
+@pytest.mark.parametrize("dataset", ["nq", "sample"])
 def test_some_have_no_contexts(dataset: str, tmp_path: Path) -> None:
-    source = None
-    if dataset != "sample":
-        source = r.write(tmp_path / "a.jsonl", r.lines([r.FIRST_RECORDS[dataset]]))
+    source = None if dataset == "sample" else r.write(tmp_path / "a.jsonl", r.lines([r.FIRST_RECORDS[dataset]]))
     with pytest.raises(DataError, match="have no contexts of their own: use the setting open, with an index"):
         load_questions(dataset, source, setting="distractor")
 
@@ -98,45 +94,27 @@ def test_a_seed_makes_the_limit_a_sample(load: Load) -> None:
 
 def test_malformed_records_are_left_out_and_reported(load: Load) -> None:
     records = [r.HOTPOTQA, r.without(r.HOTPOTQA, "answer"), 7, {**r.HOTPOTQA, "_id": "h2"}, r.HOTPOTQA]
+    long = [{**r.HOTPOTQA, "_id": "h3", "question": "?" * 20_001}, {**r.HOTPOTQA, "_id": "h" * 513}]
     problems: list[Problem] = []
-    questions = load("hotpotqa", r.lines(records) + "{\n", on_problem=problems.append)
+    questions = load("hotpotqa", r.lines(records + long) + "{\n", on_problem=problems.append)
     assert [q.id for q in questions] == ["h1", "h2"]
-    assert [problem[:2] for problem in problems[:3]] == [
-        ("dev.jsonl:2", "answer is missing"),
-        ("dev.jsonl:3", "the record must be an object, not a number"),
-        ("dev.jsonl:5", "an earlier question has the same id 'h1'"),
-    ]
-    assert problems[3].where == "dev.jsonl:6"
-    assert problems[3].reason.startswith("not JSON")
+    assert [problem.where for problem in problems] == [f"dev.jsonl:{n}" for n in (2, 3, 5, 6, 7, 8)]
+    assert problems[0].reason == "answer is missing"
+    assert problems[2].reason == "an earlier question has the same id 'h1'"
+    for bad in records[1:3]:
+        with pytest.raises(DataError, match=r"^dev\.json:record 2: "):
+            load("hotpotqa", json.dumps([r.HOTPOTQA, bad]), "dev.json", strict=True)
 
 
-@pytest.mark.parametrize(
-    ("records", "reason"),
-    [
-        ([r.HOTPOTQA, r.without(r.HOTPOTQA, "answer")], r"dev\.json:record 2: answer is missing\."),
-        ([r.HOTPOTQA, 5], r"dev\.json:record 2: the record must be an object, not a number\."),
-        ([r.HOTPOTQA, r.HOTPOTQA], r"dev\.json:record 2: an earlier question has the same id 'h1'\."),
-    ],
-)
-def test_strict_stops_at_the_first(load: Load, records: list[Any], reason: str) -> None:
-    problems: list[Problem] = []
-    with pytest.raises(DataError, match=f"^{reason}$"):
-        load("hotpotqa", json.dumps(records), "dev.json", strict=True, on_problem=problems.append)
-    assert not problems
-
-
-@pytest.mark.parametrize("asked", BENCHMARKS)
+@pytest.mark.parametrize("asked", ["hotpotqa", "nq", "own", "squad"])
 def test_another_benchmarks_file_is_told(load: Load, asked: str) -> None:
     shared = {("nq", "triviaqa"), ("own", "nq")}  # both are {id, question, golden_answers}, or {question, answer}
     for given, record in r.FIRST_RECORDS.items():
         if asked == given or (asked, given) in shared:
             assert load(asked, [record])
             continue
-        title = BENCHMARKS[given].title[:5]
         # All questions look like the user's own, damaged ones too.
-        message = (
-            "No question can be read as " if given == "own" else rf"dev\.jsonl:1 looks like .*{title}.*, not like "
-        )
+        message = "No question can be read as " if given == "own" else r"dev\.jsonl:1 looks like .*, not like "
         with pytest.raises(DataError, match=message):
             load(asked, [record])
 
@@ -165,37 +143,3 @@ def test_what_is_asked_for_is_checked_at_once(tmp_path: Path) -> None:
 
 
 # --- size ------------------------------------------------------------------------------------------------------------
-
-
-PEAK = """
-import resource, sys
-from itertools import islice
-from polyhop.data.benchmarks import load_questions
-
-questions = load_questions("nq", sys.argv[1])
-read = sum(1 for _ in islice(questions, 1000))
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-read += sum(1 for _ in questions)
-print(read, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["many.jsonl", "many.json"])
-def test_memory_is_flat(tmp_path: Path, name: str) -> None:
-    """50,000 questions (18 MB) hardly raise the peak that the imports left; held in a list they would by 50 MB."""
-    rows = (f'{{"question": "What is {n}?", "answer": ["{n}"], "filler": "{"x" * 300}"}}' for n in range(50_000))
-    r.write(tmp_path / name, f"[{','.join(rows)}]" if name == "many.json" else "\n".join(rows))
-    ran = subprocess.run([sys.executable, "-c", PEAK, tmp_path / name], capture_output=True, text=True, check=True)
-    read, megabytes = map(int, ran.stdout.split())
-    assert read == 50_000
-    assert megabytes < 25
-
-
-@pytest.mark.parametrize("field", ["question", "id"])
-def test_a_question_without_end_is_skipped(field: str, load: Load) -> None:
-    record = {"id": "a", "question": "Who?", "answer": "Ann"}
-    problems: list[Problem] = []
-    loaded = load("own", [record, record | {"id": "b", field: "?" * 600_000}], on_problem=problems.append)
-    assert [question.id for question in loaded] == ["a"]
-    assert [problem.reason.split(",")[0] for problem in problems] == [f"{field} has 600"]

@@ -44,18 +44,14 @@ def load(folder: Path, name: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_record_is_read(name: str, shared_data: Path) -> None:
+def test_every_record_is_read_and_gold_stands_in_its_pool(name: str, shared_data: Path) -> None:
     questions = load(shared_data, name)
     assert len(questions) == FILES[name][1]
-    assert all(question.answers and question.hops != 0 for question in questions)
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_gold_stands_in_the_pool(name: str, shared_data: Path) -> None:
-    for question in load(shared_data, name):
-        if question.pool is not None:
-            for fact in question.gold:
-                assert next(passage.id for passage in question.pool if fact.matches(passage)) == fact.passage_id
+    for question in questions:
+        assert question.answers
+        assert question.hops != 0
+        for fact in question.gold if question.pool is not None else ():
+            assert next(passage.id for passage in question.pool if fact.matches(passage)) == fact.passage_id
 
 
 @pytest.mark.parametrize("name", CORPORA)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from polyhop.data.chain import ChainWeights
 from polyhop.data.chain.graph import BACK, LINK, SHARED, Graph
 from polyhop.data.chain.retriever import follow
-from polyhop.data.chain.weights import ChainWeights
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 
@@ -35,7 +35,6 @@ def ties(graph: Graph, chosen: str, other: str) -> dict[int, set[str]]:
     ("title", "text"),
     [
         ("Besançon", "He lives in Besancon."),
-        ("Besancon", "He lives in Besançon."),
         ("Help! (film)", "It was heard in Help!, a success."),
         ("Paris, Texas", "It was shot in Paris, Texas, and elsewhere."),
         ("Paris, Texas (film)", "It was shot in Paris."),
@@ -45,10 +44,7 @@ def ties(graph: Graph, chosen: str, other: str) -> dict[int, set[str]]:
         ("Spider-Man", "There is Spider Man."),
         ("Will &amp; Grace", "It was like Will & Grace."),  # HotpotQA has HTML entities in titles
         ("Love & Other Drugs", "She is in Love and Other Drugs."),
-        ("R & B Parade", "He saw the R&B Parade."),
-        ("Zola &#40;film&#41;", "She is in Zola."),
         ("Zola", "It was Zola’s house."),
-        ("Αθήνα", "Πρωτεύουσα είναι η Αθηνα."),
         ("दिल्ली", "भारत की राजधानी दिल्ली है।"),
         ("東京都", "首都 は 東京都 です。"),
     ],
@@ -90,18 +86,6 @@ def test_a_name_that_the_question_has_is_not_shared() -> None:
     assert ties(graph_of("Who met Anna Berg?", *passages), "one", "two") == {SHARED: {"uppsala"}}
 
 
-def test_an_edge_says_whether_the_mention_is_a_name() -> None:
-    passages = [
-        Passage.of("One", "His father left.", id="one"),
-        Passage.of("Two", "He saw The Father there.", id="two"),
-        Passage.of("Father", "A film.", id="film"),
-    ]
-    graph = graph_of("Who?", *passages)
-    nodes = {graph.passage(node).id: node for node in range(3)}
-    sure = {name: graph.edges(nodes[name]).certainty[0] for name in ("one", "two")}
-    assert sure["two"] == 1 > sure["one"] > 0
-
-
 @pytest.mark.parametrize(
     ("whole", "copy", "other"),
     [
@@ -131,21 +115,6 @@ def test_of_a_title_with_more_passages_than_fit_the_first_are_candidates() -> No
     assert {passage.id for passage in pages} & found == {passage.id for passage in pages[:15]}
 
 
-def test_the_reason_is_the_edge_that_counts_most() -> None:
-    """Solaris led to a passage already, so its edges count less than those of the equal one."""
-    graph = graph_of(
-        "Who made Solaris and Norrsken?",
-        Passage.of("Solaris", "Made by Andrei Tark. It was seen by Irma Rausch.", id="first"),
-        Passage.of("Norrsken", "Made by hand, of wood and of stone. It was seen by Irma Rausch.", id="second"),
-        Passage.of("Andrei Tark", "Made there.", id="maker"),
-        Passage.of("Irma Rausch", "Born there.", id="person"),
-    )
-    steps = follow(graph, ChainWeights(), 4)
-    assert [graph.passage(step.node).id for step in steps] == ["first", "second", "maker", "person"]
-    assert steps[-1].tie is not None
-    assert graph.passage(steps[-1].tie.chosen).id == "second"
-
-
 def test_a_long_ranking_leaves_the_graph_as_it_was_for_a_short_one() -> None:
     """The second hop has no word of the question."""
     bridge = Passage.of("Solmar", "Solmar is a film of 1972 by Anna Berg.", id="bridge")
@@ -161,38 +130,6 @@ def test_a_long_ranking_leaves_the_graph_as_it_was_for_a_short_one() -> None:
 
     assert ids(used) == ids(fresh)
     assert ids(used)[:2] == ["bridge", "target"]
-
-
-def test_names_beside_the_questions_words_are_searched_first() -> None:
-    others = "Ada Ork, Bo Pell, Cy Quint, Dee Rusk, Eve Sorn, Flo Tarn, Gus Umber, Hal Vance, Ivy Wick"
-    passages = [
-        Passage.of("Norrsken", f"Norrsken is a ship. On board were {others}. The captain was Lena Quist.", id="ship"),
-        Passage.of("Silver Palette", "The jury honoured Lena Quist.", id="palette"),
-        *(Passage.of(f"Jury {n}", f"The jury honoured {name}.") for n, name in enumerate(others.split(", "))),
-        *(Passage.of(f"Noise {n}", f"A captain may win, number {n}.") for n in range(55)),
-    ]
-    assert "palette" in neighbors("What did the captain of Norrsken win?", "ship", *passages)
-
-
-def test_of_the_names_of_one_sentence_those_near_the_questions_words_are_searched_first() -> None:
-    pairs = ("Ada Ork as Bo Pell", "Cy Quint as Dee Rusk", "Lena Quist as Captain Mork", "Flo Tarn as Gus Umber")
-    cast = "; with the voice of the narrator, ".join((*pairs, "Hal Vance as Ivy Wick"))
-    passages = [
-        Passage.of("Norrsken", f"In Norrsken appeared {cast}.", id="film"),
-        Passage.of("Silver Palette", "The jury honoured Lena Quist.", id="palette"),
-        *(
-            Passage.of(f"Jury {n}", f"The jury honoured {name}.")
-            for n, name in enumerate(" as ".join(pairs).split(" as "))
-        ),
-        *(Passage.of(f"Noise {n}", f"A prize may be won, number {n}.") for n in range(55)),
-    ]
-    assert "palette" in neighbors("What prize was won by the one who is Mork in Norrsken?", "film", *passages)
-
-
-def neighbors(question: str, chosen: str, *passages: Passage) -> list[str]:
-    graph = graph_of(question, *passages)
-    [found] = [node for node in graph.start() if graph.passage(node).id == chosen]
-    return [graph.passage(node).id for node in graph.neighbors(found)]
 
 
 def test_a_passage_that_explains_nothing_lends_less_to_those_that_it_mentions() -> None:
@@ -233,19 +170,3 @@ def test_a_passage_that_led_to_another_lends_less_to_the_next() -> None:
 
     second = gain("Andrei Tark", "Andrei Tark", "Irma Rausch")
     assert 0 < second < 0.95 * gain("Maria Torn", "Irma Rausch", "Andrei Tark")
-
-
-def test_where_the_question_names_two_titles_the_one_that_led_to_more_lends_less() -> None:
-    def gain(title: str, text: str) -> float:
-        graph = graph_of(
-            "Whose maker was born first, that of Solaris or that of Norrsken?",
-            Passage.of("Solaris", "Solaris had the maker Andrei Tark.", id="first"),
-            Passage.of(title, text, id="second"),
-            Passage.of("Andrei Tark", "He met Irma Rausch.", id="maker"),
-            Passage.of("Irma Rausch", "She grew up there.", id="person"),
-        )
-        steps = follow(graph, ChainWeights(), 4)
-        assert [graph.passage(step.node).id for step in steps][-1] == "person"
-        return steps[-1].gain
-
-    assert 0 < gain("Norrsken", "It was seen.") < 0.95 * gain("It was seen", "Norrsken.")

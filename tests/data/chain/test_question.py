@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from polyhop.data.chain.question import Question, specificity
-from polyhop.data.chain.reading import LONGEST_NAME, read, record_of, without_flags
 from polyhop.data.chain.store import Store
+from polyhop.data.chain.words import LONGEST_NAME, Question, read, record_of, specificity, without_flags
 from polyhop.data.passages import Passage
 
 TEXTS = ("A film by John Smith.", "John sang.", "John danced.", "The director was born in Zavrazhye.")
@@ -26,13 +25,6 @@ def words_of(question: Question, text: str) -> tuple[set[str], list[float]]:
 def name(text: str) -> np.ndarray:
     numbers = without_flags(np.array([number for word in read(text) for number in word.numbers], np.uint32))
     return np.pad(numbers, (0, LONGEST_NAME - len(numbers)))[None]
-
-
-def test_the_words_of_a_question_in_a_text() -> None:
-    question = Question("Where was the director of Solaris born?", STORE)
-    assert question.words == ["director", "Solaris", "born"]
-    assert words_of(question, "Directors are born, it says.")[0] == {"director", "born"}
-    assert words_of(question, "It was over.")[0] == set()
 
 
 def test_the_verb_counts_for_who_does_it() -> None:
@@ -66,19 +58,6 @@ def test_a_question_without_topic_asks_for_nothing(text: str) -> None:
     question = Question(text, STORE)
     assert len(question.words) == len(question.weights) == len(question.pairs) == 0
     assert words_of(question, "The moon.") == (set(), [])
-
-
-def test_of_a_very_long_question_the_beginning_is_read() -> None:
-    words = [f"word{n}" for n in range(5000)]
-    question = Question(" ".join(words), STORE)
-    assert 100 <= len(question.words) <= 1000
-    assert question.words == words[: len(question.words)]
-    assert question.weights.sum() == 0  # no passage has any of them
-
-
-def test_capitals_count_unless_the_question_has_none() -> None:
-    assert Question("Who directed the film solaris by Smith?", STORE).capital.tolist() == [True] + [False] * 5 + [True]
-    assert Question("who directed the 1972 film", STORE).capital.all()
 
 
 def test_a_name_is_as_rare_as_its_distinct_topic_words_together() -> None:

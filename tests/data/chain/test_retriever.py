@@ -12,7 +12,7 @@ from polyhop.data.passages import Passage, Reason
 from polyhop.data.pool import PassagePool
 from polyhop.data.splitting import Document, Line, split
 
-from .searching import GENERIC, QUESTIONS, Fixed, ids, over
+from .searching import GENERIC, QUESTIONS, Fixed, ids
 from .world import CASES, WORLD, Case
 
 # --- chains ----------------------------------------------------------------------------------------------------------
@@ -51,42 +51,6 @@ def test_the_order_of_a_chain(retriever: ChainRetriever) -> None:
     assert [reason and reason.source for reason in map(reasons.get, ("aker", "lund"))] == ["harvest", "ferry"]
     [hit] = retriever.search("What did the jury do in 1988?", 1)
     assert (hit.passage.id, hit.reason) == ("palette", Reason("words", "", None, ("jury", "1988")))
-
-
-@pytest.mark.parametrize(
-    ("kind", "role", "first", "second"),
-    [("film", "director", "help-film", "lester"), ("album", "producer", "help-album", "martin")],
-)
-def test_of_pages_with_one_title_the_question_chooses(
-    retriever: ChainRetriever, kind: str, role: str, first: str, second: str
-) -> None:
-    hits = retriever.search(f"Where did the {role} of the {kind} Help! go to school?", 3)
-    assert ids(hits)[:2] == [first, second]
-    assert hits[0].reason
-    assert (hits[0].reason.via, hits[0].reason.name, hits[0].reason.words) == ("named", "help", (role, kind, "Help"))
-
-
-@pytest.mark.parametrize("written", ["Besancon", "Besanc\u0327on", "BESANÇON"])
-def test_a_title_in_the_question_is_found_however_its_accents_are_written(
-    source: BM25Index | PassagePool, retriever: ChainRetriever, written: str
-) -> None:
-    question = f"Which river flows through {written}?"
-    assert "besancon" not in ids(source.search(question, 5)) or written == "BESANÇON"
-    reasons = {hit.passage.id: hit.reason for hit in retriever.search(question, 5)}
-    assert reasons["besancon"] == Reason("named", "besancon", None, (written,))
-
-
-def test_the_same_reading_serves_three_hops() -> None:
-    chain = over(
-        Passage.of("Solaris", "Its director was Andrei Tarkovsky.", id="film"),
-        Passage.of("Andrei Tarkovsky", "He married Irma Rausch.", id="director"),
-        Passage.of("Irma Rausch", "She came into the world at Saratov.", id="wife"),
-        Passage.of("Saratov", "A port on the Volga.", id="town"),
-        *(passage for passage in WORLD if passage.id.endswith(("dorf", "ford"))),
-    )
-    hits = chain.search("Where was the wife of the director of Solaris born?", 4)
-    assert ids(hits)[:3] == ["film", "director", "wife"]
-    assert [hit.reason.source for hit in hits[:3] if hit.reason] == [None, "film", "director"]
 
 
 # --- as many passages as the chain needs -----------------------------------------------------------------------------
@@ -134,17 +98,6 @@ def test_similar_vectors_count_as_much_as_their_weight(world: BM25Index) -> None
     assert set(asked) <= set(range(len(world)))
 
 
-def test_passages_that_bm25_does_not_find_have_similarities_too(world: BM25Index) -> None:
-    question = CASES["link"].question
-    [document] = [hit.document for hit in world.search("Zavrazhye", 1)]
-    assert document is not None
-    vectors: Any = Fixed({document: 1.0}, world)
-    weights = ChainWeights(similarity=3.0)
-    with_, without = (ChainRetriever(world, weights, vectors=some).search(question, 2) for some in (vectors, None))
-    assert ids(with_) == ids(without) == ["solaris", "tarkovsky"]
-    assert with_[1].score > without[1].score
-
-
 def test_vectors_of_another_index_are_refused(world: BM25Index) -> None:
     vectors: Any = Fixed({}, world)
     with pytest.raises(ValueError, match="the vectors belong to another index"):
@@ -164,14 +117,3 @@ def test_a_name_leads_to_the_opening_passage_of_a_document() -> None:
     found = [ids(ChainRetriever(pool, weights).search(question, 2)) for weights in (None, ChainWeights(later=1.0))]
     assert found[0] == [film.id, first.id]
     assert found[1] != found[0]
-
-
-def test_a_reason_tells_words_of_code_once_and_as_written() -> None:
-    pump = Passage.of("Pump", "The pump obeys valve.max_flow 2.4 while it runs.")
-    valve = Passage.of("valve.max_flow 2.4", "A limit, in litres.")
-    hits = ChainRetriever(PassagePool([pump, valve])).search("What limits the pump, as valve.max_flow does?", 2)
-    told = {hit.passage.title: hit.reason for hit in hits}
-    assert told["Pump"] == Reason("named", "pump", None, ("pump", "valve.max_flow"))
-    linked = ChainRetriever(PassagePool([pump, valve])).search("What does the pump obey?", 2)[1]
-    assert linked.reason
-    assert (linked.reason.via, linked.reason.name) == ("link", "valve.max_flow 2.4")

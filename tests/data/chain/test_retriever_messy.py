@@ -55,21 +55,6 @@ def test_of_sixty_pages_of_one_title_the_right_one_is_found(messy: ChainRetrieve
     assert sorted(ids(hits)) == ["garden", "smith-composer"]
 
 
-def test_passages_without_titles_are_tied_by_what_they_mention(messy: ChainRetriever) -> None:
-    hits = messy.search("Which animals had the owner of the line that bought the ferry Margarethe?", 3)
-    assert ids(hits)[:2] == ["untitled-1", "untitled-2"]
-    assert hits[1].reason
-    assert (hits[1].reason.via, hits[1].reason.name, hits[1].reason.source) == ("shared", "quandt", "untitled-1")
-
-
-def test_a_passage_of_100000_characters_is_followed(messy: ChainRetriever) -> None:
-    assert len(_HUGE) > 100_000
-    hits = messy.search("Where was the builder of the Lighthouse of Skagen born?", 2)
-    assert ids(hits) == ["huge", "winther"]
-    assert hits[1].reason
-    assert (hits[1].reason.via, hits[1].reason.name) == ("link", "ole winther")
-
-
 @pytest.mark.parametrize(
     ("question", "chain", "name"),
     [

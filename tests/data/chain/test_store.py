@@ -1,10 +1,10 @@
-"""The words of a collection: titles, frequencies, and names among words."""
+"""The words of a collection, in memory and on disk."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import accumulate, product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,25 +14,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polyhop.data.chain.arrays import (
-    find_names,
-    hash_names,
-    hash_runs,
-    place_numbers,
-    spanned,
-)
-from polyhop.data.chain.reading import (
-    LONGEST_NAME,
-    Reading,
+from polyhop.data.chain.store import Store, StoreWriter
+from polyhop.data.chain.words import (
+    FORM_BITS,
+    LINK_KINDS,
     anchor_number,
     document_number,
     folded,
+    number,
+    place_numbers,
     record_of,
     texts_of,
+    without_flags,
 )
-from polyhop.data.chain.store import Store, StoreWriter
-from polyhop.data.chain.titles import title_rows
-from polyhop.data.errors import IndexFault
 from polyhop.data.links import address
 from polyhop.data.passages import Link, Passage, Place
 
@@ -54,55 +48,25 @@ def write(folder: Path, *batches: list[Passage], before: Sequence[Path] = (), li
     return folder
 
 
-WORDS = st.lists(st.integers(0, 6), max_size=40).map(lambda words: np.array(words, np.uint32))
-NAMES = st.lists(st.lists(st.integers(1, 6), max_size=4), min_size=1, max_size=8)
-
-
-def padded(names: list[list[int]]) -> np.ndarray:
-    return np.array([name + [0] * (LONGEST_NAME - len(name)) for name in names], np.uint32)
-
-
-@given(NAMES, WORDS)
-def test_names_are_found_wherever_their_words_stand(names: list[list[int]], words: np.ndarray) -> None:
-    text = words.tolist()
-    expected = {
-        (which, at) for which, name in enumerate(names) if name for at in range(len(text))
-        if text[at : at + len(name)] == name
-    }  # fmt: skip
-    which, place = find_names(padded(names), words)
-    assert set(zip(which.tolist(), place.tolist(), strict=True)) == expected
-
-
-@given(WORDS, st.integers(1, 5))
-def test_the_hash_of_a_run_is_that_of_the_name(words: np.ndarray, longest: int) -> None:
-    for length, found in enumerate(hash_runs(words, longest), 1):
-        starts = np.arange(len(words))
-        names = spanned(words, np.stack([starts, np.minimum(starts + length, len(words))], axis=1))
-        assert found.tolist() == hash_names(names).tolist()
-
-
 def test_damaged_tables_are_refused(tmp_path: Path) -> None:
     folder = write(tmp_path / "store", PASSAGES)
-    for name, table, message in (
-        ("documents", np.zeros(3, np.uint64), "do not fit together"),
-        ("titled", np.full(len(np.load(folder / "titled.npy")), 4, np.uint32), "do not fit together"),
-        ("titles", np.load(folder / "titles.npy").astype(np.int64), "titles.npy is damaged"),
-        ("starts", np.array([0, 9, 3, 20, 30]), "do not fit together"),
-        ("starts", np.load(folder / "starts.npy") + np.array([0, 0, 0, 0, 1]), "words is cut off"),
-        ("counts", np.array([{}]), "allow_pickle"),
+    for name, table in (
+        ("documents", np.zeros(3, np.uint64)),
+        ("rows", np.zeros(2, np.uint32)),
+        ("keys", np.load(folder / "keys.npy").astype(np.int64)),
+        ("starts", np.load(folder / "starts.npy") + np.array([0, 0, 0, 0, 1])),
+        ("counts", np.array([{}])),
     ):
         before = (folder / f"{name}.npy").read_bytes()
         np.save(folder / f"{name}.npy", table)
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match=r"do not fit together|allow_pickle"):
             Store.open([folder])
         (folder / f"{name}.npy").write_bytes(before)
     with pytest.raises(ValueError, match="other passages"):
         Store.open([folder], np.ones(5, bool))
-    words = np.fromfile(folder / "words", np.uint32)
-    words[0] |= 255 << 24  # more names than words
-    words.tofile(folder / "words")
-    with pytest.raises(IndexFault, match="is damaged"):
-        Store.open([folder]).records([0])
+    (folder / "words").write_bytes((folder / "words").read_bytes()[:-4])
+    with pytest.raises(ValueError, match="do not fit together"):
+        Store.open([folder])
 
 
 # --- what a record keeps ---------------------------------------------------------------------------------------------
@@ -135,32 +99,28 @@ def passages_with_links(draw: st.DrawFn) -> Passage:
     )
 
 
-def places_of(document: str, anchor: str = "") -> np.ndarray:
-    numbers = [document_number(document)], [anchor_number(f"#{anchor}" if anchor else "")]
-    return place_numbers(*(np.array(number, np.uint64) for number in numbers))
-
-
 def check_record(store: Store, row: int, passage: Passage) -> None:
-    """A record against the passage: words, names of the file, links and their words, document."""
-    record, texts = store.records([row]), texts_of(passage)
-    reading = Reading(texts)
-    assert record.words.tolist() == [*reading.numbers, 0]
-    assert record.titles.tolist() == [list(reading.title)]
-    assert record.short.tolist() == [list(reading.short)]
-    assert record.later.tolist() == [bool(passage.place and passage.place.sentence)]
-    assert store.documents(np.array([row])).tolist() == [document_number(passage.document.replace("#", "%23"))]
+    """What is stored against the passage: words, links and their words, document."""
+    record, texts = store.records([row]), [folded(text) for text in texts_of(passage)]
+    words = without_flags(record.words).tolist()
+    starts = [0, *accumulate(len(text) + 1 for text in texts)]
+    assert words == [number(form) >> FORM_BITS if form else 0 for text in texts for form in (*text, "")]
+    assert record.heads[0, 0] == min(len(texts[0]), 255)
+    assert record.heads[0, -1] == bool(passage.place and passage.place.sentence)
+    assert record.documents.tolist() == [document_number(passage.document.replace("#", "%23"))]
     own = address(passage.document.replace("#", "%23"))
     links = [link for link in passage.links if address(link.target) != own]
     assert record.linked.tolist() == [len(links)]
-    assert record.targets.tolist() == [document_number(link.target) for link in links]
-    assert record.anchors.tolist() == [anchor_number(link.target) for link in links]
-    assert record.kinds.tolist() == [("text", "see", "contents").index(link.kind) for link in links]
-    for link, (start, end) in zip(links, record.links.tolist(), strict=True):
-        wanted, sentence = folded(link.text), folded(passage.sentences[link.sentence])
-        stands = any(sentence[at : at + len(wanted)] == wanted for at in range(len(sentence)))
-        assert reading.forms[start:end] == (wanted if stands else [])
-        # It is in its sentence, also if its words are not.
-        assert reading.forms[:start].count("") == link.sentence + len(texts) - len(passage.sentences)
+    for link, found in zip(links, record.links, strict=True):
+        assert found["document"] == document_number(link.target)
+        assert found["anchor"] == anchor_number(link.target)
+        assert LINK_KINDS[found["kind"]] == link.kind
+        at = link.sentence + len(texts) - len(passage.sentences)
+        wanted, start, end = folded(link.text), int(found["start"]), int(found["end"])
+        stands = any(texts[at][first : first + len(wanted)] == wanted for first in range(len(texts[at])))
+        forms = [form for text in texts for form in (*text, "")]
+        assert forms[start:end] == (wanted if stands else [])
+        assert starts[at] <= start < starts[at + 1]
 
 
 @settings(max_examples=60, deadline=None)
@@ -195,7 +155,7 @@ def test_what_is_read_back_is_what_the_passages_say(drawn: list[tuple[Passage, b
                 check_record(store, row, passage)
             opening = len({passage.document for _, passage in there})
             assert store.pages == pytest.approx(1 - opening / len(there))
-            titles = [passage.title for passage in passages if title_rows(store, passage.title)]
+            titles = [passage.title for passage in passages if store.titled(passage.title)]
             assert sorted(titles) == sorted(
                 passage.title for passage in passages
                 if folded(passage.title) and passage.title in {each.title for _, each in there}
@@ -207,4 +167,6 @@ def test_what_is_read_back_is_what_the_passages_say(drawn: list[tuple[Passage, b
                     if passage.document == page
                     and (fragment in passage.anchors if fragment else not (passage.place and passage.place.sentence))
                 ]
-                assert store.placed(places_of(page.replace("#", "%23"), fragment))[0].tolist() == expected
+                document, anchor = page.replace("#", "%23"), f"#{fragment}" if fragment else ""
+                keys = place_numbers([document_number(document)], [anchor_number(anchor)])
+                assert store.find(keys)[0].tolist() == expected

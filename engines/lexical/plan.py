@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ....data.references import references, replace_references
-from ....data.text import content_terms, title_key
-from ....signatures import (
+from ...data.references import references, replace_references
+from ...data.text import content_terms, title_key
+from ...signatures import (
     AnalyzeQuestion,
     DecideNext,
     DrawRoadmap,
@@ -17,14 +17,13 @@ from ....signatures import (
     RefineQuestion,
     RouteQuestion,
 )
-from ..decompose import decompose
-from ..hops import SubGoal, sub_goals
-from ..prompt import ParsedPrompt
-from ..question import mask
-from ..registry import skill
-from ..vocabulary import WH
-from .answer import NEXT, UNKNOWN, answer_question, read_trajectory
-from .direct import small_talk
+from .answer import NEXT, UNKNOWN, answer_question, read_trajectory, small_talk
+from .decompose import decompose
+from .engine import skill
+from .hops import NONE, Answer, SubGoal, sub_goals
+from .prompt import ParsedPrompt
+from .question import mask
+from .spans import WH
 
 ATOMIC = 5  # most content words, beside a name, of a question about one fact
 # Tuned for evidence F1 on train questions of 2WikiMultihopQA, HotpotQA and MuSiQue, with BM25.
@@ -91,7 +90,7 @@ def _thought(question: str) -> str:
 @skill(RefineQuestion)
 def refine_question(prompt: ParsedPrompt) -> dict[str, Any]:
     """The next question with the known answers in place of its references."""
-    known = {step.number: step.answer for step in read_trajectory(prompt) if step.answer != UNKNOWN}
+    known = {number: answer for number, _, answer in read_trajectory(prompt) if answer != UNKNOWN}
     return {"refined_question": replace_references(prompt.text("next_question"), known.get)}
 
 
@@ -100,11 +99,24 @@ def decide_next(prompt: ParsedPrompt) -> dict[str, Any]:
     """Search for the question first, then once for each open sub-goal; then answer."""
     matches = (_SEARCHED.match(entry) for entry in prompt.listed("queries"))
     searched = {title_key(match["query"]) for match in matches if match}
-    goals = sub_goals(prompt.listed("roadmap"), prompt.passages("passages"), KNOWN)
-    for query in (prompt.question, *(goal.question for goal in goals if not goal.answer)):
+    goals = _ready_goals(prompt.listed("roadmap"), prompt, KNOWN)
+    for query in (prompt.question, *(goal.question for goal in goals if goal.answer is NONE)):
         if title_key(query) not in searched:
             return {"thought": f"{NEXT}{query}", "action": "retrieve", "query": query}
     return {"thought": "All that can be found has been found.", "action": "answer", "query": ""}
+
+
+def _ready_goals(sub_questions: list[str], prompt: ParsedPrompt, least: float) -> list[SubGoal]:
+    """The sub-goals whose references are answered. An answer counts if it is likely and in a passage that the sub-goal
+    names: a stricter rule than for other agents, which one wrong answer misleads less."""
+
+    def accepts(question: str, answer: Answer) -> bool:
+        key, names = f" {title_key(question)} ", answer.passage.names if answer.passage else ()
+        is_there = not mask(question).names or any(f" {name} " in key for name in names)
+        return answer.probability >= least and is_there
+
+    goals = sub_goals(sub_questions, prompt.passages("passages"), accepts)
+    return [goal for goal in goals if goal.is_ready]
 
 
 # --- IRCoT -----------------------------------------------------------------------------------------------------------
@@ -119,7 +131,7 @@ _WHERE_IS = re.compile(
 def reason_on(prompt: ParsedPrompt) -> dict[str, Any]:
     """State the answer of the first sub-question that the thoughts do not cover, or that it is missing."""
     thoughts = {title_key(thought) for thought in prompt.listed("thoughts")}
-    for goal in sub_goals(decompose(prompt.question), prompt.passages("passages"), STATED):
+    for goal in _ready_goals(decompose(prompt.question), prompt, STATED):
         thought = _statement(goal)
         if title_key(thought) not in thoughts:
             return {"next_thought": thought}
@@ -129,7 +141,7 @@ def reason_on(prompt: ParsedPrompt) -> dict[str, Any]:
 def _statement(goal: SubGoal) -> str:
     """A sentence with the names of all that it is about, so that it works as a query."""
     question = goal.question.rstrip("? ")
-    if not goal.answer:
+    if goal.answer is NONE:
         return f"It is missing here: {question}."
     masked = mask(question)
     if match := _WHO_IS.fullmatch(masked.text):
@@ -138,5 +150,5 @@ def _statement(goal: SubGoal) -> str:
         stated = f"{match[2]} {match[1]}{match[3]} in "
     else:
         stated = f"{masked.text}: "
-    stated = masked.unmask(stated) + goal.answer.rstrip(".") + "."
+    stated = masked.unmask(stated) + goal.answer.text.rstrip(".") + "."
     return stated[:1].upper() + stated[1:]

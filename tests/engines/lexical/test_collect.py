@@ -52,20 +52,6 @@ def test_what_is_known_is_put_into_the_next_gap() -> None:
     assert update([DIRECTED, BORN], [], MAN).gaps == []
 
 
-def test_an_answer_that_the_passages_contradict_is_open_again() -> None:
-    wrong = f"{WHO} Stanislaw Lem."
-    reply = update([wrong, "Where was Stanislaw Lem born? Zavrazhye."], [WHERE], FILM)
-    assert reply.contradicted == [wrong]
-    assert reply.new_facts[0] == f"{DIRECTED} (1s1)"
-    assert reply.gaps == [WHERE]
-    assert update([DIRECTED], [WHERE], FILM, LAKE).contradicted == []
-    assert update([wrong], [WHERE], MAN).contradicted == []  # nothing there on the film
-    checked = dspy.Predict(CheckFacts)(
-        required=[WHERE], passages=shown(FILM), statements=[f"1. {wrong}", f"2. {DIRECTED}", "3. Lem wrote it."]
-    )
-    assert checked.contradicted == [1]
-
-
 def propose(focus: str = "all", earlier: list[str] | None = None, count: int = 3, **state: Any) -> list[str]:
     state = {"known": [DIRECTED], "required": [WHERE]} | state
     reply = dspy.Predict(ProposeQueries)(
@@ -91,14 +77,6 @@ def test_queries_follow_the_focus_and_are_new() -> None:
     assert propose(earlier=[*asked, propose(earlier=asked)[0]]) == []
 
 
-@pytest.mark.parametrize(("earlier", "diversity"), [([QUESTION], 0.0), ([WHERE], 1.0)])
-def test_diversity_is_asked_for_when_the_gaps_were_asked(earlier: list[str], diversity: float) -> None:
-    reply = dspy.Predict(ProposeQueries)(
-        question=QUESTION, focus="all", count=3, earlier=earlier, evidence=shown(), known=[DIRECTED], required=[WHERE]
-    )
-    assert reply.diversity == diversity
-
-
 def test_facts_are_checked_against_lines() -> None:
     reply = dspy.Predict(CheckFacts)(
         required=[QUESTION],
@@ -121,13 +99,6 @@ def test_the_filter_copies_the_lines_of_the_chain() -> None:
         question=QUESTION, known=[DIRECTED], required=[WHERE], passages=shown(LAKE, FILM, MAN)
     )
     assert set(reply.spans) == {f"2s1 {FILM.sentences[0]}", f"3s2 {MAN.sentences[1]}"}
-
-
-def test_the_filter_says_which_lines_state_a_fact() -> None:
-    reply = dspy.Predict(FilterSpans)(
-        question=QUESTION, known=[DIRECTED], required=[WHERE], passages=shown(LAKE, FILM, MAN)
-    )
-    assert len(reply.spans) == 2
     assert reply.supported == ["2s1"]
 
 

@@ -5,13 +5,12 @@ KAIR's facts are written as "sub-question? answer." and its gaps as sub-question
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
-from ....data.references import references, replace_references
-from ....data.text import content_terms, title_key
-from ....signatures import (
+from ...data.references import references, replace_references
+from ...data.text import content_terms, title_key
+from ...signatures import (
     AddEvidence,
     AssessEvidence,
     CheckFacts,
@@ -24,17 +23,16 @@ from ....signatures import (
     SelectSet,
     UpdateKnowledge,
 )
-from ..chain import EvidenceChain, read_chain
-from ..decompose import decompose
-from ..hops import Answer, find_gaps, is_covered, resolve, same
-from ..prompt import ParsedPassage, ParsedPrompt, Sentence, documents
-from ..question import mask
-from ..registry import skill
 from .answer import NEXT, UNKNOWN
+from .chain import EvidenceChain, read_chain
+from .decompose import decompose
+from .engine import skill
+from .hops import NONE, Answer, sub_goals
+from .prompt import ParsedPrompt, Sentence, documents
+from .question import mask
 
 SUPPORTED = 0.6  # least share of a statement's words in one sentence with its title
 QUOTED = 400  # most characters of a quoted sentence
-CONTRADICTED = 0.9  # least probability of another answer with which the passages contradict a known one
 
 
 @skill(SelectEvidence)
@@ -57,7 +55,7 @@ def add_evidence(prompt: ParsedPrompt) -> dict[str, Any]:
 def select_set(prompt: ParsedPrompt) -> dict[str, Any]:
     """The passages of the chain, for the sub-questions as requirements."""
     steps = decompose(prompt.question)
-    chosen = EvidenceChain(prompt.question, tuple(steps), prompt.passages("candidates")).extend([])
+    chosen = EvidenceChain(prompt.question, steps, prompt.passages("candidates")).extend([])
     return {"requirements": steps, "chosen": [passage.number for passage in chosen]}
 
 
@@ -65,20 +63,17 @@ def select_set(prompt: ParsedPrompt) -> dict[str, Any]:
 def gather_evidence(prompt: ParsedPrompt) -> dict[str, Any]:
     """Extend the chain of the marked passages, answer the sub-questions, and list the open ones."""
     steps, passages = prompt.listed("sub_questions") or [prompt.question], documents(prompt.passages("passages"))
-    chain = EvidenceChain(prompt.question, tuple(steps), passages)
+    chain = EvidenceChain(prompt.question, steps, passages)
     selected = [passage for passage in passages if passage.selected]
     added = chain.extend(selected)
-    gaps = find_gaps(prompt.question, steps, selected + added)
-    if selected and added and len(gaps) >= len(before := find_gaps(prompt.question, steps, selected)):
-        added, gaps = [], before  # what a follow-up search found answers nothing
+    goals, before = sub_goals(steps, selected + added), sub_goals(steps, selected)
+    if selected and sum(goal.answer is NONE for goal in goals) >= sum(goal.answer is NONE for goal in before):
+        added, goals = [], before  # what a follow-up search found answers nothing
     chosen = selected + added
-    keep = [sentence.id for sentence in chain.sentences(added, chosen)]
     marked = [sentence.id for passage in selected for sentence in passage.sentences if sentence.selected]
-    keep = list(dict.fromkeys([*marked, *keep]))
-    answers = [_cited(answer, keep) for answer in resolve(steps, chosen)]
-    for gap in gaps:
-        answers[gap.number] = UNKNOWN
-    required = [gap.question for gap in gaps if gap.is_ready]
+    keep = list(dict.fromkeys([*marked, *(sentence.id for sentence in chain.sentences(added, chosen))]))
+    required = [goal.question for goal in goals if goal.answer is NONE and goal.is_ready]
+    answers = [_cited(goal.answer, keep) for goal in goals]
     return {"answers": answers, "doubtful": [], "keep": keep, "required": required}
 
 
@@ -86,18 +81,17 @@ def _cited(answer: Answer, keep: Sequence[str]) -> str:
     """An answer with its sentence, or else with the first sentence that is kept of its passage."""
     if answer.sentence is None:
         return UNKNOWN
-    number = answer.sentence.id.partition("s")[0]
-    there = [id for id in keep if id.partition("s")[0] == number]
-    return f"{answer.text} [{answer.sentence.id if answer.sentence.id in there or not there else there[0]}]"
+    id = answer.sentence.id
+    there = [kept for kept in keep if kept.partition("s")[0] == id.partition("s")[0]]
+    return f"{answer.text} [{id if id in there or not there else there[0]}]"
 
 
 @skill(FilterPassages, FilterForObjective)
 def filter_passages(prompt: ParsedPrompt) -> dict[str, Any]:
     """The passages of the chain; for one sub-goal the first of them, if the sub-goal names it."""
-    objective, passages = prompt.text("objective").removeprefix(NEXT), prompt.passages("passages")
-    goal = objective or prompt.question
+    goal, passages = prompt.text("objective").removeprefix(NEXT) or prompt.question, prompt.passages("passages")
     steps = decompose(goal)
-    kept = EvidenceChain(goal, tuple(steps), passages).extend([])
+    kept = EvidenceChain(goal, steps, passages).extend([])
     if goal != prompt.question and len(steps) == 1:
         key = f" {title_key(goal)} "
         kept = [passage for passage in kept[:1] if any(f" {name} " in key for name in passage.names)]
@@ -107,9 +101,6 @@ def filter_passages(prompt: ParsedPrompt) -> dict[str, Any]:
 
 
 # --- KAIR ------------------------------------------------------------------------------------------------------------
-
-
-_FACT = re.compile(r"(.+?\?) (.+)\.")  # of this engine's form
 
 
 @skill(ProposeQueries)
@@ -130,45 +121,22 @@ def propose_queries(prompt: ParsedPrompt) -> dict[str, Any]:
     ]
     first = 1 if "entit" in focus else 2 if "constraint" in focus else 0
     found = [query for form in (*forms[first:], *forms[:first]) for query in form]
-    earlier = {frozenset(content_terms(query)) for query in prompt.listed("earlier")}
-    fresh = [query for query in dict.fromkeys(found) if query and frozenset(content_terms(query)) not in earlier]
+    earlier = [set(content_terms(query)) for query in prompt.listed("earlier")]
+    fresh = [query for query in dict.fromkeys(found) if query and set(content_terms(query)) not in earlier]
     count = prompt.text("count")
-    asked = sum(frozenset(content_terms(gap)) in earlier for gap in gaps)
-    diversity = round(asked / len(gaps), 2) if gaps else 0.0
-    return {"queries": fresh[: int(count)] if count.isdecimal() else fresh, "diversity": diversity}
+    diversity = sum(set(content_terms(gap)) in earlier for gap in gaps) / max(len(gaps), 1)
+    return {"queries": fresh[: int(count)] if count.isdecimal() else fresh, "diversity": round(diversity, 2)}
 
 
 @skill(UpdateKnowledge)
 def update_knowledge(prompt: ParsedPrompt) -> dict[str, Any]:
-    """Answer the open sub-questions, and those whose known answer is contradicted, and quote the chain's sentences."""
+    """Answer the open sub-questions, and quote the chain's sentences."""
     sub_questions = decompose(prompt.question)
     known = _known(sub_questions, prompt.listed("known"))
-    passages = prompt.passages("passages")
-    contradicted = []
-    for n, text in enumerate(sub_questions, 1):
-        if any(m in references(text) for m in range(1, n) if m not in known):
-            known.pop(n, None)  # what it was asked about is open again
-        elif n in known and _is_contradicted(bound := replace_references(text, known.get), known[n], passages):
-            contradicted.append(f"{bound} {known.pop(n)}.")
-    facts = []
-    for n, found in enumerate(resolve([replace_references(text, known.get) for text in sub_questions], passages), 1):
-        text = sub_questions[n - 1]
-        bound = replace_references(text, known.get)
-        given = [known[m] for m in references(text) if m in known]
-        is_open = n not in known and not references(bound)
-        if is_open and found.text and found.sentence and is_covered(bound, given, passages):
-            known[n] = found.text
-            facts.append(f"{bound} {found.text}. ({found.sentence.id})")
-    facts += [f"{_quoted(sentence)} ({sentence.id})" for sentence in _chain_sentences(prompt)]
-    gaps = [replace_references(text, known.get) for n, text in enumerate(sub_questions, 1) if n not in known]
-    return {"new_facts": facts, "contradicted": contradicted, "gaps": gaps}
-
-
-def _is_contradicted(question: str, answer: str, passages: Sequence[ParsedPassage]) -> bool:
-    """Whether the passages give another answer with near certainty, and cover the question."""
-    found = resolve([question], passages)[0]
-    differs = bool(found.text) and found.probability >= CONTRADICTED and not same(found.text, answer)
-    return differs and is_covered(question, [], passages)
+    goals = sub_goals(sub_questions, prompt.passages("passages"), known=known)
+    facts = [f"{goal.question} {goal.answer.text}. ({row.id})" for goal in goals if (row := goal.answer.sentence)]
+    facts += [f"{_quoted(row)} ({row.id})" for row in _chain_sentences(prompt)]
+    return {"new_facts": facts, "contradicted": [], "gaps": [g.question for g in goals if g.answer is NONE]}
 
 
 @skill(FilterSpans)
@@ -176,17 +144,18 @@ def filter_spans(prompt: ParsedPrompt) -> dict[str, Any]:
     """The sentences of the chain. Supported: most words of a known fact are in the sentence."""
     spans = _chain_sentences(prompt)
     known = [frozenset(content_terms(fact)) for fact in prompt.listed("known")]
-    titles = {each.id: passage.title_terms for passage in prompt.passages("passages") for each in passage.sentences}
-    supported = [
-        each.id
-        for each in spans
-        if any(terms and len(terms & (each.terms | titles[each.id])) >= SUPPORTED * len(terms) for terms in known)
-    ]
-    return {"spans": [f"{each.id} {_quoted(each)}" for each in spans], "supported": supported}
+    title = {row.id: passage.title_terms for passage in prompt.passages("passages") for row in passage.sentences}
+    supported = [row.id for row in spans if any(_share(terms, row, title[row.id]) >= SUPPORTED for terms in known)]
+    return {"spans": [f"{row.id} {_quoted(row)}" for row in spans], "supported": supported}
+
+
+def _share(terms: frozenset[str], sentence: Sentence, title: frozenset[str]) -> float:
+    """The share of some terms in a sentence with its title."""
+    return len(terms & (sentence.terms | title)) / max(len(terms), 1)
 
 
 def _chain_sentences(prompt: ParsedPrompt) -> list[Sentence]:
-    chain = EvidenceChain(prompt.question, tuple(decompose(prompt.question)), prompt.passages("passages"))
+    chain = EvidenceChain(prompt.question, decompose(prompt.question), prompt.passages("passages"))
     chosen = chain.extend([])
     return chain.sentences(chosen, chosen)
 
@@ -210,34 +179,22 @@ def _known(sub_questions: Sequence[str], facts: Sequence[str]) -> dict[int, str]
 
 @skill(CheckFacts)
 def check_facts(prompt: ParsedPrompt) -> dict[str, Any]:
-    """Supported: most words of the statement are in one sentence. Relevant: it shares a word with a gap.
-
-    Contradicted: it answers a question that the passages answer otherwise.
-    """
-    passages = prompt.passages("passages")
+    """Supported: most words of the statement are in one sentence. Relevant: it shares a word with a gap."""
+    rows = [(row, passage.title_terms) for passage in prompt.passages("passages") for row in passage.sentences]
     required = frozenset(content_terms(" ".join(prompt.listed("required"))))
-    supported, relevant, contradicted = [], [], []
+    supported, relevant = [], []
     for statement in prompt.listed("statements"):
         number, _, text = statement.partition(".")
         terms = frozenset(content_terms(text))
-        if terms and max((_share(terms, each) for each in passages), default=0.0) >= SUPPORTED:
+        if any(_share(terms, *row) >= SUPPORTED for row in rows):
             supported.append(number.strip())
         if terms & required:
             relevant.append(number.strip())
-        if (fact := _FACT.fullmatch(text.strip())) and _is_contradicted(fact[1], fact[2], passages):
-            contradicted.append(number.strip())
-    return {"supported": supported, "relevant": relevant, "contradicted": contradicted}
-
-
-def _share(terms: frozenset[str], passage: ParsedPassage) -> float:
-    """The largest share of the terms in one sentence of a passage, with its title."""
-    shared = (len(terms & (sentence.terms | passage.title_terms)) for sentence in passage.sentences)
-    return max(shared, default=0) / len(terms)
+    return {"supported": supported, "relevant": relevant, "contradicted": []}
 
 
 @skill(AssessEvidence)
 def assess_evidence(prompt: ParsedPrompt) -> dict[str, Any]:
     """The share of the sub-questions that the evidence answers."""
-    sub_questions = decompose(prompt.question)
-    gaps = find_gaps(prompt.question, sub_questions, prompt.passages("evidence"))
-    return {"sufficiency": 1 - len(gaps) / len(sub_questions)}
+    goals = sub_goals(decompose(prompt.question), prompt.passages("evidence"))
+    return {"sufficiency": sum(goal.answer is not NONE for goal in goals) / len(goals)}

@@ -10,14 +10,12 @@ from polyhop.data.passages import Passage
 from polyhop.programs.candidates import Candidates
 from polyhop.signatures import (
     DecideNext,
-    DrawRoadmap,
     FilterForObjective,
-    FilterPassages,
     ReasonOn,
     RouteQuestion,
 )
 
-from ..play import play
+from .play import play
 
 WORLD = [
     Passage.of(
@@ -43,13 +41,10 @@ def show(*numbers: int) -> str:
     ("question", "route"),
     [
         ("Thank you!", "direct"),
-        ("Hello", "direct"),
         ("When did Andrei Tarkovsky die?", "single"),
-        ("What is the population of Paris?", "single"),
         ("who painted the starry night", "single"),
         (QUESTION, "plan"),
         ("Which film came out first, Solaris or Stalker?", "plan"),
-        ("Are Solaris and Stalker by the same director?", "plan"),
         ("Who is the paternal grandfather of Andrei Tarkovsky?", "plan"),
         ("Who painted the ceiling of the chapel in which popes are elected by the cardinals?", "plan"),
     ],
@@ -57,16 +52,6 @@ def show(*numbers: int) -> str:
 def test_routes(question: str, route: str) -> None:
     reply = play(RouteQuestion, question=question)
     assert reply == {"route": route, "query": question if route == "single" else ""}
-
-
-def test_the_roadmap_is_the_sub_questions() -> None:
-    assert play(DrawRoadmap, question=QUESTION) == {"roadmap": ROADMAP}
-
-
-def test_the_filter_keeps_the_chain_of_a_question() -> None:
-    reply = play(FilterPassages, question=QUESTION, passages=show(1, 2, 3))
-    assert reply["useful"] == ["1", "2"]
-    assert len(reply["thoughts"].splitlines()) == 3  # a thought for each passage
 
 
 @pytest.mark.parametrize(
@@ -113,15 +98,6 @@ def test_the_reasoner_states_one_answer_after_the_other() -> None:
     second = reason((1, 2, 3), first)
     assert second == "Andrei Tarkovsky was born in Zavrazhye."
     assert reason((1, 2, 3), first, second) == "So the answer is: Zavrazhye."
-
-
-def test_the_reasoner_says_what_is_missing_once() -> None:
     missing = reason((3,))
     assert missing == "It is missing here: Who is the director of Solaris (1972 film)."
     assert reason((3,), missing).startswith("So the answer is: ")
-    found = reason((1, 3), missing)  # it was found since
-    assert found == "The director of Solaris (1972 film) is Andrei Tarkovsky."
-
-
-def test_sentences_of_other_questions_name_what_they_are_about() -> None:
-    assert reason((2,), question="Where did Andrei Tarkovsky die?").startswith("Andrei Tarkovsky did die in ")
