@@ -43,7 +43,7 @@ class Page:
         links = [value[1:] for tag, name, value in self.attributes if (tag, name) == ("a", "href")][
             1:
         ]  # the first skips
-        self.titles = [headings[f"{name}-title"] for name in links[1:]]  # the first link skips them
+        self.titles = [headings[f"{name}-title"] for name in links]
 
     @property
     def index(self) -> dict[str, Any]:
