@@ -7,147 +7,93 @@ import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from time import perf_counter
+from typing import Any, BinaryIO
 
+import dspy
 import typer
 
 from ..data.errors import PolyhopError
-from ..data.text import count
-from ..eval.options import Limits, ProgramOptions, Resources
-from .home import chosen_index
-from .options import IndexOption, RetryOption, TimeoutOption, build_program, label, open_source, paying, searches
-from .text import warn
-
-if TYPE_CHECKING:
-    import dspy
+from ..data.files import bounded_lines, check_regular
+from ..data.text import clean, count
+from ..engines.costs import FREE, Ledger
+from ..engines.replies import model_errors
+from ..eval.folder import replacing
+from ..eval.records import read_records
+from ..eval.run import evaluate
+from ..eval.settings import RunManifest, files_of
+from ..programs.prediction import QuestionError, check_question
+from ..programs.program import ask as answer
+from ..programs.program import completed
+from .options import Ask
+from .program import build_program, label, paying, searches
+from .source import chosen_index, open_source
+from .tables import evaluation_bar
+from .terminal import warn
+from .view import IN_DOUBT, print_answer, showing_progress, to_record
 
 _LONGEST = 1 << 20  # bytes of a line
 
 
-def ask(
-    question: Annotated[str | None, typer.Argument(help="The question.", show_default=False)] = None,
-    file: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE|-",
-            help='Questions, one a line; of a .jsonl file {"question": ..., "id": ...}; - for stdin.',
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="ANSWERS.jsonl",
-            help="With --file: write one JSON object per question, in their order. Interrupted runs resume.",
-        ),
-    ] = None,
-    index: IndexOption = None,
-    program: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME|DIR",
-            help="A program, the folder of an artifact, or any DSPy program as FILE.py:NAME; FILE.py:NAME=DIR with the "
-            "state of an artifact, or =STATE.json with one that DSPy saved.",
-        ),
-    ] = "polyhop",
-    *,
-    built: ProgramOptions,
-    trace: Annotated[bool, typer.Option("--trace", help="Show every step, and the costs by agent.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per question.")] = False,
-    resources: Resources,
-    timeout: TimeoutOption = None,
-    retry_failed: RetryOption = False,
-    limits: Limits,
-) -> None:
-    """Answer a question, with its chain of evidence; or those of a --file.
-
-    With --out, the run is kept in ANSWERS.jsonl.run, as by 'polyhop evaluate --out', and the same command resumes it. A
-    failed question has an error and no answer. --threads, --workers, --timeout and --retry-failed are for such runs.
-    """
-    import dspy
-
-    from ..eval.run import evaluate
-    from ..eval.settings import RunManifest, files_of
-    from ..programs.prediction import check_question
-    from .evaluation_view import evaluation_bar
-
-    if (question is None) == (file is None) or (out and not file):
+def ask(given: Ask) -> None:
+    file, out = given.file, given.out
+    if (given.question is None) == (file is None) or (out and not file):
         raise typer.BadParameter("ask one question, or those of a --file, whose answers can go to --out")
-    asked = _read(file) if file else [("1", check_question(question or ""))]
+    asked = _read(file) if file else [("1", check_question(given.question or ""))]
     folder = out.with_name(f"{out.name}.run") if out else None
     if out and (out.is_dir() or (out.exists() and folder and not folder.exists())):
         raise PolyhopError(f"{out} exists and was not made by this command: choose another --out")
-    searched = chosen_index(index) if searches(program) else None
-    source = open_source(searched) if searched else None
-    run = build_program(program, source, built)
-    with paying(limits, folder) as pay:
-        pay(run)
+    index = chosen_index(given.index) if searches(given.program) else None
+    source = open_source(index) if index else None
+    program = build_program(given.program, source, given)
+    with paying(given, folder) as pay:
+        pay(program)
         if not (out and folder):
-            for _, each in asked:
-                _print(run, each, str(searched) if searched else None, trace=trace, as_json=as_json)
+            for _, question in asked:
+                _print(program, question, str(index) if index else None, given)
             return
         examples = [dspy.Example(id=id, question=each, answers=()).with_inputs("question") for id, each in asked]
-        known, files = getattr(source, "manifest", None), files_of({"index": searched})
-        manifest = RunManifest.of(run, examples, name=label(program), timeout=timeout, index=known, files=files)
+        known: dict[str, Any] = {"index": getattr(source, "manifest", None), "files": files_of({"index": index})}
+        manifest = RunManifest.of(program, examples, name=label(given.program), timeout=given.timeout, **known)
         try:
             with evaluation_bar("answering") as show:
-                evaluate(
-                    run,
-                    examples,
-                    folder,
-                    threads=resources.threads,
-                    executor=resources.executor,
-                    timeout=timeout,
-                    retry_failed=retry_failed,
-                    manifest=manifest,
-                    on_progress=show,
-                )
+                evaluate(program, examples, folder, manifest=manifest, on_progress=show, **given.how)
         finally:
             if (folder / "predictions.jsonl").exists():
-                done, failed = _write(folder, out)
-                typer.echo(f"{out}: {count(done, 'question')} answered, {failed} failed", err=True)
+                _write(folder, out)
 
 
-def _print(run: dspy.Module, question: str, searched: str | None, *, trace: bool, as_json: bool) -> None:
-    from time import perf_counter
-
-    import dspy
-
-    from ..engines.costs import FREE, Ledger
-    from ..engines.replies import model_errors
-    from ..programs.program import ask as answer
-    from ..programs.program import completed
-    from . import view
-    from .progress import showing_progress
-
+def _print(program: dspy.Module, question: str, index: str | None, given: Ask) -> None:
     start, ledger = perf_counter(), Ledger(on_incident=lambda incident: warn(f"{incident} ..."))
     with showing_progress(), model_errors(), dspy.context(usage_tracker=ledger, disable_history=True, trace=None):
-        prediction = completed(answer(run, dspy.Example(question=question).with_inputs("question")))
+        prediction = completed(answer(program, dspy.Example(question=question).with_inputs("question")))
     seconds = perf_counter() - start
-    if as_json:
-        view.print_json(question, prediction, seconds, ledger, index=searched)
-        sys.stdout.flush()
-    else:
-        view.print_answer(question, prediction, seconds, ledger, index=searched, trace=trace)
-        is_free = all(getattr(predictor.lm, "model", "") in FREE for predictor in run.predictors())
-        if is_free and prediction.get("status") in view.IN_DOUBT:
-            typer.echo("  The embedded engine finds only what a passage says in so many words: read the evidence,")
-            typer.echo("  or ask a language model with --lm, such as --lm openai/gpt-4o-mini.\n")
+    if given.as_json:
+        record = to_record(question, prediction, seconds, ledger) | {"index": index}
+        print(json.dumps(record, ensure_ascii=False), flush=True)
+        return
+    print_answer(question, prediction, seconds, ledger, index=index, trace=given.trace)
+    is_free = all(getattr(predictor.lm, "model", "") in FREE for predictor in program.predictors())
+    if is_free and prediction.get("status") in IN_DOUBT:
+        typer.echo("  The embedded engine finds only what a passage says in so many words: read the evidence,")
+        typer.echo("  or ask a language model with --lm, such as --lm openai/gpt-4o-mini.\n")
 
 
 def _read(file: str) -> Iterator[tuple[str, str]]:
     """The ids and questions of a file or of stdin; what is none is skipped with a warning."""
-    from ..data.files import bounded_lines
-    from ..data.text import clean
-    from ..programs.prediction import QuestionError, check_question
-
+    try:
+        if file != "-" and Path(file).exists():
+            check_regular(Path(file))
+        lines: BinaryIO = sys.stdin.buffer if file == "-" else Path(file).open("rb")  # noqa: SIM115
+    except (OSError, ValueError) as error:
+        raise PolyhopError(f"{file} cannot be read: {getattr(error, 'strerror', error)}") from error
     known = set[str]()
-    with nullcontext(sys.stdin.buffer) if file == "-" else _opened(file) as lines:
+    with nullcontext(lines) if file == "-" else lines:
         for number, line in enumerate(bounded_lines(lines, _LONGEST), 1):
             try:
                 if line is None:
                     raise ValueError(f"a line of more than {_LONGEST >> 20} MB")
-                text = line.decode("utf-8-sig").strip()
-                if not text:
+                if not (text := line.decode("utf-8-sig").strip()):
                     continue
                 record = json.loads(text) if file.endswith(".jsonl") else {"question": text}
                 if not isinstance(record, dict) or not isinstance(record.get("question"), str):
@@ -164,25 +110,8 @@ def _read(file: str) -> Iterator[tuple[str, str]]:
         raise PolyhopError(f"{file} has no questions")
 
 
-def _opened(file: str) -> BinaryIO:
-    from ..data.files import check_regular
-
-    path = Path(file)
-    try:
-        if path.exists():
-            check_regular(path)
-        return path.open("rb")
-    except OSError as error:
-        raise PolyhopError(f"{file} cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise PolyhopError(f"{error}, or name - and send it to stdin") from error
-
-
-def _write(folder: Path, out: Path) -> tuple[int, int]:
-    """Write what is done, and return how many questions were answered and failed."""
-    from ..eval.folder import replacing
-    from ..eval.records import read_records
-
+def _write(folder: Path, out: Path) -> None:
+    """Write the answers of a run, as far as it is."""
     done = failed = 0
     with replacing(out) as file:
         for record in read_records(folder):
@@ -192,12 +121,6 @@ def _write(folder: Path, out: Path) -> tuple[int, int]:
                 line["error"] = record.error.message
             else:
                 done += 1
-                line |= {
-                    "answer": record.answer,
-                    "guess": record.guess,
-                    "confidence": record.confidence,
-                    "status": record.status,
-                    "evidence": [item.model_dump() for item in record.evidence],
-                }
+                line |= record.model_dump(include={"answer", "guess", "confidence", "status", "evidence"})
             file.write(json.dumps({**line, "costs": record.costs}, ensure_ascii=False) + "\n")
-    return done, failed
+    typer.echo(f"{out}: {count(done, 'question')} answered, {failed} failed", err=True)

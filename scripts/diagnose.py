@@ -3,109 +3,59 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from os.path import splitdrive
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from random import Random
+from typing import Any
 
+import dspy
 import typer
 
 from ..data.errors import PolyhopError
-from ..eval.options import Limits, ProgramOptions
-from .options import build_program
+from ..engines.budget import Budget, BudgetSpent
+from ..engines.models import language_model, role_groups
+from ..eval.folder import DIAGNOSIS, MANIFEST, write_json
+from ..eval.metrics import Metric, find_metric
+from ..eval.options import ProgramOptions
+from ..eval.questions import Questions, is_code
+from ..eval.settings import RunManifest
+from ..optimizers.diagnose import Diagnosis, QuestionCosts, roles_of, training_pairs, write_pairs
+from ..optimizers.diagnose import diagnose as repeat
+from ..optimizers.replay import REFERENCES
+from ..programs import PROGRAMS
+from ..programs.tunable import tunables
+from .options import Diagnose
+from .program import build_program
 from .source import Source
-from .text import new_table, warn
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import dspy
-
-    from ..eval.metrics import Metric
-    from ..eval.settings import RunManifest
-    from ..optimizers.diagnose import Diagnosis, QuestionCosts
+from .terminal import new_console, new_table, warn
 
 _METRICS = ("answer_f1", "evidence_f1", "joint_f1")
 
 
-def diagnose(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run of `polyhop evaluate`.")],
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="May be repeated.  [default: answer_f1, evidence_f1, joint_f1]"),
-    ] = None,
-    against: Annotated[
-        str,
-        typer.Option(
-            metavar="gold|absent|SPEC",
-            help="What each agent is compared with: the reply that the annotations ask for, an empty reply, or another "
-            "model in its place.",
-        ),
-    ] = "gold",
-    lm: Annotated[
-        list[str] | None, typer.Option(metavar="[ROLE=]SPEC", help="Other models than those of the run, as for 'ask'.")
-    ] = None,
-    agent: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Only this agent, or group of agents. May be repeated.  [default: all]"),
-    ] = None,
-    program: Annotated[
-        str | None,
-        typer.Option(metavar="FILE.py:NAME[=DIR]", help="The program, if the run has one of your own."),
-    ] = None,
-    questions: Annotated[
-        str | None, typer.Option(metavar="FILE.py:NAME", help="The questions, if those of the run are Python code.")
-    ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only N random questions of the run.")] = None,
-    threads: Annotated[int, typer.Option(min=1, help="Questions executed in parallel; for remote models.")] = 1,
-    rollouts: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Write the replies that gain points of the first metric, beside those that lose them, as training "
-            "data for OpenAI and TRL.",
-        ),
-    ] = None,
-    *,
-    limits: Limits,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
-) -> None:
-    """Show which agent costs the points, by repeating a run with better replies of its agents.
-
-    An agent costs the points that the program gains if the agent gives the best reply to what it saw. Agents are
-    replaced in the order of their first calls and stay replaced, so that an agent is not to blame for what those before
-    it spoiled; other references than gold replace one agent at a time. "retrieval" costs what is lost because searches
-    do not find the gold passages first. Replies that a change does not reach are not asked for again.
-    `polyhop report RUN` shows what was found.
-    """
-    from random import Random
-
-    from ..engines.budget import Budget, BudgetSpent
-    from ..engines.models import language_model
-    from ..eval.folder import DIAGNOSIS, MANIFEST, write_json
-    from ..eval.metrics import find_metric
-    from ..eval.settings import RunManifest
-    from ..optimizers.diagnose import Diagnosis, roles_of, training_pairs, write_pairs
-    from ..optimizers.diagnose import diagnose as repeat
-    from ..optimizers.replay import REFERENCES
-
-    metrics = [find_metric(name) for name in metric or _METRICS]
+def diagnose(given: Diagnose) -> None:
+    metrics = [find_metric(name) for name in given.metric or _METRICS]
     try:
-        source, repeated = _repeated(run, RunManifest.read(run), lm or (), program, questions)
+        source, program = _repeated(given, RunManifest.read(given.run))
     except ValueError as error:  # a setting that no run has
-        raise PolyhopError(f"{run / MANIFEST} is damaged: {str(error)[:200]}") from error
+        raise PolyhopError(f"{given.run / MANIFEST} is damaged: {str(error)[:200]}") from error
     examples = list(source.questions)
-    if limit and limit < len(examples):
-        examples = Random(0).sample(examples, limit)
-    reference = against if against in REFERENCES else language_model(against)
-    among = chosen_roles(repeated, roles_of(repeated, reference), agent or ())
-    budget = Budget(**limits.budget)
-    budget.meter_program(repeated)
+    if given.limit and given.limit < len(examples):
+        examples = Random(0).sample(examples, given.limit)
+    reference = given.against if given.against in REFERENCES else language_model(given.against)
+    known, groups = roles_of(program, reference), role_groups(program)
+    if unknown := [name for name in given.agent if name not in known and name not in groups]:
+        raise PolyhopError(f"no agent {unknown[0]!r}: the agents are {', '.join([*known, *groups])}")
+    named = {role for name in given.agent for role in groups.get(name, (name,))}
+    among = [role for role in known if role in named or not given.agent]
+    budget = Budget(**given.budget)
+    budget.meter_program(program)
     if not isinstance(reference, str):
         reference = budget.meter(reference)
     found: list[QuestionCosts] = []
-    options: dict[str, Any] = {"against": reference, "among": among, "threads": threads, "look_up": source.look_up}
+    how: dict[str, Any] = {"against": reference, "among": among, "threads": given.threads, "look_up": source.look_up}
     try:
-        repeat(repeated, examples, metrics, **options, on_progress=found.append)
+        repeat(program, examples, metrics, **how, on_progress=found.append)
     except BudgetSpent as spent:
         if not found:
             raise PolyhopError(f"the budget ({spent}) is spent before the first question is done") from None
@@ -116,60 +66,57 @@ def diagnose(
     if failures:
         warn(f"{len(failures)} of {len(found)} questions failed and do not count: {failures[0]}")
     result = Diagnosis(found, metrics, among)
-    if rollouts is not None:
-        count = write_pairs(rollouts, training_pairs(examples, result, metrics[0], reference == "gold"))
-        typer.echo(f"{rollouts}: {count} replies that gain points, and the replies that they replace", err=True)
-    record = _record(run, against, metrics, result)
-    if as_json:
+    if given.rollouts is not None:
+        count = write_pairs(given.rollouts, training_pairs(examples, result, metrics[0], reference == "gold"))
+        typer.echo(f"{given.rollouts}: {count} replies that gain points, and the replies that they replace", err=True)
+    record = _record(given, metrics, result)
+    if given.as_json:
         typer.echo(json.dumps(record, indent=2))
     else:
         _print(metrics, result)
-    write_json(run / DIAGNOSIS, record)
+    write_json(given.run / DIAGNOSIS, record)
 
 
-def _repeated(
-    run: Path, manifest: RunManifest, models: Sequence[str], own: str | None, named: str | None
-) -> tuple[Source, dspy.Module]:
+def _repeated(given: Diagnose, manifest: RunManifest) -> tuple[Source, dspy.Module]:
     """The questions of a run, what is searched, and the program as it was. The run may be somebody else's: it chooses
     no code, no profile and no server.
 
     Raises:
         PolyhopError: the program, the questions or the index have changed since, or must be named.
     """
-    from ..eval.questions import Questions, is_code
-    from ..eval.settings import RunManifest
-    from ..programs import PROGRAMS
-    from ..programs.tunable import tunables
-
     asked, was, files = manifest.questions, manifest.program, manifest.files
-    if manifest.dataset is None:
-        raise PolyhopError(f"{run} was not made by `polyhop evaluate`: use polyhop.optimizers.diagnose")
-    for path in files.values():
-        if not Path(path).is_absolute():  # such as a prebuilt index, which would be downloaded
-            raise PolyhopError(f"{run} names {path!r}, which is not the path of a file: evaluate it again")
     stored, name, file = files.get("program"), was.name.partition(" (")[0], files.get("questions")
-    if own is None and (":" in splitdrive(stored or "")[1] or not (stored or name in PROGRAMS)):
-        raise PolyhopError(f"{run} has a program of its own ({name}): name it with --program FILE.py:NAME[=DIR]")
-    if is_code(file) and named is None:
-        raise PolyhopError(f"the questions of {run} are Python code: name them with --questions FILE.py:NAME")
     specs = [f"{role}={model.get('model')}" for role, model in was.lms.items() if model]
-    if not models and not all(spec.partition("=")[0].isidentifier() and not spec.endswith(".toml") for spec in specs):
-        raise PolyhopError(f"{run} names models that are none: name them with --lm")
+    are_models = all(spec.partition("=")[0].isidentifier() and not spec.endswith(".toml") for spec in specs)
+    relative = next((path for path in files.values() if not Path(path).is_absolute()), None)
+    is_own = ":" in splitdrive(stored or "")[1] or not (stored or name in PROGRAMS)
+    for wrong, why in (
+        (manifest.dataset is None, "was not made by `polyhop evaluate`"),
+        # such as a prebuilt index, which would be downloaded
+        (relative, f"names {relative!r}, which is not the path of a file: evaluate it again"),
+        (given.program is None and is_own, f"has a program of its own ({name}): name it with --program FILE.py:NAME"),
+        (
+            is_code(file) and not given.questions,
+            "has Python code for questions: name them with --questions FILE.py:NAME",
+        ),
+        (not given.lm and not are_models, "names models that are none: name them with --lm"),
+    ):
+        if wrong:
+            raise PolyhopError(f"{given.run} {why}")
     questions = Questions(
-        manifest.dataset,
-        named or file or (asked.source if str(asked.source).startswith("hub:") else None),
+        str(manifest.dataset),
+        given.questions or file or (asked.source if str(asked.source).startswith("hub:") else None),
         split=asked.split,
         setting=asked.setting,  # type: ignore[arg-type]
         limit=asked.limit,
         seed=asked.seed,
     )
     source = Source(questions, Path(files["index"]) if "index" in files else None)
-    searches = not stored and "search.k" in was.tunables
-    retriever = was.retriever_name if searches else None
-    options = ProgramOptions(lm=tuple(models or specs), retriever=retriever)
-    program = build_program(own or stored or name, source.searched, options)
-    for name, tunable in tunables(program).items():
-        tunable.value = was.tunables.get(name, tunable.value)
+    retriever = was.retriever_name if not stored and "search.k" in was.tunables else None
+    options = ProgramOptions(lm=given.lm or tuple(specs), retriever=retriever)
+    program = build_program(given.program or stored or name, source.searched, options)
+    for each, tunable in tunables(program).items():
+        tunable.value = was.tunables.get(each, tunable.value)
     now = RunManifest.of(program, questions, index=source.index.manifest if source.index else None)
     for what, before, after in (
         ("program (prompts, exemplars or tunables)", was.state_hash, now.program.state_hash),
@@ -177,34 +124,21 @@ def _repeated(
         ("index", manifest.index, now.index),
     ):
         if before != after:
-            raise PolyhopError(f"the {what} of {run} has changed since: evaluate it again")
+            raise PolyhopError(f"the {what} of {given.run} has changed since: evaluate it again")
     return source, program
 
 
-def chosen_roles(program: dspy.Module, known: Sequence[str], names: Sequence[str]) -> list[str]:
-    """The agents of some names and groups; all without a name."""
-    from ..engines.models import role_groups
-
-    groups = role_groups(program)
-    if unknown := [name for name in names if name not in known and name not in groups]:
-        raise PolyhopError(f"no agent {unknown[0]!r}: the agents are {', '.join([*known, *groups])}")
-    named = {role for name in names for role in groups.get(name, (name,))}
-    return [role for role in known if role in named or not names]
-
-
-def _record(run: Path, against: str, metrics: Sequence[Metric], result: Diagnosis) -> dict[str, Any]:
+def _record(given: Diagnose, metrics: Sequence[Metric], result: Diagnosis) -> dict[str, Any]:
     def costs(among: Sequence[QuestionCosts]) -> dict[str, Any]:
+        found = {role: {each.name: result.costs(role, each.name, among) for each in metrics} for role in result.roles}
         return {
-            role: {
-                metric.name: found._asdict() if (found := result.costs(role, metric.name, among)) else None
-                for metric in metrics
-            }
-            for role in result.roles
+            role: {name: cost._asdict() if cost else None for name, cost in costs.items()}
+            for role, costs in found.items()
         }
 
     return {
-        "run": str(run),
-        "against": against,
+        "run": str(given.run),
+        "against": given.against,
         "questions": len(result.questions),
         "failed": sum(bool(one.error) for one in result.questions),
         "lm_calls": sum(one.asked for one in result.questions),
@@ -217,8 +151,6 @@ def _record(run: Path, against: str, metrics: Sequence[Metric], result: Diagnosi
 
 def _print(metrics: Sequence[Metric], result: Diagnosis) -> None:
     """The costs of each agent in points with their intervals, the highest first; "?" where they are not known."""
-    from rich.console import Console
-
     count, calls = len(result.questions), sum(one.asked for one in result.questions)
     title = f"{count} questions, {calls:,} LM calls ({calls / count:.1f} a question)"
     shown = new_table(title, "costs", "calls", *(metric.heading for metric in metrics))
@@ -230,4 +162,4 @@ def _print(metrics: Sequence[Metric], result: Diagnosis) -> None:
             cost, low, high = (f"{100 * value:.1f}" for value in found) if found else ("?", "", "")
             cells.append(cost if low == high else f"{cost} ({low} to {high})")
         shown.add_row(role, *cells)
-    Console(highlight=False, markup=False, emoji=False).print(shown)
+    new_console().print(shown)

@@ -7,29 +7,37 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import metadata
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Literal, NamedTuple
 
+import dspy
 import typer
 
 from ..data.errors import PolyhopError
+from ..data.lucene.bm25 import BM25Index
+from ..data.lucene.index import check_index
+from ..data.sample import CORPUS
 from ..data.text import count, plain
-
-if TYPE_CHECKING:
-    from ..data.lucene.bm25 import BM25Index
-    from ..engines.models import Profile
+from ..engines.costs import Ledger
+from ..engines.limits import unlimited
+from ..engines.models import Profile, chosen_models, language_model
+from ..engines.replies import explain, model_errors
+from ..engines.secrets import without_secrets
+from ..eval.linkage import linkage_of, trial_of
+from ..eval.questions import Questions
+from ..signatures import AnalyzeQuestion
+from .options import Doctor
+from .source import dataset_of
 
 _COLORS = {"ok": typer.colors.GREEN, "warning": typer.colors.YELLOW, "failed": typer.colors.RED}
 _QUESTION = "In which country was the director of the film Solaris born?"
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """The result of a check; ``fix`` is what to do, empty if nothing is wrong."""
 
     status: Literal["ok", "warning", "failed"]
@@ -38,69 +46,42 @@ class Finding:
     fix: str = ""
 
 
-def doctor(
-    index: Annotated[Path | None, typer.Option("--index", metavar="DIR", help="Also verify an index.")] = None,
-    questions: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Questions with gold: also say which retriever finds it in the index."),
-    ] = None,
-    lm: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--lm",
-            metavar="[ROLE=]SPEC",
-            help="Test this model, or the models of a profile (FILE.toml), with one short request each. May be "
-            "repeated.  [default: $POLYHOP_LM or lexical]",
-        ),
-    ] = None,
-    seconds: Annotated[float, typer.Option(min=0.1, help="Timeout of a request to a model.")] = 30.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-) -> None:
-    """Check the installation, an index and language models, with a fix for each problem.
-
-    Uses the network only for the models that are named, and prints no keys. Exits with status 1 if a check fails;
-    warnings do not count.
-    """
+def doctor(given: Doctor) -> None:
     findings: list[Finding] = []
-    if questions is not None and index is None:
+    if given.questions is not None and given.index is None:
         raise typer.BadParameter("--questions needs --index")
-    for finding in _findings(index, questions, lm or (), seconds):
+    for finding in _findings(given):
         findings.append(finding)
-        if not as_json:
+        if not given.as_json:
             mark = typer.style(f"{finding.status:<9}", fg=_COLORS[finding.status])
             typer.echo(f"{mark}{finding.check:<16}  {finding.found}")
             if finding.fix:
                 typer.echo(f"{'':<25}  -> {finding.fix}")
     success = all(finding.status != "failed" for finding in findings)
-    if as_json:
-        typer.echo(json.dumps({"ok": success, "checks": [asdict(each) for each in findings]}, ensure_ascii=False))
+    if given.as_json:
+        typer.echo(json.dumps({"ok": success, "checks": [each._asdict() for each in findings]}, ensure_ascii=False))
     if not success:
         raise typer.Exit(1)
 
 
-def _findings(index: Path | None, questions: Path | None, models: Sequence[str], seconds: float) -> Iterator[Finding]:
-    from ..engines.models import chosen_models
-
+def _findings(given: Doctor) -> Iterator[Finding]:
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("polyhop", "dspy", "pyserini"))
     yield Finding("ok", "packages", f"Python {sys.version.split()[0]}, {versions}")
     java = check_java()
     yield java
-    if index is not None and java.status != "failed":
-        sound = check(partial(_sound, index), "index", f"polyhop index CORPUS --out {index}")
+    if given.index is not None and java.status != "failed":
+        sound = _check(partial(_sound, given.index), "index", f"polyhop index CORPUS --out {given.index}")
         yield sound
         if sound.status == "ok":
-            yield from check_ties(index, questions)
-    named, default, profile = chosen_models(models)
+            yield from _ties(given.index, given.questions)
+    named, default, profile = chosen_models(given.lm)
     for spec in dict.fromkeys([*named.values(), *(() if "" in named else [default])]):
         fix = "set its key and address, or use --lm lexical, which needs neither"
-        yield check(partial(_answers, spec, profile, seconds), f"model {spec}", fix)
+        yield _check(partial(_answers, spec, profile, given.seconds), f"model {spec}", fix)
 
 
-def check(look: Callable[[], str], name: str, fix: str) -> Finding:
+def _check(look: Callable[[], str], name: str, fix: str) -> Finding:
     """What a check found, or what it raised: whatever a provider's client raises is what is wrong."""
-    from ..engines.replies import explain
-    from ..engines.secrets import without_secrets
-
     name = without_secrets(name)
     try:
         return Finding("ok", name, look())
@@ -110,8 +91,6 @@ def check(look: Callable[[], str], name: str, fix: str) -> Finding:
 
 def check_java() -> Finding:
     """Whether an index can be built, in another process, which a crash of Java would end."""
-    from ..data.sample import CORPUS
-
     with tempfile.TemporaryDirectory() as folder:
         # -P, since the current folder may have files that are named like ours.
         command = [sys.executable, "-P", "-m", "polyhop.scripts.main", "index", str(CORPUS), "--out", f"{folder}/index"]
@@ -126,22 +105,14 @@ def check_java() -> Finding:
 
 def _sound(index: Path) -> str:
     """Whether every byte of an index is as it was written."""
-    from ..data.lucene.index import check_index
-
     report = check_index(index)
     if report.problems:
         raise PolyhopError(f"the index is damaged: {report.problems[0]}")
     return f"it is sound: {report.manifest.passages:,} passages of {', '.join(report.manifest.corpus)}"
 
 
-# --- which retriever --------------------------------------------------------------------------------------------------
-
-
-def check_ties(index: Path, questions: Path | None) -> Iterator[Finding]:
+def _ties(index: Path, questions: Path | None) -> Iterator[Finding]:
     """How the documents of an index are tied, how the retrievers do on questions, and which one to use."""
-    from ..data.lucene.bm25 import BM25Index
-    from ..eval.linkage import linkage_of
-
     with BM25Index(index) as opened:
         if not opened.has_titles or not len(opened):
             yield Finding("warning", "ties", "the index has no titles", f"polyhop index --adopt {index}")
@@ -155,34 +126,24 @@ def check_ties(index: Path, questions: Path | None) -> Iterator[Finding]:
         yield Finding("ok", "hyperlinks", f"{ties.linking:.0%} of the documents link to others, {linked}")
         named = f"{least}{ties.mentioned:.0%} of the documents are mentioned by others, by title or alias"
         yield Finding("ok", "names", named)
-        if questions is not None:
-            yield from _trial(opened, questions)
-        else:
+        if questions is None:
             why = f"{least}{ties.tied:.0%} of the documents are tied by links or names"
-            advice = f"{ties.retriever}, because {why}; to be sure, name --questions with gold"
-            yield Finding("ok", "retriever", advice)
-
-
-def _trial(index: BM25Index, file: Path) -> Iterator[Finding]:
-    from ..eval.linkage import trial_of
-    from ..eval.questions import Questions
-    from .source import dataset_of
-
-    try:
-        trial = trial_of(Questions(dataset_of(str(file)), str(file), setting="open"), index)
-    except (PolyhopError, ValueError) as error:
-        fix = 'each line needs a "question" and its "gold": ["Title", "file.md"]'
-        yield Finding("failed", "questions", str(error), fix)
-        return
+            yield Finding("ok", "retriever", f"{ties.retriever}, because {why}; to be sure, name --questions with gold")
+            return
+        try:
+            trial = trial_of(Questions(dataset_of(str(questions)), str(questions), setting="open"), opened)
+        except (PolyhopError, ValueError) as error:
+            fix = 'each line needs a "question" and its "gold": ["Title", "file.md"]'
+            yield Finding("failed", "questions", str(error), fix)
+            return
     if trial.without:
         found = f"{trial.without} of {trial.questions + trial.without} have no gold document in the index"
         yield Finding("warning", "questions", found, "correct the names in gold, or leave these questions out")
     means = (f"{name} {100 * trial.recall[name]:.1f} ({100 * trial.all_gold[name]:.1f})" for name in trial.recall)
     yield Finding("ok", "Recall@5", f"{'; '.join(means)} by document (all gold@5)")
-    versus, least = trial.versus, 100 * trial.versus.shown
-    mean, low, high = (f"{100 * value:+.1f}" for value in versus.difference)
-    found = f"{mean} points for chain against {trial.better} ({low} to {high}, p = {versus.p_permutation:.2g})"
-    shows = f"{trial.questions} questions mostly show one of {least:.1f} points or more"
+    mean, low, high = (f"{100 * value:+.1f}" for value in trial.versus.difference)
+    found = f"{mean} points for chain against {trial.better} ({low} to {high}, p = {trial.versus.p_permutation:.2g})"
+    shows = f"{trial.questions} questions mostly show one of {100 * trial.versus.shown:.1f} points or more"
     yield Finding("ok", "difference", f"{found}; {shows}")
     unclear = "no clear difference: take the higher one, or ask more questions"
     yield Finding("ok", "retriever", trial.retriever or unclear)
@@ -190,13 +151,6 @@ def _trial(index: BM25Index, file: Path) -> Iterator[Finding]:
 
 def _answers(spec: str, profile: Profile | None, seconds: float) -> str:
     """Whether a model answers a short question in the expected fields, without cache and retries."""
-    import dspy
-
-    from ..engines.costs import Ledger
-    from ..engines.limits import unlimited
-    from ..engines.models import language_model
-    from ..engines.replies import model_errors
-    from ..signatures import AnalyzeQuestion
 
     started, ledger = monotonic(), Ledger()
     lm = unlimited(language_model(spec, profile))

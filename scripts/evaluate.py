@@ -2,170 +2,95 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Annotated
+from typing import Any
 
+import dspy
 import typer
 
 from ..data.errors import PolyhopError
-from ..eval.options import Limits, ProgramOptions, Resources
-from .evaluation_view import print_summaries, show_estimate, show_problems, warn_of_training
-from .options import RetryOption, TimeoutOption, artifact_of, build_program, label, paying
-from .source import Setting, Source, dataset_of, setting_of
+from ..data.text import plain
+from ..eval.metrics import find_metric
+from ..eval.questions import Questions
+from ..eval.run import evaluate as run
+from ..eval.settings import content
+from .options import Evaluate
+from .program import artifact_of, label, paying
+from .source import SAMPLE, Source, dataset_of, setting_of
+from .tables import costs_table, print_summaries
+from .terminal import new_console, warn
 
-if TYPE_CHECKING:
-    import dspy
-
-
-_DEFAULT_PROGRAMS = ("polyhop", "prism", "naive")
 _SAMPLE = 5  # questions from which the costs of all are estimated
 
 
-def evaluate(
-    dataset: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="hotpotqa, 2wiki, musique, multihoprag, nq, squad, triviaqa, hover, frames, bamboogle, popqa, "
-            "browsecomp-plus; own, for your own questions; or sample.  "
-            "[default: recognized from --questions; sample without them]",
-        ),
-    ] = None,
-    questions: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE|hub:NAME",
-            help="The questions; FILE.py:NAME for a list of dspy.Example.  [default: the benchmark on the hub]",
-        ),
-    ] = None,
-    split: Annotated[
-        str | None, typer.Option(help="Split of a dataset on the hub or of the sample.  [default for the sample: dev]")
-    ] = None,
-    index: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Search this index (setting open); sample for the sample corpus.  [default for questions without "
-            "contexts: $POLYHOP_INDEX, or that of the current folder]",
-        ),
-    ] = None,
-    setting: Annotated[
-        Setting | None,
-        typer.Option(
-            help="distractor: search the questions' own contexts; open: search the index.  [default: open with "
-            "--index, else distractor]"
-        ),
-    ] = None,
-    program: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME|DIR",
-            help="As for 'ask'; may be repeated without --out.  [default: polyhop; without --out also prism and naive]",
-        ),
-    ] = None,
-    *,
-    options: ProgramOptions,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FILE.py:NAME", help="Add a metric of your own, or any of DSPy; may be repeated."),
-    ] = None,
-    resources: Resources,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N questions.")] = None,
-    seed: Annotated[int | None, typer.Option(help="With --limit: N random questions instead.")] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Stop at a malformed record instead of skipping it.")
-    ] = False,
-    aliases: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="2wiki: the official id_aliases.json, with more names of answers."),
-    ] = None,
-    timeout: TimeoutOption = None,
-    max_failures: Annotated[
-        int | None, typer.Option(min=1, help="Stop after N failed questions; the run can be resumed.")
-    ] = None,
-    retry_failed: RetryOption = False,
-    limits: Limits,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Execute five questions, print the expected costs of all, and stop.")
-    ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="RUN", help="The folder of the run. An existing run with these settings is resumed."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
-) -> None:
-    """Run a program over a benchmark's questions and score it.
-
-    With --out the run is saved: manifest, one record per question, summary, official prediction files. Run the same
-    command again to resume an interrupted run. Without --out, several programs are compared.
-    """
-    from ..eval.metrics import find_metric
-    from ..eval.questions import Questions
-
-    if out is not None and program and len(program) > 1:
+def evaluate(given: Evaluate) -> None:
+    out = given.out
+    if out is not None and len(given.program) > 1:
         raise typer.BadParameter("a run has one program: use one --out for each")
-    if seed is not None and limit is None:
+    if given.seed is not None and given.limit is None:
         raise typer.BadParameter("--seed selects the questions of --limit N: both are required")
-    for name in metric or ():
+    for name in given.metric:
         find_metric(name)
-    dataset = dataset or dataset_of(questions)
-    index, chosen = setting_of(dataset, setting, index, questions, program or ())
+    dataset = given.dataset or dataset_of(given.questions)
+    index, setting = setting_of(dataset, given.setting, given.index, given.questions, given.program)
     asked = Questions(
         dataset,
-        questions,
-        split=split or ("dev" if dataset.casefold() == "sample" else None),
-        setting=chosen,
-        limit=limit,
-        seed=seed,
-        strict=strict,
-        aliases=aliases,
+        given.questions,
+        split=given.split or ("dev" if dataset.casefold() == SAMPLE else None),
+        setting=setting,
+        **given.model_dump(include={"limit", "seed", "strict", "aliases"}),
     )
     source = Source(asked, index)
-    programs = {
-        name: build_program(name, source.searched, options)
-        for name in program or (_DEFAULT_PROGRAMS if out is None else _DEFAULT_PROGRAMS[:1])
-    }
-    for name, built in programs.items():
-        source.check(name, built, options.set)
-        warn_of_training(name, asked)
+    names = given.program or (("polyhop", "prism", "naive") if out is None else ("polyhop",))
+    programs = {name: source.program(name, given) for name in names}
+    for name in names:
+        _warn_of_training(name, asked)
     source.check_gold(asked)
-
-    threads, executor, summaries = resources.threads, resources.executor, {}
-    with paying(limits, None if dry_run else out) as pay:
+    with paying(given, None if given.dry_run else out) as pay:
         for built in programs.values():
             pay(built)
-        if dry_run:
-            _estimate({label(name): built for name, built in programs.items()}, source, resources, timeout)
+        if given.dry_run:
+            _estimate(programs, source, given)
             return
+        summaries = {}
         for name, built in programs.items():
-            summaries[name] = source.evaluate(
-                built,
-                label(name),
-                out,
-                file=artifact.path if (artifact := artifact_of(name)) and ":" not in name else None,
-                timeout=timeout,
-                threads=threads,
-                executor=executor,
-                max_failures=max_failures,
-                retry_failed=retry_failed,
-            )
-    print_summaries(summaries, asked, out, as_json)
-    show_problems(summaries, asked)
+            artifact = None if ":" in name else artifact_of(name)
+            how = {**given.how, "file": artifact.path if artifact else None, "max_failures": given.max_failures}
+            summaries[name] = source.evaluate(built, label(name), out, **how)
+    print_summaries(summaries, asked, out, given.as_json)
     if not any(summary["counts"]["answered"] for summary in summaries.values()):
         raise PolyhopError("every question failed")
 
 
-def _estimate(programs: dict[str, dspy.Module], source: Source, resources: Resources, timeout: float | None) -> None:
-    """Run each program over a few random questions, and print the expected costs of all."""
-    from ..eval.run import evaluate as run
-    from ..eval.settings import content
+def _warn_of_training(name: str, questions: Questions) -> None:
+    """Warn where an artifact is evaluated on what it was tuned on."""
+    artifact = artifact_of(name)
+    file = questions.file.name if questions.file else questions.split
+    for split, known in artifact.manifest.provenance.splits.items() if artifact else ():
+        if split != "test" and known.file == file:
+            same = known.hash == content(questions)[1]
+            which = "these questions" if same else f"{known.count:,} questions of {plain(file or '')}"
+            warn(f"{name} was tuned on {which} ({split}): its scores here are not those on new questions")
 
+
+def _estimate(programs: dict[str, dspy.Module], source: Source, given: Evaluate) -> None:
+    """Run each program over a few random questions, and print the costs of all, extrapolated."""
     count, _ = content(source.questions)
     chosen = set(Random(0).sample(range(count), min(_SAMPLE, count)))
     few = [example for n, example in enumerate(source.questions) if n in chosen]
-    threads, executor = resources.threads, resources.executor
-    parallel = threads * (resources.workers or 1)
     for name, program in programs.items():
-        made = run(program, few, threads=threads, executor=executor, timeout=timeout, look_up=source.look_up)
-        show_estimate(name, made, count, parallel)
+        how: dict[str, Any] = {each: given.how[each] for each in ("threads", "executor", "timeout")}
+        made = run(program, few, look_up=source.look_up, **how)
+        counts, agents = made["counts"], made["by_agent"]
+        if not counts["answered"]:
+            raise PolyhopError(f"all of {len(few)} questions failed: {made['failures'][0]['message']}")
+        factor = count / len(few)
+        expected = {agent: {key: value * factor for key, value in costs.items()} for agent, costs in agents.items()}
+        title = f"{label(name)}: expected costs of {count:,} questions, from a sample of {len(few)}"
+        new_console().print(costs_table(expected, title))
+        cached = round(made["totals"]["lm_calls"] - sum(costs["lm_calls"] for costs in agents.values()))
+        if cached > 0:
+            warn(f"{cached:,} calls were answered by DSPy's cache and do not count: --no-cache asks them, too")
+        seconds = made["timing"]["seconds_mean"] * count / (given.threads * (given.workers or 1))
+        duration = f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+        typer.echo(f"about {duration}" + (f"; {counts['failed']} of {len(few)} failed" * bool(counts["failed"])))

@@ -1,37 +1,28 @@
-"""The `polyhop` command. Each command has a file; this one registers them and reports their errors.
+"""The `polyhop` command: makes a command of each model of `options`, and reports errors.
 
-Commands import what they need inside their functions, so that ``polyhop --help`` answers at once.
+A command's file is imported when it runs, so that ``polyhop --help`` answers at once.
 """
 
 from __future__ import annotations
 
 import errno
-import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from inspect import Parameter, Signature, get_annotations
+from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_origin
 
 import typer
+from pydantic import ValidationError
 from typer.core import TyperGroup
 
-from ..data.errors import PolyhopError
-from .ask import ask
-from .compare import compare
-from .demo import demo
-from .diagnose import diagnose
-from .diff import diff
-from .doctor import doctor
-from .evaluate import evaluate
-from .export import export
-from .index import index
-from .optimize import optimize
-from .options import grouped
-from .report import report
-from .score import score
-from .search import search
-from .serve import serve
-from .table import table
+from ..data.errors import PolyhopError, first_error
+from ..eval.options import Options
+from .options import COMMANDS
+
+_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EIO)
 
 
 class Commands(TyperGroup):
@@ -40,34 +31,23 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             result = super().invoke(ctx)
-            sys.stdout.flush()  # here, where a closed pipe can still be caught
+            sys.stdout.flush()  # here, where Typer still catches a closed pipe
             return result
-        except PolyhopError as error:
-            if ctx.params["debug"]:
-                raise
-            from .text import safe
-
-            typer.secho(f"error: {safe(str(error))}", fg=typer.colors.RED, err=True)
-            raise SystemExit(1) from None
         except KeyboardInterrupt:
             typer.echo("interrupted", err=True)
-            raise SystemExit(130) from None
-        except BrokenPipeError:
-            # The reader has seen enough (`polyhop ask ... | head`). What is still buffered goes nowhere.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise SystemExit(1) from None
-        except OSError as error:
-            if ctx.params["debug"] or error.errno not in _FAULTS:
+            raise
+        except (PolyhopError, OSError) as error:
+            if ctx.params["debug"] or (isinstance(error, OSError) and error.errno not in _FAULTS):
                 raise
-            from .text import safe
+            from .terminal import safe
 
-            where = f" ({safe(str(error.filename))})" if error.filename else ""
-            advice = "What is finished is saved: make room or get access, and run the same command again."
-            typer.secho(f"error: {error.strerror}{where}. {advice}", fg=typer.colors.RED, err=True)
+            told = str(error)
+            if isinstance(error, OSError):
+                where = f" ({error.filename})" if error.filename else ""
+                told = f"{error.strerror}{where}. What is finished is saved: make room or get access, and run it again."
+            typer.secho(f"error: {safe(told)}", fg=typer.colors.RED, err=True)
             raise SystemExit(1) from None
 
-
-_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EIO)
 
 # Plain help and no rich tracebacks: each would cost 0.2 s or more at every start, and the latter print local variables,
 # in which a key may stand.
@@ -94,12 +74,49 @@ def polyhop(
     """Answer questions whose evidence is spread over several documents."""
 
 
-COMMANDS: tuple[Callable[..., None], ...] = (
-    ask, search, index, evaluate, score, compare, report, diagnose, optimize, table, diff, export,
-    serve, demo, doctor,
-)  # fmt: skip
-for command in COMMANDS:
-    app.command()(grouped(command))
+def _command(model: type[Options]) -> Callable[..., None]:
+    """The command of a model. What is not given keeps its default, and is not in ``model_fields_set``."""
+    name = model.__name__.lower()
+
+    def run(**values: Any) -> None:
+        given = {field: each for field, each in values.items() if not (each in (None, []) or each is False)}
+        try:
+            options = model(**given)
+        except ValidationError as error:
+            field, _, told = first_error(error).partition(":")
+            raise typer.BadParameter(f"{field.replace('_', '-')}:{told}") from error
+        getattr(import_module(f".{name}", __package__), name)(options)
+
+    parameters = list(_parameters(model))
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    run.__name__, run.__doc__ = name, model.__doc__
+    return run
+
+
+def _parameters(model: type[Options]) -> Iterator[Parameter]:
+    """Those of a model, its own before those of its bases."""
+    own = get_annotations(model)
+    for name in sorted(model.model_fields, key=lambda name: name not in own):
+        field = model.model_fields[name]
+        extra: Any = field.json_schema_extra
+        default = None if field.is_required() else field.default
+        several = get_origin(field.annotation) in (tuple, dict) and not default
+        types = get_args(field.annotation) or (field.annotation,)
+        kind: Any = list[str] if several else next((each for each in (bool, int, float, Path) if each in types), str)
+        shown = ",".join(default) if isinstance(default, tuple) else default
+        suffix = "" if shown in (None, "", {}, False) else f"  [default: {shown}]"
+        metavar = extra["metavar"] or (None if kind is bool else "N" if kind in (int, float) else "TEXT")
+        told: dict[str, Any] = {"metavar": metavar, "help": f"{field.description}{suffix}", "show_default": False}
+        flag = extra["flag"] or f"--{name.replace('_', '-')}"
+        parameter: Any = typer.Argument(**told) if extra["flag"] == "" else typer.Option(flag, **told)
+        value = Parameter.empty if field.is_required() else False if kind is bool else None
+        optional = kind | None if value is None else kind
+        yield Parameter(name, Parameter.KEYWORD_ONLY, default=value, annotation=Annotated[optional, parameter])
+
+
+for each in COMMANDS:
+    app.command()(_command(each))
 
 
 def _print_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

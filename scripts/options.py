@@ -1,359 +1,331 @@
-"""Options that several commands share, and how a program is built from them."""
+"""The commands, as models: the docstring of each is its help, and each field is an option or an argument.
+
+A command's function has its name, in the file of that name, and takes the model.
+"""
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from difflib import get_close_matches
-from functools import wraps
-from inspect import Parameter, get_annotations, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
+from typing import Any, Literal
 
-import typer
-from pydantic import ValidationError
+from pydantic import Field
 
-from ..data.errors import PolyhopError, first_error
-from ..data.importing import import_named
-from ..data.retrievers import RETRIEVERS, build_retriever, follows_chain, retriever_name
-from ..eval.options import Limits, Options, ProgramOptions
-from .text import warn
+from ..eval.options import Limits, Options, ProgramOptions, Resources, option
+from ..optimizers.settings import OptimizationSettings
 
-if TYPE_CHECKING:
-    import dspy
-
-    from ..data.lucene.bm25 import BM25Index
-    from ..data.passages import Retriever
-    from ..data.pool import PassagePool
-    from ..optimizers.artifact import Artifact, Manifest
+HOME = ".polyhop"
+"""The index of a folder of documents, in it: a hidden folder, which is not indexed itself."""
 
 
-SAMPLE = "sample"
-_SAVED = ".json"  # states that DSPy saves
-_PLAIN = {"react": "polyhop.programs.baselines:ReAct"}  # programs of ours that are plain DSPy
+def _argument(default: Any, description: str, metavar: str) -> Any:
+    """A field that is given without a flag; ``...`` as the default for one that must be given."""
+    return Field(default, description=description, json_schema_extra={"metavar": metavar, "flag": ""})
 
 
-IndexOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--index",
-        envvar="POLYHOP_INDEX",
-        metavar="DIR|pyserini:NAME",
-        help="Index made by 'polyhop index', Anserini or Pyserini, a prebuilt one of Pyserini, or a folder that has "
-        "one; sample for the sample corpus.  [default: that of the current folder]",
-        show_default=False,
-    ),
-]
-TimeoutOption = Annotated[
-    float | None, typer.Option(min=0.001, help="Seconds per question; a question that takes longer fails.")
-]
-RetryOption = Annotated[bool, typer.Option("--retry-failed", help="When resuming: execute failed questions again.")]
+class IndexOptions(Options):
+    """What is searched."""
+
+    index: Path | None = option(
+        None,
+        "Index made by 'polyhop index', Anserini or Pyserini, a prebuilt one of Pyserini, or a folder that has one; "
+        "sample for the sample corpus.  [default: $POLYHOP_INDEX, or that of the current folder]",
+        "DIR|pyserini:NAME",
+    )
 
 
-def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command an option for each field of its parameters that are models (`polyhop.eval.options`)."""
-    given = signature(command, eval_str=True)
-    groups: dict[str, type[Options]] = {
-        name: each.annotation
-        for name, each in given.parameters.items()
-        if isinstance(each.annotation, type) and issubclass(each.annotation, Options)
-    }
+class QuestionOptions(Options):
+    """The questions of a benchmark or of one's own."""
 
-    @wraps(command)
-    def run(**values: Any) -> None:
-        for name, model in groups.items():
-            fields = {field: values.pop(field) for field in model.model_fields}
-            try:
-                values[name] = model(
-                    **{
-                        field: each
-                        for field, each in fields.items()
-                        if not (each is None or each is False or each == [])
-                    }
-                )
-            except ValidationError as error:
-                raise typer.BadParameter(first_error(error)) from error
-        command(**values)
-
-    parameters: list[Parameter] = []
-    for name, each in given.parameters.items():
-        parameters += _options(groups[name]) if name in groups else [each.replace(kind=Parameter.KEYWORD_ONLY)]
-    run.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
-    return run
+    dataset: str | None = option(
+        None,
+        "hotpotqa, 2wiki, musique, multihoprag, nq, squad, triviaqa, hover, frames, bamboogle, popqa, browsecomp-plus; "
+        "own, for your own questions; or sample.  [default: recognized from --questions; sample without them]",
+        "NAME",
+    )
+    questions: str | None = option(
+        None, "FILE.py:NAME for a list of dspy.Example.  [default: the benchmark on the hub]", "FILE|hub:NAME"
+    )
+    split: str | None = option(None, "Split of a dataset on the hub or of the sample.  [default for the sample: dev]")
 
 
-def _options(model: type[Options]) -> Iterator[Parameter]:
-    """Those of a model, its own before those of its bases."""
-    own = get_annotations(model)
-    for name in sorted(model.model_fields, key=lambda name: name not in own):
-        field = model.model_fields[name]
-        extra: Any = field.json_schema_extra
-        default, several = field.default, get_origin(field.annotation) in (tuple, dict) and not field.default
-        types = get_args(field.annotation) or (field.annotation,)
-        kind: Any = list[str] if several else next((each for each in (bool, int, float, Path) if each in types), str)
-        shown = ",".join(default) if isinstance(default, tuple) else default
-        suffix = "" if shown in (None, "", {}, False) else f"  [default: {shown}]"
-        metavar = extra["metavar"] or (None if kind is bool else "N" if kind in (int, float) else "TEXT")
-        flag = extra["flag"] or f"--{name.replace('_', '-')}"
-        option = typer.Option(flag, metavar=metavar, help=f"{field.description}{suffix}", show_default=False)
-        value, optional = (False, bool) if kind is bool else (None, kind | None)
-        yield Parameter(name, Parameter.KEYWORD_ONLY, default=value, annotation=Annotated[optional, option])
+class RunOptions(ProgramOptions, Resources, Limits):
+    """How a program runs over questions."""
+
+    timeout: float | None = option(None, "Seconds per question; a question that takes longer fails.", ge=0.001)
+    retry_failed: bool = option(False, "When resuming: execute failed questions again.")
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """Arguments of `polyhop.eval.run.evaluate`."""
+        known: dict[str, Any] = {"threads": self.threads, "executor": self.executor}
+        return known | {"timeout": self.timeout, "retry_failed": self.retry_failed}
 
 
-@contextmanager
-def paying(limits: Limits, out: Path | None) -> Iterator[Callable[[Any], None]]:
-    """Gives a function that meters a program under limits; a budget that is spent becomes an error.
+class JsonOptions(Options):
+    """How a result is printed."""
 
-    Args:
-        out: The folder of the run, which keeps what is spent when it is resumed.
+    as_json: bool = option(False, "Print JSON and nothing else, one object on each line.", flag="--json")
+
+
+class Ask(IndexOptions, RunOptions, JsonOptions):
+    """Answer a question, with its chain of evidence; or those of a --file.
+
+    With --out, the run is kept in ANSWERS.jsonl.run, as by 'polyhop evaluate --out', and the same command resumes it. A
+    failed question has an error and no answer. --threads, --workers, --timeout and --retry-failed are for such runs.
     """
-    import dspy
 
-    from ..engines.budget import Budget, BudgetSpent
-    from ..eval.folder import account
-
-    if not any(each is not None for each in limits.budget.values()):
-        yield lambda program: None
-        return
-    budget, default = Budget(**limits.budget, file=account(out) if out else None), dspy.settings.lm
-    try:
-        with dspy.context(lm=budget.meter(default)) if default else nullcontext():  # of predictors without a model
-            yield budget.meter_program
-    except BudgetSpent as spent:
-        kept = f"what is done is in {out}: resume with a larger one" if out else "use --out to be able to resume"
-        raise PolyhopError(f"the budget ({spent}) is spent; {kept}") from None
-    finally:
-        budget.close()
+    question: str | None = _argument(None, "The question.", "QUESTION")
+    file: str | None = option(
+        None, 'Questions: lines, or {"question": ..., "id": ...} in a .jsonl, or stdin.', "FILE|-"
+    )
+    out: Path | None = option(None, "With --file: one JSON object per question; resumes.", "ANSWERS.jsonl")
+    program: str = option(
+        "polyhop",
+        "A program, the folder of an artifact, or any DSPy program as FILE.py:NAME; FILE.py:NAME=DIR with the state of "
+        "an artifact, or =STATE.json with one that DSPy saved.",
+        "NAME|DIR",
+    )
+    trace: bool = option(False, "Show every step, and the costs by agent.")
 
 
-def searches(name: str) -> bool:
-    """Whether a program, an artifact or a class by name searches. Names that are unknown are errors later."""
-    from ..programs import PROGRAMS
+class Search(IndexOptions, JsonOptions):
+    """Show what a retriever finds, and why.
 
-    own, _ = _parts(name)
-    if name in PROGRAMS or own:
-        return PROGRAMS[name].searches if name in PROGRAMS else _takes_retriever(import_named(own, "program"))
-    artifact = artifact_of(name)
-    return artifact is not None and artifact.manifest.program.retriever != "none"
-
-
-def open_source(index: Path) -> BM25Index | PassagePool:
-    """An index, or the sample corpus in memory."""
-    if str(index) == SAMPLE and not index.exists():
-        from ..data.pool import PassagePool
-        from ..data.sample import sample_passages
-
-        return PassagePool(sample_passages())
-    from ..data.lucene.bm25 import BM25Index
-
-    return BM25Index(index)
-
-
-def build_program(
-    name: str, source: BM25Index | PassagePool | None, options: ProgramOptions | None = None
-) -> dspy.Module:
-    """A program by name, from the folder of an artifact, or one of the user's own, with its models. Models never come
-    from an artifact; a program of the user's own keeps those that its code gives it, unless others are named. Without a
-    source, each question brings its own passages.
+    The chain retriever is fast here. Beside a language model, programs search thoroughly (search.effort).
     """
-    from ..engines.models import VARIABLE, assign_models, protect_cache
 
-    options = options or ProgramOptions()
-    program = _program(name, source, options.retriever)
-    search = getattr(program, "search", None)
-    if options.k is not None:
-        if not hasattr(search, "k"):
-            raise PolyhopError(f"{name} does not search: -k does not apply")
-        try:
-            program.search.k.value = options.k
-        except ValueError as error:
-            raise PolyhopError(f"{name} and -k: {error}") from error
-    if options.adaptive:
-        if not getattr(search, "chain", None):
-            raise PolyhopError("--adaptive needs a program that searches with --retriever chain")
-        program.search.chain["adaptive"].value = True
-    for text in options.set:
-        _set_tunable(program, text)
-    _check_profile(options.lm, program)
-    if options.lm or os.environ.get(VARIABLE) or None in models_of(program):
-        assign_models(program, options.lm, {"cache": False} if options.no_cache else {})
-    if any(model.cache for model in models_of(program)):
-        protect_cache()
-    return program
+    query: str = _argument(..., "Words to search for, or a question.", "QUERY")
+    k: int = option(10, "Hits.", flag="-k", ge=1, le=1000)
+    retriever: str = option("chain", "The retriever, as for 'ask'.", "NAME|MODULE:FUNCTION")
+    by: Literal["passage", "document"] = option("passage", "A hit is a passage, or a document.", "passage|document")
+    trec: bool = option(False, "Print a TREC run: 'q Q0 PASSAGE RANK SCORE TAG' lines.")
 
 
-def models_of(program: dspy.Module) -> list[Any]:
-    """The model of each predictor, its own or DSPy's default; None if there is none."""
-    import dspy
+class Index(Options):
+    """Build a BM25 index of a corpus, or --add, --delete or --update documents of one; --adopt one of Pyserini, add
+    --dense vectors to one, or --check one.
 
-    return [predictor.lm or dspy.settings.lm for predictor in program.predictors()]
+    An existing index in DIR is replaced when the new one is complete; an interrupted build leaves it unchanged. An
+    interrupted `polyhop index --dense DIR` resumes. Readers see a change at their next search.
+    """
 
-
-def open_prompts(name: str, retriever: str | None = None) -> tuple[dspy.Module, Manifest | None]:
-    """A program for inspection, without a retriever; with its manifest, if it is an artifact."""
-    artifact = artifact_of(name)
-    return _program(name, None, retriever), artifact.manifest if artifact else None
-
-
-def label(name: str) -> str:
-    """What tables call a program: its name; for an artifact also the last folders of its path, as in
-    ``polyhop (runs/tuned)``."""
-    from ..programs import PROGRAMS
-
-    own, saved = _parts(name)
-    if own and not saved:
-        return own.rpartition(":")[2]
-    path = Path(saved).resolve()
-    if name in PROGRAMS or not path.is_dir():
-        return path.name
-    from ..optimizers.artifact import read
-    from ..optimizers.settings import BEST
-
-    try:
-        program = read(path).manifest.program
-    except PolyhopError:  # raised again where the artifact is loaded
-        return path.name
-    folder = path.parent if path.name == BEST else path
-    return f"{program.name or program.kind} ({'/'.join(folder.relative_to(folder.anchor).parts[-2:])})"
+    names: tuple[str, ...] = _argument(
+        (),
+        "Documents (.txt, .md, .html, .pdf, .docx, .csv), records (JSON Lines, plain or gzip; each a 'title' and a "
+        "'text' or 'sentences'), folders of these, or a benchmark's questions with their contexts.  [default: the "
+        "current folder]",
+        "CORPUS...",
+    )
+    out: Path | None = option(None, "The folder of the index.  [default: .polyhop]", "DIR")
+    max_words: int | None = option(None, "Split longer texts at sentences, 0: none.  [default: documents at 120]", ge=0)
+    strict: bool = option(False, "Stop at the first bad or duplicate record.")
+    dense: bool = option(False, "Add vectors for dense retrieval: to the new index, or to an existing one.")
+    encoder: str = option(
+        "sentence-transformers/all-MiniLM-L6-v2",
+        "With --dense: a model of sentence-transformers, or a folder.",
+        "NAME",
+    )
+    adopt: bool = option(False, "Add what the chain retriever needs to an index of Anserini or Pyserini.")
+    add: bool = option(False, "Add files or folders to the index in --out.")
+    delete: bool = option(False, "Delete documents, by id or file name, from the index in --out.")
+    update: bool = option(False, "Read again what has changed in folders of the index in --out.")
+    check: bool = option(False, "Verify the checksums of an existing index.")
 
 
-def artifact_of(name: str) -> Artifact | None:
-    """The artifact of ``DIR`` or ``MODULE:NAME=DIR``; None for any other program."""
-    from ..programs import PROGRAMS
+class Evaluate(QuestionOptions, RunOptions, JsonOptions):
+    """Run a program over a benchmark's questions and score it.
 
-    own, folder = _parts(name)
-    if name in PROGRAMS or not folder or not ((own and not folder.endswith(_SAVED)) or Path(folder).is_dir()):
-        return None
-    from ..optimizers.artifact import read
+    With --out the run is saved: manifest, one record per question, summary, official prediction files. Run the same
+    command again to resume an interrupted run. Without --out, several programs are compared.
+    """
 
-    return read(folder)
-
-
-def own_program(name: str, retriever: Retriever | None = None, sparse: Retriever | None = None) -> dspy.Module:
-    """The DSPy program that ``MODULE:NAME`` names: an instance, or what a class or a function returns, which is called
-    with the retriever if it has a parameter of that name."""
-    import dspy
-
-    from ..programs import Program
-
-    found = import_named(name, "program")
-    if isinstance(found, type) and issubclass(found, Program):
-        return found.over(retriever, sparse)
-    if isinstance(found, dspy.Module):
-        return found.deepcopy()
-    try:
-        made = found(retriever) if _takes_retriever(found) else found() if callable(found) else found
-    except TypeError as error:
-        raise PolyhopError(
-            f"{name} cannot be called with the retriever or without arguments ({error}): name a function that returns "
-            "the program"
-        ) from error
-    if not isinstance(made, dspy.Module):
-        raise PolyhopError(f"{name} is no dspy.Module, nor a class or a function that makes one")
-    return made
+    index: Path | None = option(
+        None,
+        "Search this index (setting open); sample for the sample corpus.  [default for questions without contexts: "
+        "$POLYHOP_INDEX, or that of the current folder]",
+        "DIR",
+    )
+    setting: Literal["distractor", "open"] | None = option(
+        None, "The questions' own contexts, or an index.  [default: open with --index]", "distractor|open"
+    )
+    program: tuple[str, ...] = option(
+        (),
+        "As for 'ask'; more without --out.  [default: polyhop; without --out also prism and naive]",
+        "NAME|DIR",
+    )
+    metric: tuple[str, ...] = option((), "A metric of your own, or any of DSPy; may be repeated.", "FILE.py:NAME")
+    limit: int | None = option(None, "Only the first N questions.", ge=1)
+    seed: int | None = option(None, "With --limit: N random questions instead.")
+    strict: bool = option(False, "Stop at a malformed record instead of skipping it.")
+    aliases: Path | None = option(None, "2wiki: the official id_aliases.json, with more names of answers.", "FILE")
+    max_failures: int | None = option(None, "Stop after N failed questions; the run can be resumed.", ge=1)
+    dry_run: bool = option(False, "Execute five questions, print the expected costs of all, and stop.")
+    out: Path | None = option(None, "The folder of the run. An existing run with these settings is resumed.", "RUN")
 
 
-def _takes_retriever(own: Any) -> bool:
-    """Whether what makes a program of the user's own does so with a ``retriever``, its first argument."""
-    import dspy
+class Score(QuestionOptions, JsonOptions):
+    """Score predictions as those of a program are scored: metrics, intervals, the official evaluators.
 
-    from ..programs import Program
+    A question without a prediction counts as failed.
+    """
 
-    if isinstance(own, type) and issubclass(own, Program):
-        return own.searches
-    if isinstance(own, dspy.Module) or not callable(own):
-        return False
-    made_by: Any = own.__init__ if isinstance(own, type) else own  # type: ignore[misc]
-    return [name for name in signature(made_by).parameters if name != "self"][:1] == ["retriever"]
-
-
-def _parts(name: str) -> tuple[str, str]:
-    """The own program and the saved state of ``MODULE:NAME[=SAVED]``; else "" and the name."""
-    own, _, saved = name.partition("=")
-    own = _PLAIN.get(own, own)
-    return (own, saved) if ":" in own else ("", name)
+    predictions: Path = _argument(
+        ...,
+        'JSON lines with an id or a question, an answer, and perhaps evidence and a ranking of titles: {"id": "q1", '
+        '"answer": "Tarn", "evidence": ["Kestrel Mill", ["berg.md", 0]]}. Also what \'polyhop ask --out\' writes.',
+        "FILE",
+    )
+    index: Path | None = option(None, "The index that has the passages of evidence and gold.", "DIR")
+    metric: tuple[str, ...] = option((), "A metric of your own; may be repeated.", "FILE.py:NAME")
+    out: Path | None = option(None, "Keep the run, for 'polyhop compare' and 'polyhop report'.", "RUN")
 
 
-def _program(name: str, source: BM25Index | PassagePool | None, retriever: str | None) -> dspy.Module:
-    """A program; one that was saved with the retriever that it was tuned with."""
-    from ..engines.replies import explain
-    from ..programs import PROGRAMS
+class Compare(Options):
+    """Compare runs with the first of them, on the questions that they share.
 
-    (own, saved), artifact = _parts(name), artifact_of(name)
-    if not artifact and not own and name not in PROGRAMS:
-        known = ", ".join(sorted([*PROGRAMS, *_PLAIN]))
-        raise PolyhopError(f"unknown program {name!r}: choose {known}, the folder of an artifact, or FILE.py:PROGRAM")
-    kind = artifact.manifest.program.retriever if artifact else "none"
-    used = retriever or ("chain" if kind == "none" else kind if kind in RETRIEVERS else "bm25")
-    if not searches(name):
-        if retriever is not None:
-            raise PolyhopError(f"{name} does not search: --retriever does not apply")
-        searched = source = None
-    else:
-        searched = build_retriever(used, source)
-    if artifact:
-        from ..optimizers.artifact import build, restore
+    p-values are two-sided, of a paired permutation test; Holm's are corrected for all metrics shown. Wins are questions
+    on which a run has the higher value; for costs, higher is worse. "shows from" is the smallest true difference that
+    so many questions, which vary so, show at p < 0.05 in 80% of cases.
+    """
 
-        if kind != "none" and follows_chain(kind) != follows_chain(retriever_name(searched)):
-            raise PolyhopError(f"{artifact.path} was saved with --retriever {kind}: omit --retriever, or use the same")
-        program = own_program(own, searched, source) if own else build(artifact, searched, source)
-        for difference in restore(artifact, program):  # between then and now
-            warn(f"{artifact.path}: {difference}")
-        return program
-    program = own_program(own, searched, source) if own else PROGRAMS[name].over(searched, source)
-    if own and saved:
-        try:
-            program.load(saved)
-        except Exception as error:  # whatever DSPy says of a state that does not fit
-            raise PolyhopError(f"{saved} is no saved state of {own}: {explain(error)}") from error
-    return program
+    runs: tuple[Path, ...] = _argument(..., "Folders of runs, or JSON lines with an id and scores.", "RUN RUN...")
+    metric: tuple[str, ...] = option((), "A metric or cost; may be repeated.  [default: the main]", "NAME")
+    flips: bool = option(False, "Show all questions that became right or wrong, not just a few.")
+    csv: Path | None = option(None, "Write all statistics as CSV.", "FILE")
 
 
-def _check_profile(models: Sequence[str], program: dspy.Module) -> None:
-    """Check a profile against the programs: its roles must exist in one of them; a section that matches no model is
-    probably misspelled, and gets a warning."""
-    from ..engines.models import chosen_models, role_groups, roles
-    from ..programs import PROGRAMS, new_program
+class Report(Options):
+    """Write an HTML page about runs; it needs no network.
 
-    chosen, default, profile = chosen_models(models)
-    if profile is None:
-        return
-    every = (program, *(new_program(name, None, None) for name in PROGRAMS))
-    known = {role for each in every for role in (*roles(each), *role_groups(each))}
-    for role in profile.roles:
-        if role not in known:
-            raise PolyhopError(f"{profile.path}: no program has a role {role!r}; known are {', '.join(sorted(known))}")
-    used = sorted({default, *chosen.values()})
-    for pattern in profile.models.keys() - {profile.pattern(spec) for spec in used}:
-        warn(f'{profile.path}: [models."{pattern}"] matches none of the models here ({", ".join(used)})')
+    Runs of `polyhop evaluate` get scores with intervals, by number of hops and type, costs, outcomes, and every
+    question with its trace; runs over the same questions are compared with the first. Runs of `polyhop optimize` get
+    their own sections. Unfinished runs are included as far as they are.
+    """
+
+    runs: tuple[Path, ...] = _argument(..., "Run folders; the others are compared with the first.", "RUN...")
+    out: Path = option(Path("report.html"), "The page; an existing report is replaced.", "FILE")
 
 
-def _set_tunable(program: dspy.Module, text: str) -> None:
-    """Set a tunable, as in ``rounds=1`` or ``search.k=10``."""
-    from ..programs.tunable import tunables
+class Diagnose(Limits, JsonOptions):
+    """Show which agent costs the points, by repeating a run with better replies of its agents.
 
-    name, equals, value = text.partition("=")
-    known = tunables(program)
-    if name not in known or not equals:
-        raise PolyhopError(f"--set {text}: {_advice(name, list(known))}")
-    tunable = known[name]
-    try:
-        tunable.value = value if value in tunable.choices else json.loads(value)
-    except json.JSONDecodeError as error:
-        allowed = f"one of {list(tunable.choices)}" if tunable.choices else f"a number in {tunable.low}..{tunable.high}"
-        raise PolyhopError(f"--set {text}: must be {allowed}") from error
-    except ValueError as error:
-        raise PolyhopError(f"--set {text}: {error}") from error
+    An agent costs the points that the program gains if the agent gives the best reply to what it saw. Agents are
+    replaced in the order of their first calls and stay replaced, so that an agent is not to blame for what those before
+    it spoiled; other references than gold replace one agent at a time. "retrieval" costs what is lost because searches
+    do not find the gold passages first. Replies that a change does not reach are not asked for again.
+    `polyhop report RUN` shows what was found.
+    """
+
+    run: Path = _argument(..., "The folder of a run of `polyhop evaluate`.", "RUN")
+    metric: tuple[str, ...] = option((), "May be repeated.  [default: answer_f1, evidence_f1, joint_f1]", "NAME")
+    against: str = option(
+        "gold", "What replaces replies: the one that the gold asks for, none, or another model's.", "gold|absent|SPEC"
+    )
+    lm: tuple[str, ...] = option((), "Other models than those of the run, as for 'ask'.", "[ROLE=]SPEC")
+    agent: tuple[str, ...] = option((), "Only this agent, or group of agents. May be repeated.", "NAME")
+    program: str | None = option(None, "The program, if the run has one of your own.", "FILE.py:NAME[=DIR]")
+    questions: str | None = option(None, "The questions, if those of the run are Python code.", "FILE.py:NAME")
+    limit: int | None = option(None, "Only N random questions of the run.", ge=1)
+    threads: int = option(1, "Questions executed in parallel; for remote models.", ge=1)
+    rollouts: Path | None = option(
+        None, "Write replies that gain points, beside those that lose them, as training data for OpenAI and TRL.", "DIR"
+    )
 
 
-def _advice(name: str, known: Sequence[str]) -> str:
-    """The tunables, nearest names first; the chain's many weights only by their common name."""
-    if not known:
-        return "this program has no tunables"
-    near = " or ".join(f"{each}=VALUE" for each in get_close_matches(name, known))
-    weights = [f", and the weights {each.partition('[')[0]}[...]" for each in known if "[" in each][:1]
-    names = ", ".join(each for each in known if "[" not in each) + "".join(weights)
-    return f"{f'did you mean {near}?' if near else 'use NAME=VALUE.'} Tunables: {names}"
+class Optimize(OptimizationSettings):
+    """Tune a program: its exemplars, prompts and tunables, for quality and cost, under a budget.
+
+    Each stage tunes on the training split; its candidate replaces the incumbent only if it is better on the validation
+    split, by a paired test. The result is measured on the test split. RUN/best is the tuned program, for --program
+    RUN/best and polyhop.load. An interrupted run resumes with the same command.
+    """
+
+    out: Path = option(..., "The folder of the run. An interrupted run resumes.", "RUN")
+    config: Path | None = option(None, "Settings: a TOML file or a run's manifest.json; options override.", "FILE")
+    as_json: bool = option(False, "Print the summary as JSON and nothing else.", flag="--json")
+
+
+class Table(ProgramOptions, Resources, Limits):
+    """Evaluate programs on several benchmarks, and print one table for each; of a paper, also the published figures.
+
+    Every row is a run of `polyhop evaluate` in DIR, for `polyhop compare`.
+    """
+
+    out: Path = option(..., "The folder of the runs; an interrupted table resumes.", "DIR")
+    paper: Path | None = _argument(None, "The experiments of a paper (docs/papers).", "PAPER.toml")
+    on: tuple[str, ...] = option(
+        (), "May be repeated.  [default: those of the paper]", "DATASET:FILE[:INDEX]|DATASET:hub:NAME"
+    )
+    benchmarks: Path | None = option(None, "A paper's benchmark files.  [default: $POLYHOP_BENCHMARKS]", "DIR")
+    program: tuple[str, ...] = option((), "[default: the rows of the paper; without one all programs]", "NAME|DIR")
+    limit: int | None = option(None, "Only the first N questions of each; N random ones with a paper.", ge=1)
+    seed: int | None = option(None, "With --limit: N random questions instead.")
+    markdown: bool = option(False, "Print Markdown.")
+
+
+class Diff(JsonOptions):
+    """Show what changed from A to B: instructions, demos, exemplars, tunables; of two artifacts also scores, settings
+    and versions.
+
+    Lines that only A has begin with -, those that only B has with +. --json has them in full.
+    """
+
+    before: str = _argument(..., "A program, or the folder of an artifact.", "A")
+    after: str = _argument(..., "The same.", "B")
+
+
+class Export(Options):
+    """Export each agent's prompt.
+
+    Filled with the inputs of a call, the messages are byte for byte what DSPy sends.
+    """
+
+    program: str = _argument(..., "As for 'ask --program'.", "NAME|DIR")
+    agent: str | None = option(None, "Only this agent.  [default: all]", "NAME")
+    format: Literal["markdown", "messages", "json", "dspy"] = option(
+        "markdown",
+        "markdown: to read. messages: role and content, with {{input}} placeholders. json: everything about an agent. "
+        "dspy: the state that DSPy's own load() reads, without polyhop.",
+        "markdown|messages|json|dspy",
+    )
+    adapter: Literal["chat", "json"] = option("chat", "DSPy's ChatAdapter (its default) or JSONAdapter.", "chat|json")
+    out: Path | None = option(None, "Where to write.  [default: print]", "DIR|FILE")
+    overwrite: bool = option(False, "Replace existing files.")
+
+
+class Serve(IndexOptions, ProgramOptions, Limits):
+    """Serve a page, an HTTP API, OpenAI's chat API and MCP tools."""
+
+    program: str = option("polyhop", "The default program; the others can be chosen for each question.", "NAME|DIR")
+    host: str = option("127.0.0.1", "Address to listen on. Other than loopback needs a token.")
+    allowed_host: tuple[str, ...] = option((), "Also answer for this host, as a proxy passes it; repeatable.", "NAME")
+    port: int = option(8080, "0 for any free port.", ge=0, le=65535)
+    token: str | None = option(None, "What clients must send: Authorization: Bearer TOKEN.  [default: $POLYHOP_TOKEN]")
+    concurrency: int | None = option(None, "Questions at a time.  [default: 64; 4 if embedded]", ge=1, le=1000)
+    timeout: float = option(300.0, "Seconds per question.", ge=1)
+    uploads: Path | None = option(None, "Let clients add documents; kept in DIR and added to the index.", "DIR")
+    mcp: bool = option(False, "Speak MCP on stdin and stdout instead of HTTP.")
+
+
+class Demo(ProgramOptions):
+    """Index the sample corpus and answer five multi-hop questions, next to the gold answers."""
+
+
+class Doctor(JsonOptions):
+    """Check the installation, an index and language models, with a fix for each problem.
+
+    Uses the network only for the models that are named, and prints no keys. Exits with status 1 if a check fails;
+    warnings do not count.
+    """
+
+    index: Path | None = option(None, "Also verify an index.", "DIR")
+    questions: Path | None = option(None, "Questions with gold: which retriever finds it in the index?", "FILE")
+    lm: tuple[str, ...] = option(
+        (), "Ask this model, or those of a profile, one question.  [default: $POLYHOP_LM or lexical]", "[ROLE=]SPEC"
+    )
+    seconds: float = option(30.0, "Timeout of a request to a model.", ge=0.1)
+
+
+COMMANDS: tuple[type[Options], ...] = (
+    Ask, Search, Index, Evaluate, Score, Compare, Report, Diagnose, Optimize, Table, Diff, Export, Serve, Demo, Doctor,
+)  # fmt: skip

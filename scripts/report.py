@@ -3,43 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from ..data.errors import PolyhopError
-from .text import warn
+from ..eval.records import read_manifest
+from ..eval.report.page import GENERATOR, evaluation_sections, heading, write_page
+from ..eval.report.runs import Details, read_groups
+from ..optimizers.report import is_optimization, sections
+from .options import Report
+from .terminal import progress_bar, warn
 
 
-def report(
-    runs: Annotated[
-        list[Path],
-        typer.Argument(metavar="RUN...", help="Run folders; the others are compared with the first."),
-    ],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The page; an existing report is replaced.")] = Path(
-        "report.html"
-    ),
-) -> None:
-    """Write an HTML page about runs; it needs no network.
-
-    Runs of `polyhop evaluate` get scores with intervals, by number of hops and type, costs, outcomes, and every
-    question with its trace; runs over the same questions are compared with the first. Runs of `polyhop optimize` get
-    their own sections. Unfinished runs are included as far as they are.
-    """
-    from ..eval.records import read_manifest
-    from ..eval.report.page import GENERATOR, evaluation_sections, heading, write_page
-    from ..eval.report.runs import Details, read_groups
-    from ..optimizers.report import is_optimization, sections
-    from .bar import progress_bar
-
-    if out.is_dir():
-        raise PolyhopError(f"{out} is a folder: give --out the name of a file, such as {out / 'report.html'}.")
-    if out.exists():
-        with out.open("rb") as file:
-            if file.read(len(GENERATOR)) != GENERATOR.encode():
-                raise PolyhopError(f"{out} exists and is not a report: give --out another name.")
-    paths = list(dict.fromkeys(runs))
+def report(given: Report) -> None:
+    out, paths = given.out, list(dict.fromkeys(given.runs))
+    if out.is_dir() or (out.exists() and not out.read_bytes().startswith(GENERATOR.encode())):
+        raise PolyhopError(f"{out} exists and is not a report: give --out another name, such as report.html")
     optimized = {path: path.resolve().name for path in paths if is_optimization(path)}
     if len(set(optimized.values())) < len(optimized):
         optimized = {path: str(path) for path in optimized}

@@ -1,145 +1,154 @@
-"""The questions of a command, and what is searched for their answers."""
+"""What a command searches, and the questions that it asks."""
 
 from __future__ import annotations
 
-import json
 import os
+import sys
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from difflib import get_close_matches
-from enum import StrEnum
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import dspy
 import typer
 
+from ..data.benchmarks import find_benchmark, recognize_file
 from ..data.errors import PolyhopError
-from ..data.text import ends_path
-from .evaluation_view import evaluation_bar
-from .home import is_index
-from .index import HOME
-from .options import SAMPLE, open_source, searches
-from .text import warn
+from ..data.lucene.bm25 import BM25Index
+from ..data.passages import Passage
+from ..data.pool import PassagePool
+from ..data.sample import sample_passages
+from ..eval.gold import ABSTENTIONS
+from ..eval.options import ProgramOptions
+from ..eval.questions import Questions, is_code
+from ..eval.records import read_records
+from ..eval.run import evaluate
+from ..eval.settings import RunManifest, files_of
+from ..programs.run import ABSTAIN_BELOW
+from ..programs.search import retriever_kind
+from ..programs.tunable import Tunable
+from .options import HOME, Index
+from .program import build_program, searches
+from .tables import evaluation_bar
+from .terminal import warn
 from .tracking import tracked
 
-if TYPE_CHECKING:
-    import dspy
-
-    from ..data.lucene.bm25 import BM25Index
-    from ..data.passages import Passage
-    from ..data.pool import PassagePool
-    from ..eval.questions import Questions
-
-
+SAMPLE = "sample"
 _LOOKED_AT = 1_000  # questions
 _SHOWN = 5  # warnings about gold passages
 
 
-class Setting(StrEnum):
-    distractor = "distractor"
-    open = "open"
+def open_source(index: Path) -> BM25Index | PassagePool:
+    """An index, or the sample corpus in memory."""
+    if str(index) == SAMPLE and not index.exists():
+        return PassagePool(sample_passages())
+    return BM25Index(index)
+
+
+def chosen_index(index: Path | None) -> Path:
+    """What is searched: an index or the sample, by default that of $POLYHOP_INDEX; for a folder of documents, such as
+    the current one, its own index. In a terminal, a folder that has none is indexed if the user agrees.
+    """
+    index = index or _variable()
+    folder = index or Path()
+    if index and (not folder.is_dir() or _is_index(folder)):
+        return index
+    inside = folder / HOME
+    if _is_index(inside):
+        return inside
+    if not in_terminal():
+        command = f"polyhop index {folder} --out {inside}" if index else "polyhop index"
+        raise PolyhopError(
+            f"nothing to search in {folder.resolve()}: '{command}' makes an index of its documents, --index DIR names "
+            "another, and --index sample is the sample corpus"
+        )
+    typer.confirm(f"{folder.resolve()} has no index. Index its documents now?", default=True, abort=True, err=True)
+    from .index import index as build  # which reads documents
+
+    build(Index(names=(str(folder),), out=inside))
+    return inside
+
+
+def in_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()  # a service may have none
+
+
+def _is_index(folder: Path) -> bool:
+    return any(folder.glob("segments_*"))  # Lucene's lists of its files
+
+
+def _variable() -> Path | None:
+    named = os.environ.get("POLYHOP_INDEX")
+    return Path(named) if named else None
 
 
 def dataset_of(file: str | None) -> str:
     """The default dataset: the format of the file, or the sample."""
-    from ..data.benchmarks import recognize_file
-    from ..eval.questions import is_code
-
-    return "own" if is_code(file) else recognize_file(file) if file else "sample"
+    return "own" if is_code(file) else recognize_file(file) if file else SAMPLE
 
 
 def setting_of(
-    dataset: str, setting: Setting | None, index: Path | None, file: str | None, programs: Iterable[str] = ()
+    dataset: str, setting: str | None, index: Path | None, file: str | None, programs: Iterable[str] = ()
 ) -> tuple[Path | None, Any]:
     """The index that is searched, and the setting: by default the questions' own contexts without an index; questions
     without contexts take the index of $POLYHOP_INDEX or of the current folder. The setting is None if nothing is
     searched here, by programs of the user's own that search elsewhere."""
-    from ..data.benchmarks import find_benchmark
-    from ..eval.questions import Questions
-
-    if setting is Setting.distractor and index is not None:
+    if setting == "distractor" and index is not None:
         raise PolyhopError("The setting distractor searches the questions' own contexts: leave --index out.")
     if programs and not (setting or index or any(":" not in name or searches(name) for name in programs)):
         return None, None
-    if dataset.casefold() == "sample":
-        return index, setting.value if setting else "open"
+    if dataset.casefold() == SAMPLE:
+        return index, setting or "open"
     benchmark = find_benchmark(dataset)
     has_contexts = benchmark.has_contexts
-    if index is None and setting is not Setting.distractor:
+    if index is None and setting != "distractor":
         if benchmark.name == "own" and file:
             first = next(iter(Questions(dataset, file, limit=1)), None)
             has_contexts = first is not None and first.get("pool") is not None
         if setting or not has_contexts:
-            home = Path(HOME) if is_index(Path(HOME)) else None
-            index = Path(os.environ["POLYHOP_INDEX"]) if os.environ.get("POLYHOP_INDEX") else home
-    default = "distractor" if index is None and benchmark.has_contexts else "open"
-    return index, setting.value if setting else default
+            index = _variable() or (Path(HOME) if _is_index(Path(HOME)) else None)
+    return index, setting or ("distractor" if index is None and benchmark.has_contexts else "open")
 
 
 class Source:
     """The questions, and what is searched for their answers."""
 
     def __init__(self, questions: Questions, index: Path | None) -> None:
-        from ..data.lucene.bm25 import BM25Index
-
         self.questions = questions
         self.index: BM25Index | None = None
         self.searched: BM25Index | PassagePool | None = None
         self.look_up: Callable[[str], list[Passage]] | None = None
-        self.path = index
-        if index is not None or questions.dataset == "sample":
+        if index is not None or questions.dataset == SAMPLE:
             self.searched = open_source(index or Path(SAMPLE))
         if isinstance(self.searched, BM25Index):
-            self.index = self.searched
-            self.path = self.index.path
-            self.look_up = self.index.named
+            self.index, self.look_up = self.searched, self.searched.named
         elif pool := self.searched:
-            self.path = None
             self.look_up = lambda title: [passage for passage in pool.passages if passage.title == title]
 
-    def check(self, name: str, program: dspy.Module, settings: Iterable[str] = ()) -> None:
-        """Raise if a program has nothing to search; keep it from abstaining where all questions have answers."""
-        from ..programs.search import retriever_kind
-
+    def program(self, name: str, options: ProgramOptions) -> dspy.Module:
+        """A program, which searches. Where all questions have answers, it does not abstain unless it is told to."""
+        program = build_program(name, self.searched, options)
         if self.searched is None and self.questions.setting == "open" and retriever_kind(program) != "none":
-            raise PolyhopError(
-                f"{name} has nothing to search: name an --index"
-                + (", or use --setting distractor." if self.questions.have_contexts else ".")
-            )
-        from ..programs.run import ABSTAIN_BELOW
-        from ..programs.tunable import Tunable
-
-        threshold = getattr(program, "abstain_below", None)
-        is_set = any(setting.startswith("abstain_below=") for setting in settings)
-        if (
-            isinstance(threshold, Tunable)
-            and threshold.value == ABSTAIN_BELOW
-            and not is_set
-            and self._always_has_an_answer
-        ):
+            other = ", or use --setting distractor" if self.questions.have_contexts else ""
+            raise PolyhopError(f"{name} has nothing to search: name an --index{other}.")
+        threshold: Any = getattr(program, "abstain_below", None)
+        is_set = any(each.startswith("abstain_below=") for each in options.set)
+        if isinstance(threshold, Tunable) and threshold.value == ABSTAIN_BELOW and not is_set and self._all_answered:
             threshold.value = 0.0
+        return program
 
     @cached_property
-    def _always_has_an_answer(self) -> bool:
+    def _all_answered(self) -> bool:
         """Whether a benchmark scores guesses only: then programs do not abstain by default."""
-        from ..eval.gold import ABSTENTIONS
-
-        first = islice(self.questions, _LOOKED_AT)
-        return self.questions.dataset not in ("own", "sample") and not any(
-            example.get("answerable") is False or set(example.answers) & set(ABSTENTIONS) for example in first
+        return self.questions.dataset not in ("own", SAMPLE) and not any(
+            example.get("answerable") is False or set(example.answers) & set(ABSTENTIONS)
+            for example in islice(self.questions, _LOOKED_AT)
         )
 
     def evaluate(
-        self,
-        program: dspy.Module,
-        name: str,
-        out: Path | None,
-        *,
-        file: Path | None = None,
-        timeout: float | None = None,
-        **options: Any,
+        self, program: dspy.Module, name: str, out: Path | None, *, file: Path | None = None, **options: Any
     ) -> dict[str, Any]:
         """Run a program over the questions, with a progress bar.
 
@@ -148,22 +157,19 @@ class Source:
             file: The program's artifact.
             options: Those of `polyhop.eval.run.evaluate`.
         """
-        from ..eval.records import read_records
-        from ..eval.run import evaluate
-        from ..eval.settings import RunManifest, files_of
-
+        index = self.index
         manifest = RunManifest.of(
             program,
             self.questions,
             name=name,
-            timeout=timeout,
-            index=self.index.manifest if self.index else None,
-            files=files_of({"questions": self.questions.file, "index": self.path, "program": file}),
+            timeout=options.get("timeout"),
+            index=index.manifest if index else None,
+            files=files_of({"questions": self.questions.file, "index": index.path if index else None, "program": file}),
         )
         with tracked(name, manifest.to_json(), out, traces=True) as record, evaluation_bar(name) as show:
-            known: dict[str, Any] = {"timeout": timeout, "look_up": self.look_up, "manifest": manifest}
+            options |= {"look_up": self.look_up, "manifest": manifest, "on_progress": show}
             try:
-                summary = evaluate(program, self.questions, out, on_progress=show, **known, **options)
+                summary = evaluate(program, self.questions, out, **options)
             except KeyboardInterrupt:
                 if out is not None:
                     done, count = sum(1 for _ in read_records(out)), manifest.questions.count
@@ -179,36 +185,23 @@ class Source:
         Raises:
             PolyhopError: a name is that of several documents.
         """
-        index = self.index
+        index, missing = self.index, list[tuple[str, str]]()
         if index is None or self.questions.dataset != "own":
             return
-        missing, ambiguous = list[str](), list[str]()
         for example in questions:
             for fact in dict.fromkeys(fact.passage for fact in example.gold if fact.text is None):
                 documents = list(dict.fromkeys(passage.document for passage in index.named(fact.title)))
-                where = f"{example.where}: {fact.title!r}"
                 if len(documents) > 1:
                     listed = ", ".join(documents[:_SHOWN]) + (", ..." if len(documents) > _SHOWN else "")
-                    ambiguous.append(f"{where} names {len(documents)} documents: {listed}")
-                elif not documents:
-                    missing.append(f"{where} names no passage of the index{_near(index, fact.title)}")
-        for problem in missing[:_SHOWN]:
-            warn(problem)
+                    raise PolyhopError(
+                        f"{example.where}: {fact.title!r} names {len(documents)} documents: {listed}. Give more of the "
+                        "path, or words of the passage as text."
+                    )
+                if not documents:
+                    missing.append((example.where, fact.title))
+        for where, name in missing[:_SHOWN]:
+            names = [each for hit in index.search(name, 10) for each in (hit.passage.title, hit.passage.id)]
+            near = [f": is it {each!r}?" for each in get_close_matches(name, names, n=1)]
+            warn(f"{where}: {name!r} names no passage of the index{''.join(near)}")
         if len(missing) > _SHOWN:
             warn(f"... {len(missing)} names of gold passages in total")
-        if ambiguous:
-            more = f" ({len(ambiguous) - 1} more names are ambiguous)" if len(ambiguous) > 1 else ""
-            raise PolyhopError(f"{ambiguous[0]}. Give more of the path, or words of the passage as text{more}.")
-
-
-def _near(index: BM25Index, name: str) -> str:
-    """What a name may stand for: the document in whose place another was left out, or one with a similar name."""
-    from ..data.lucene.layout import PROBLEMS
-
-    with suppress(OSError, ValueError), (index.manifest.home(index.path) / PROBLEMS).open(encoding="utf-8") as file:
-        for problem in map(json.loads, file):
-            if problem.get("other") and ends_path(problem["where"], name):
-                return f": it has {problem['reason']}"
-    names = [each for hit in index.search(name, 10) for each in (hit.passage.title, hit.passage.id)]
-    near = get_close_matches(name, names, n=1)
-    return f": is it {near[0]!r}?" if near else ""

@@ -1,15 +1,17 @@
-"""Predictions in the terminal and as JSON, the same for all programs."""
+"""Answers and hits in the terminal and as JSON, the same for all programs; and what a program does meanwhile."""
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import zip_longest
+from time import perf_counter
 from typing import Any
 
 import dspy
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
+from rich.live import Live
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -18,16 +20,19 @@ from rich.tree import Tree
 from ..data.passages import Evidence, Fact, Hit, Passage
 from ..data.text import count, plain, quoted
 from ..engines.costs import Ledger
+from ..eval.scoring import exact_match
 from ..programs import trace as steps
 from ..programs.prediction import UNKNOWN
 from ..programs.prediction import to_record as prediction_record
-from ..programs.trace import Trace, TraceStep, describe
-from .evaluation_view import costs_table
-from .text import address, compact, dollars, short
+from ..programs.trace import Event, Trace, describe, following
+from .tables import costs_table
+from .terminal import compact, dollars, new_console, short
 
 IN_DOUBT = ("in doubt", "not supported", "contradicted", "no answer")
 _STYLES = {"verified": "green", "contradicted": "red"}
-MOST_HITS = 10  # of a search, in the tree; the JSON has them all
+_MOST_HITS = 10  # of a search, in the tree; the JSON has them all
+_STEPS = 8  # lines of progress
+_SOON = 0.3  # seconds; a faster answer is not preceded by anything
 
 
 def print_answer(
@@ -43,24 +48,17 @@ def print_answer(
     """Print the answer, its evidence, the stop reason, the costs, the index, and the gold answer if there is one."""
     parts: list[RenderableType] = [Text(plain(question), style="bold"), _answer_line(prediction, gold)]
     if trace:
-        parts.append(Padding(trace_tree(prediction), (1, 0, 0, 2)))
+        parts.append(Padding(trace_tree(prediction), (1, 0, 0, 2), expand=False))
     if prediction.evidence:
         table = evidence_table(prediction.evidence, gold.gold_facts if gold else None)
-        parts.append(Padding(table, (1, 0, 0, 2)))
+        parts.append(Padding(table, (1, 0, 0, 2), expand=False))
     else:
         parts.append(Text("  no evidence", style="dim"))
     if trace and ledger.by_agent():
-        parts.append(Padding(costs_table(ledger.by_agent(), ""), (1, 0, 0, 2)))
+        parts.append(Padding(costs_table(ledger.by_agent(), ""), (1, 0, 0, 2), expand=False))
     footer = cost(prediction, seconds, ledger) + (f" · searched {plain(index)}" if index else "")
-    parts.append(Padding(Text(footer, style="dim"), (1, 0, 1, 2)))
-    console = Console(highlight=False, markup=False, emoji=False)
-    if console.is_terminal:
-        console.print(Group(*parts))
-        return
-    with console.capture() as captured:
-        console.print(Group(*parts))
-    for line in captured.get().splitlines():  # Rich pads tables with blanks
-        console.out(line.rstrip(), highlight=False)
+    parts.append(Padding(Text(footer, style="dim"), (1, 0, 1, 2), expand=False))
+    new_console().print(Group(*parts))
 
 
 def hit_lines(query: str, hits: Sequence[Hit]) -> list[Text]:
@@ -72,19 +70,6 @@ def hit_lines(query: str, hits: Sequence[Hit]) -> list[Text]:
         lines.append(Text.assemble(f"{hit.rank:4} {hit.score:7.2f}  ", title, (why, "dim")))
         lines.append(Text(f"{'':14}{short(hit.passage.text)}  {quoted(hit.passage.id)}"))
     return lines or [Text(f"nothing found for “{plain(query)}”")]
-
-
-def say(text: str) -> None:
-    """Print a line between answers."""
-    Console(highlight=False, markup=False, emoji=False).print(Text(text, style="dim"))
-
-
-def print_json(
-    question: str, prediction: dspy.Prediction, seconds: float, ledger: Ledger, index: str | None = None
-) -> None:
-    """Print one JSON object on one line."""
-    record = to_record(question, prediction, seconds, ledger) | {"index": index}
-    sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
 def to_record(question: str, prediction: dspy.Prediction, seconds: float, ledger: Ledger) -> dict[str, Any]:
@@ -108,11 +93,12 @@ def cost(prediction: dspy.Prediction, seconds: float, ledger: Ledger) -> str:
         count(calls, "LM call") + (f" ({sequential} sequential)" if sequential != calls else ""),
         count(trace.searches, "search", "searches"),
         *([f"{compact(paid['tokens'])} tokens"] if paid["tokens"] else []),
-        *([f"${dollars(paid['cost_usd'])}"] if paid.get("cost_usd") else []),
+        *([dollars(paid["cost_usd"])] if paid.get("cost_usd") else []),
         f"{seconds:.2f} s",
         *(f"{incident} {number}x" for incident, number in ledger.incidents.items()),
+        *([f"{trace.dropped} dropped from replies"] if trace.dropped else []),
     ]
-    return " · ".join([*parts, *([f"{trace.dropped} dropped from replies"] if trace.dropped else [])])
+    return " · ".join(parts)
 
 
 def evidence_table(evidence: Iterable[Evidence], gold: Collection[Fact] | None = None) -> Table:
@@ -123,35 +109,30 @@ def evidence_table(evidence: Iterable[Evidence], gold: Collection[Fact] | None =
     table.add_column()
     previous = ""
     for item in evidence:
-        tick = "✓" if gold is not None and _is_gold(item, gold) else "·"
+        is_whole = item.sentence is None
+        is_gold = item.passage.id in {fact.passage_id for fact in gold or ()} if is_whole else item.fact in (gold or ())
         title = "" if item.passage.id == previous else quoted(item.passage.title)
-        text = Text.assemble(short(item.text), "  ", (address(item.fact), "dim"))
-        table.add_row(Text(tick, style="green" if tick == "✓" else "dim"), Text(title), text)
+        text = Text.assemble(short(item.text), "  ", (_address(item.fact), "dim"))
+        table.add_row(Text("✓", "green") if is_gold else Text("·", "dim"), Text(title), text)
         previous = item.passage.id
     return table
 
 
-def _is_gold(item: Evidence, gold: Collection[Fact]) -> bool:
-    if item.sentence is None:
-        return item.passage.id in {fact.passage_id for fact in gold}
-    return item.fact in gold
+def _address(fact: Fact) -> str:
+    """``passage-id:3`` for a sentence (numbered from 0), ``passage-id`` for a whole passage."""
+    return quoted(fact.passage_id) + ("" if fact.sentence is None else f":{fact.sentence}")
 
 
 def _answer_line(prediction: dspy.Prediction, gold: dspy.Example | None) -> Text:
-    guess = prediction.get("guess") or ""
-    line = Text.assemble(
-        "  ",
-        (plain(prediction.answer), "bold yellow" if prediction.get("status") in IN_DOUBT else "bold green"),
-        (f"  perhaps: {plain(guess)}" if guess else "", "yellow"),
-    )
+    guess, status = prediction.get("guess") or "", prediction.get("status")
+    answer = (plain(prediction.answer), "bold yellow" if status in IN_DOUBT else "bold green")
+    line = Text.assemble("  ", answer, (f"  perhaps: {plain(guess)}" if guess else "", "yellow"))
     if prediction.confidence is None:  # a program of the user's own, which does not tell
         return line
     line.append(f"  confidence {prediction.confidence:.2f}", "dim")
     if prediction.answer != UNKNOWN:
-        line.append(f", {prediction.status}", style=_STYLES.get(prediction.status, "yellow"))
+        line.append(f", {status}", style=_STYLES.get(str(status), "yellow"))
     if gold:
-        from ..eval.scoring import exact_match
-
         right = exact_match(prediction.answer, gold.answers) == 1.0
         line.append(f"  {'right' if right else 'wrong'}: gold is {gold.answers[0]}", style="green" if right else "red")
     return line
@@ -174,30 +155,53 @@ def _grow(tree: Tree, trace: Trace, passages: Mapping[str, Passage]) -> None:
             branch = tree.add(Text.assemble(("side by side ", "cyan"), count(len(step.branches), "branch", "branches")))
             for number, each in enumerate(step.branches, 1):
                 _grow(branch.add(Text(f"branch {number}", style="dim")), each, passages)
-        else:
-            _add_step(tree, step, passages)
-            if invalid := getattr(step, "invalid", ()):
-                tree.children[-1].add(Text("ignored: " + ", ".join(short(text) for text in invalid), style="yellow"))
+            continue
+        line, details, facts = describe(step)
+        verb, blank, text = plain(line).partition(" ")
+        branch = tree.add(Text.assemble((verb + blank, "cyan"), text))
+        for text in details:
+            branch.add(Text(plain(text)))
+        for fact in facts:
+            item = Evidence(passages[fact.passage_id], fact.sentence)
+            heading = (quoted(item.passage.title), "bold")
+            branch.add(Text.assemble(heading, f"  {short(item.text)}  ", (_address(fact), "dim")))
+        if isinstance(step, steps.Searched):
+            titles = {id: title for id, title, _ in step.found}
+            for (_, title, score), reason in zip_longest(step.found[:_MOST_HITS], step.reasons[:_MOST_HITS]):
+                why = f"  {quoted(reason.told(titles))}" if reason else ""
+                branch.add(Text.assemble(f"{score:6.2f}  {quoted(title)}", (why, "dim")))
+            if len(step.found) > _MOST_HITS:
+                branch.add(Text(f"... and {len(step.found) - _MOST_HITS} more", style="dim"))
+        if invalid := getattr(step, "invalid", ()):
+            branch.add(Text("ignored: " + ", ".join(short(text) for text in invalid), style="yellow"))
 
 
-def _add_step(tree: Tree, step: TraceStep, passages: Mapping[str, Passage]) -> None:
-    line, details, facts = describe(step)
-    verb, blank, text = plain(line).partition(" ")
-    branch = tree.add(Text.assemble((verb + blank, "cyan"), text))
-    for text in details:
-        branch.add(Text(plain(text)))
-    for fact in facts:
-        item = Evidence(passages[fact.passage_id], fact.sentence)
-        title = (quoted(item.passage.title), "bold")
-        branch.add(Text.assemble(title, f"  {short(item.text)}  ", (address(fact), "dim")))
-    if isinstance(step, steps.Searched):
-        _add_hits(branch, step)
+# --- while a command waits -------------------------------------------------------------------------------------------
 
 
-def _add_hits(branch: Tree, step: steps.Searched) -> None:
-    titles = {id: title for id, title, _ in step.found}
-    for (_, title, score), reason in zip_longest(step.found[:MOST_HITS], step.reasons[:MOST_HITS]):
-        why = f"  {quoted(reason.told(titles))}" if reason else ""
-        branch.add(Text.assemble(f"{score:6.2f}  {quoted(title)}", (why, "dim")))
-    if len(step.found) > MOST_HITS:
-        branch.add(Text(f"... and {len(step.found) - MOST_HITS} more", style="dim"))
+@contextmanager
+def showing_progress() -> Iterator[None]:
+    """Inside, the latest steps and what the program waits for are shown on stderr, if that is a terminal. They are
+    removed afterwards."""
+    console = new_console(err=True)
+    if not console.is_terminal:
+        yield
+        return
+    start, done, waiting = perf_counter(), deque[str](maxlen=_STEPS), ""
+
+    def tell(event: Event) -> None:
+        nonlocal waiting
+        text = short(plain(event.text))
+        if event.step is not None:
+            done.append("".join(f"{n}. " for n in event.branch) + text)
+        waiting = text if event.step is None else ""
+
+    def shown() -> Group:
+        seconds = perf_counter() - start
+        if seconds < _SOON:
+            return Group()
+        now = Text(f"  {waiting or 'working'} ... {seconds:.0f} s", style="cyan")
+        return Group(*(Text(f"  {text}", style="dim", no_wrap=True, overflow="ellipsis") for text in done), now)
+
+    with Live(get_renderable=shown, console=console, refresh_per_second=8, transient=True), following(tell):
+        yield

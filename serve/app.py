@@ -21,10 +21,9 @@ from .. import __version__
 from ..data.errors import PolyhopError
 from ..engines.replies import explain
 from ..programs.prediction import MAX_QUESTION
-from .chat import Body, add_chat
+from .chat import Body, add_chat, last_event, streamed
 from .guard import Guard
 from .service import STATUS, Record, Service, ServiceError
-from .streams import last_event, streamed
 from .tools import tool_routes, tool_server
 from .uploads import LARGEST_UPLOAD, Uploads
 
@@ -53,16 +52,10 @@ class Search(Body):
     k: Annotated[int, Field(ge=1, le=1000)] = 10
     offset: Annotated[int, Field(ge=0, le=10_000)] = 0
     retriever: str = "chain"
-    k1: Annotated[float | None, Field(ge=0, le=100)] = None
-    b: Annotated[float | None, Field(ge=0, le=1)] = None
 
 
 def create_app(
-    service: Service,
-    *,
-    token: str | None = None,
-    hosts: Sequence[str] = LOOPBACK,
-    uploads: Uploads | None = None,
+    service: Service, *, token: str | None = None, hosts: Sequence[str] = LOOPBACK, uploads: Uploads | None = None
 ) -> FastAPI:
     """The ASGI application of a service, which closes with it.
 
@@ -76,7 +69,7 @@ def create_app(
     """
     if token is not None and not token.strip():
         raise PolyhopError("the token is empty: set POLYHOP_TOKEN to a secret, or leave it and --token out")
-    tools = tool_server(service)
+    tools, started = tool_server(service), time()
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -94,25 +87,9 @@ def create_app(
     )
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
     app.add_middleware(Guard, metrics=service.metrics, token=token)
-    app.add_exception_handler(PolyhopError, _failed)
-    app.add_exception_handler(RequestValidationError, _malformed)
-    app.add_exception_handler(HTTPException, _refused)
-    _add_questions(app, service)
-    _add_state(app, service)
-    _add_index(app, service, uploads)
-    add_chat(app, service)
-    app.router.routes.extend(tool_routes(tools))
+    for kind in (PolyhopError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, _failed)
 
-    @app.get("/", include_in_schema=False)
-    async def page() -> Response:
-        return FileResponse(_PAGE / "index.html", headers={"cache-control": "no-cache"})
-
-    app.mount("/page/report", StaticFiles(directory=_REPORT), name="report")
-    app.mount("/page", StaticFiles(directory=_PAGE), name="page")
-    return app
-
-
-def _add_questions(app: FastAPI, service: Service) -> None:
     @app.post("/ask")
     async def ask(asked: Question, request: Request) -> Response:
         """The ``answer`` event of a question; with ``"stream": true`` or ``Accept: text/event-stream`` all events."""
@@ -124,14 +101,13 @@ def _add_questions(app: FastAPI, service: Service) -> None:
     @app.post("/search")
     async def search(asked: Search) -> dict[str, Any]:
         """The best passages of a query, with the reasons of the chain retriever."""
-        bm25 = {name: value for name in ("k1", "b") if (value := getattr(asked, name)) is not None}
         try:
-            hits = await service.search(asked.query, asked.k, asked.offset, asked.retriever, **bm25)
-        except ServiceError:
-            raise
+            hits = await service.search(asked.query, asked.k, asked.offset, asked.retriever)
         except (PolyhopError, ValueError) as error:
-            raise ServiceError("question", explain(error)) from error
-        return {"hits": [hit_record(hit) for hit in hits]}
+            raise error if isinstance(error, ServiceError) else ServiceError("question", explain(error)) from error
+        of_hit = ((hit, vars(hit.reason) if hit.reason else None) for hit in hits)
+        shown = [{"passage": h.passage.to_record(), "score": h.score, "rank": h.rank, "reason": r} for h, r in of_hit]
+        return {"hits": shown}  # `Passage.from_record` reads the passages
 
     @app.get("/read")
     async def read(id: str) -> dict[str, Any]:
@@ -149,10 +125,6 @@ def _add_questions(app: FastAPI, service: Service) -> None:
             raise ServiceError("unknown", f"the index has no document {target!r}")
         return {"id": found.id, **service.shown({found.id: found})[found.id]}
 
-
-def _add_state(app: FastAPI, service: Service) -> None:
-    started = time()
-
     @app.get("/health")
     async def health() -> dict[str, Any]:
         """Whether the server answers."""
@@ -163,15 +135,11 @@ def _add_state(app: FastAPI, service: Service) -> None:
         """Counts, in the format of Prometheus."""
         return Response(service.metrics.text(service.load), media_type="text/plain; version=0.0.4")
 
-
-def _add_index(app: FastAPI, service: Service, uploads: Uploads | None) -> None:
     @app.get("/index")
     async def index() -> dict[str, Any]:
         """What is searched, and by which programs."""
-        size = len(service.source) if service.source is not None else 0
-        about = {"index": service.index, "passages": size}
-        more = {"programs": service.programs, "examples": service.examples}
-        return about | more | {"uploads": uploads is not None}
+        about = {"index": service.index, "passages": 0 if service.source is None else len(service.source)}
+        return {**about, "programs": service.programs, "examples": service.examples, "uploads": uploads is not None}
 
     @app.post("/index", max_body_size=LARGEST_UPLOAD)
     async def add(name: str, request: Request) -> Record:
@@ -180,11 +148,15 @@ def _add_index(app: FastAPI, service: Service, uploads: Uploads | None) -> None:
             raise ServiceError("refused", "this server takes no documents: start it with --uploads DIR")
         return await uploads.add(name, request.stream())
 
+    @app.get("/", include_in_schema=False)
+    async def page() -> Response:
+        return FileResponse(_PAGE / "index.html", headers={"cache-control": "no-cache"})
 
-def hit_record(hit: Any) -> Record:
-    """A hit as JSON; ``passage`` is what `Passage.from_record` reads."""
-    reason = vars(hit.reason) if hit.reason else None
-    return {"passage": hit.passage.to_record(), "score": hit.score, "rank": hit.rank, "reason": reason}
+    add_chat(app, service)
+    app.router.routes.extend(tool_routes(tools))
+    app.mount("/page/report", StaticFiles(directory=_REPORT), name="report")
+    app.mount("/page", StaticFiles(directory=_PAGE), name="page")
+    return app
 
 
 def _as_sse(event: Record) -> list[str]:
@@ -192,22 +164,18 @@ def _as_sse(event: Record) -> list[str]:
 
 
 async def _failed(_: Request, error: Exception) -> JSONResponse:
-    kind = error.kind if isinstance(error, ServiceError) else "failed"
+    if isinstance(error, HTTPException):
+        kind, status, message = "refused", error.status_code, str(error.detail)
+    elif isinstance(error, RequestValidationError):
+        kind, status = "malformed", 422
+        message = "; ".join(
+            f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}"
+            if each["loc"][1:]
+            else "the body is no JSON object, or the header content-type: application/json is missing"
+            for each in error.errors()
+        )[:500]
+    else:
+        kind = error.kind if isinstance(error, ServiceError) else "failed"
+        status, message = STATUS[kind], explain(error)
     headers = {"retry-after": "5"} if kind == "busy" else None
-    return JSONResponse({"error": {"message": explain(error), "type": kind}}, STATUS[kind], headers)
-
-
-async def _refused(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)
-    return JSONResponse({"error": {"message": str(error.detail), "type": "refused"}}, error.status_code)
-
-
-async def _malformed(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, RequestValidationError)
-    problems = "; ".join(
-        f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}"
-        if each["loc"][1:]
-        else "the body is no JSON object, or the header content-type: application/json is missing"
-        for each in error.errors()
-    )
-    return JSONResponse({"error": {"message": problems[:500], "type": "malformed"}}, 422)
+    return JSONResponse({"error": {"message": message, "type": kind}}, status, headers)

@@ -6,21 +6,21 @@ works, a stream tells its steps as ``reasoning_content``.
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from time import time
 from typing import Annotated, Any
 from urllib.parse import quote
 from uuid import uuid4
 
 from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..data.text import plain, quoted
 from ..programs.prediction import withheld
-from .service import Record, Service
-from .streams import last_event, streamed
+from .service import Record, Service, ServiceError
 
 
 class Body(BaseModel):
@@ -42,18 +42,6 @@ class Message(Body):
     role: str
     content: str | list[Part] | None = None
 
-    @property
-    def text(self) -> str:
-        if isinstance(self.content, list):
-            return "\n".join(part.text for part in self.content if part.type in ("text", "input_text"))
-        return self.content or ""
-
-
-class StreamOptions(Body):
-    """What a stream ends with."""
-
-    include_usage: bool = False
-
 
 class Completion(Body):
     """The body of ``POST /v1/chat/completions``; sampling and other settings are ignored."""
@@ -61,7 +49,51 @@ class Completion(Body):
     model: str = ""
     messages: Annotated[list[Message], Field(min_length=1)]
     stream: bool = False
-    stream_options: StreamOptions | None = None
+    stream_options: dict[str, Any] | None = None
+
+
+async def streamed(events: AsyncGenerator[Record], form: Callable[[Record], list[str]]) -> StreamingResponse:
+    """A stream of server-sent events. Errors before the first event are raised; then the client has a status."""
+    first = await anext(events)
+
+    async def texts() -> AsyncIterator[str]:
+        try:
+            for text in form(first):
+                yield text
+            async for event in events:
+                for text in form(event):
+                    yield text
+        finally:
+            await events.aclose()  # the client may have left
+
+    return StreamingResponse(texts(), media_type="text/event-stream", headers={"x-accel-buffering": "no"})
+
+
+async def last_event(events: AsyncGenerator[Record], request: Request) -> Record:
+    """The ``answer`` event, without passages that a stream has sent before; empty if the client leaves.
+
+    Raises:
+        ServiceError: there is none.
+    """
+
+    async def last() -> Record:
+        event: Record = {}
+        async for event in events:
+            if event["event"] == "error":
+                raise ServiceError(event["kind"], event["message"])
+        return {name: value for name, value in event.items() if name != "passages"}
+
+    async def left() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    ending, leaving = asyncio.create_task(last()), asyncio.create_task(left())
+    try:
+        await asyncio.wait((ending, leaving), return_when=asyncio.FIRST_COMPLETED)
+        return ending.result() if ending.done() else {}
+    finally:
+        ending.cancel()
+        leaving.cancel()
 
 
 def add_chat(app: FastAPI, service: Service) -> None:
@@ -76,18 +108,19 @@ def add_chat(app: FastAPI, service: Service) -> None:
     @app.post("/v1/chat/completions")
     async def complete(asked: Completion, request: Request) -> Response:
         """The answer to the last message of the user."""
-        question = next((each.text for each in reversed(asked.messages) if each.role == "user"), "")
-        events = service.events(question, asked.model)
-        id, created, model = f"chatcmpl-{uuid4().hex}", int(time()), asked.model or next(iter(service.programs), "")
-        of_all = {"id": id, "created": created, "model": model}
-        base = str(request.base_url)
+        content = next((each.content for each in reversed(asked.messages) if each.role == "user"), None) or ""
+        if not isinstance(content, str):
+            content = "\n".join(part.text for part in content if part.type in ("text", "input_text"))
+        events, base = service.events(content, asked.model), str(request.base_url)
+        model = asked.model or next(iter(service.programs), "")
+        of_all = {"id": f"chatcmpl-{uuid4().hex}", "created": int(time()), "model": model}
         if asked.stream:
-            with_usage = bool(asked.stream_options and asked.stream_options.include_usage)
+            with_usage = bool((asked.stream_options or {}).get("include_usage"))
             return await streamed(events, _chunks(of_all, base, with_usage))
         if not (event := await last_event(events, request)):
             return Response(status_code=499)  # nobody reads it
-        content, annotations = cited(event, base)
-        message = {"role": "assistant", "content": content, "refusal": None, "annotations": annotations}
+        answer, annotations = cited(event, base)
+        message = {"role": "assistant", "content": answer, "refusal": None, "annotations": annotations}
         choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
         return JSONResponse({**of_all, "object": "chat.completion", "choices": [choice], "usage": _usage(event)})
 
@@ -95,44 +128,38 @@ def add_chat(app: FastAPI, service: Service) -> None:
 def _chunks(of_all: Record, base: str, with_usage: bool) -> Callable[[Record], list[str]]:
     """A function from an event to the lines of the stream."""
 
-    def line(delta: Record, finish: str | None = None) -> str:
-        choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
-        return _line({**of_all, "object": "chat.completion.chunk", "choices": [choice]})
+    def line(record: Record) -> str:
+        return f"data: {json.dumps(record, ensure_ascii=False)}\n\n"
+
+    def chunk(*deltas: Record, finish: str | None = None, **more: Any) -> str:
+        choices = [{"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None} for delta in deltas]
+        return line({**of_all, "object": "chat.completion.chunk", "choices": choices, **more})
 
     def lines(event: Record) -> list[str]:
         match event["event"]:
             case "start":
-                return [line({"role": "assistant", "content": ""})]
+                return [chunk({"role": "assistant", "content": ""})]
             case "step" | "asking" | "waiting":
-                return [line({"reasoning_content": f"{event['text']}\n"})]
+                return [chunk({"reasoning_content": f"{event['text']}\n"})]
             case "error":
-                return [_line({"error": {"message": event["message"], "type": event["kind"]}}), "data: [DONE]\n\n"]
+                return [line({"error": {"message": event["message"], "type": event["kind"]}}), "data: [DONE]\n\n"]
             case "answer":
                 content, annotations = cited(event, base)
-                words = content.split(" ")
-                spoken = [line({"content": word if n == 0 else f" {word}"}) for n, word in enumerate(words)]
-                end = [line({"annotations": annotations}), line({}, "stop")]
-                usage = {**of_all, "object": "chat.completion.chunk", "choices": [], "usage": _usage(event)}
-                return [*spoken, *end, *([_line(usage)] if with_usage else []), "data: [DONE]\n\n"]
+                spoken = [chunk({"content": content}), chunk({"annotations": annotations}), chunk({}, finish="stop")]
+                return [*spoken, *([chunk(usage=_usage(event))] if with_usage else []), "data: [DONE]\n\n"]
         return []
 
     return lines
-
-
-def _line(content: Record) -> str:
-    return f"data: {json.dumps(content, ensure_ascii=False)}\n\n"
 
 
 def cited(event: Record, base: str) -> tuple[str, list[Record]]:
     """The answer with its numbered evidence, and where the numbers stand."""
     content, annotations = quoted(withheld(event["answer"], event["guess"])), []
     for number, item in enumerate(event["evidence"], 1):
-        mark = f" [{number}]"
-        url = f"{base}read?id={quote(item['passage_id'], safe='')}"
+        mark, url = f" [{number}]", f"{base}read?id={quote(item['passage_id'], safe='')}"
         place = {"start_index": len(content) + 1, "end_index": len(content) + len(mark)}
-        annotations.append(
-            {"type": "url_citation", "url_citation": {**place, "title": plain(item["title"]), "url": url}}
-        )
+        cited = {**place, "title": plain(item["title"]), "url": url}
+        annotations.append({"type": "url_citation", "url_citation": cited})
         content += mark
     each = ((quoted(item["title"]), quoted(item["text"][:500])) for item in event["evidence"])
     sources = [f"[{n}] {title}: {text}" for n, (title, text) in enumerate(each, 1)]
@@ -140,9 +167,5 @@ def cited(event: Record, base: str) -> tuple[str, list[Record]]:
 
 
 def _usage(event: Record) -> Record:
-    costs = event["costs"]
-    return {
-        "prompt_tokens": costs["tokens_in"],
-        "completion_tokens": costs["tokens_out"],
-        "total_tokens": costs["tokens"],
-    }
+    names = {"prompt_tokens": "tokens_in", "completion_tokens": "tokens_out", "total_tokens": "tokens"}
+    return {name: event["costs"][cost] for name, cost in names.items()}

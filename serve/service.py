@@ -3,7 +3,7 @@
 Events are JSON objects with ``event`` and ``seconds`` since the question came:
 
 - ``start``: ``question``, ``program``;
-- ``waiting``: for one of the places of `Limits.concurrency`;
+- ``waiting``: for one of the places of the service;
 - ``asking``: ``agent`` (whose reply the program waits for), ``text``, ``branch``, ``costs``;
 - ``step``: ``text``, ``step`` (as in a trace), ``branch``, ``costs``, ``passages`` (by id, those that it is about);
 - ``answer``: the prediction as `Prediction.to_json` has it, with ``costs``, ``incidents`` and ``passages``;
@@ -17,7 +17,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from threading import Lock
 from time import perf_counter
 from traceback import format_exc
@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 import dspy
 
 from ..data.errors import IndexFault, PolyhopError
-from ..data.passages import Fact, Hit, Passage, Retriever
+from ..data.passages import Fact, Hit, Passage
 from ..data.retrievers import RETRIEVERS, build_retriever
 from ..engines.budget import Budget, BudgetSpent
 from ..engines.costs import CANCELLED, Abandoned, Ledger
@@ -35,7 +35,7 @@ from ..engines.secrets import without_secrets
 from ..programs.prediction import check_question, to_record
 from ..programs.program import ask, completed
 from ..programs.trace import Event, Searched, TraceStep, following
-from .metrics import Metrics
+from .guard import Metrics
 
 log = logging.getLogger("polyhop.serve")
 
@@ -67,21 +67,6 @@ STATUS = {
 """The HTTP status of each kind of error."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What the service takes on.
-
-    Attributes:
-        concurrency: Questions that are answered at the same time.
-        waiting: Questions that wait for that; further ones are refused.
-        seconds: Per question, without waiting.
-    """
-
-    concurrency: int = 64
-    waiting: int = 256
-    seconds: float = 300.0
-
-
 class Service:
     """Answers questions with programs over one source. Use it from one event loop.
 
@@ -91,6 +76,9 @@ class Service:
         source: What the programs search: a `BM25Index` or a `PassagePool`; None if they do not.
         index: What the source is called.
         examples: Questions that the page suggests.
+        concurrency: Questions that are answered at the same time.
+        waiting: Questions that wait for that; further ones are refused.
+        seconds: Per question, without waiting.
         budget: Of all questions together.
     """
 
@@ -102,18 +90,18 @@ class Service:
         *,
         index: str = "",
         examples: Iterable[str] = (),
-        limits: Limits | None = None,
+        concurrency: int = 64,
+        waiting: int = 256,
+        seconds: float = 300.0,
         budget: Budget | None = None,
     ) -> None:
-        self.programs, self.source, self.index = list(programs), source, index
-        self.examples = list(examples)
-        self.limits, self.budget, self.metrics = limits or Limits(), budget, Metrics()
+        self.programs, self.source, self.index, self.examples = list(programs), source, index, list(examples)
+        self.seconds, self.budget, self.metrics = seconds, budget, Metrics()
         self._build, self._built, self._building = build, dict[str, dspy.Module](), Lock()
-        self._retrievers: dict[str, Retriever] = {}
-        self._places = asyncio.Semaphore(self.limits.concurrency)
-        self._threads = ThreadPoolExecutor(self.limits.concurrency + 8, "question")
-        self._waiting = 0
-        self._running: set[Ledger] = set()
+        self._retrievers = dict[str, Any]()
+        self._places, self._waiting, self._most_waiting = asyncio.Semaphore(concurrency), 0, waiting
+        self.threads = ThreadPoolExecutor(concurrency + 8, "question")
+        self._running = set[_Asked]()
 
     def program(self, name: str) -> dspy.Module:
         """Raises: ServiceError: no program has this name, or it does not go with the models."""
@@ -121,31 +109,23 @@ class Service:
             if name not in self._built:
                 if name not in self.programs:
                     raise ServiceError("unknown", f"no program {name!r}: choose {', '.join(self.programs)}")
-                program = self._build(name)
+                self._built[name] = self._build(name)
                 if self.budget:
-                    self.budget.meter_program(program)
-                self._built[name] = program
+                    self.budget.meter_program(self._built[name])
             return self._built[name]
 
-    def retriever(self, name: str) -> Retriever:
-        """A retriever over the source by its name: "chain", "bm25", ..."""
-        with self._building:
-            if self.source is None:
-                raise ServiceError("unknown", "there is nothing to search: start the server with --index")
-            if name not in RETRIEVERS:  # nor any MODULE:FUNCTION
-                raise ServiceError("question", f"no retriever {name!r}: choose {', '.join(RETRIEVERS)}")
-            if name not in self._retrievers:
-                found = build_retriever(name, self.source)
-                assert found is not None
-                self._retrievers[name] = found
-            return self._retrievers[name]
-
-    async def search(self, query: str, k: int, offset: int = 0, retriever: str = "chain", **bm25: float) -> list[Hit]:
-        """The hits of a retriever; ``bm25`` sets k1 and b."""
+    async def search(self, query: str, k: int, offset: int = 0, retriever: str = "chain") -> list[Hit]:
+        """The hits of a retriever by its name."""
+        if self.source is None:
+            raise ServiceError("unknown", "there is nothing to search: start the server with --index")
+        if retriever not in RETRIEVERS:  # nor any MODULE:FUNCTION
+            raise ServiceError("question", f"no retriever {retriever!r}: choose {', '.join(RETRIEVERS)}")
 
         def search() -> list[Hit]:
-            found: Any = self.retriever(retriever)
-            hits: list[Hit] = (found.with_bm25(**bm25) if bm25 else found).search(query, k, offset)
+            with self._building:
+                if retriever not in self._retrievers:
+                    self._retrievers[retriever] = build_retriever(retriever, self.source)
+            hits: list[Hit] = self._retrievers[retriever].search(query, k, offset)
             return hits
 
         return await self.in_thread(search)
@@ -155,26 +135,31 @@ class Service:
         wanted = list(dict.fromkeys(ids))
         known: Any = getattr(self.source, "passages", None)
         if isinstance(known, tuple):  # a pool
-            found = {passage.id: passage for passage in known}
-            return {id: found[id] for id in wanted if id in found}
-        try:
+            return {passage.id: passage for passage in known if passage.id in wanted}
+        with suppress(KeyError, IndexFault):  # a retriever of the user's own finds others
             return dict(zip(wanted, known(wanted), strict=True)) if known and wanted else {}
-        except (KeyError, IndexFault):  # a retriever of the user's own finds others
-            return {}
+        return {}
 
-    def shown(self, passages: Mapping[str, Passage], longest: int = _LONGEST) -> dict[str, Record]:
-        """Passages as events have them: `shown`, and ``links``, as [sentence, text, target], those to documents of the
-        source and to other sites ("//host/path")."""
+    def shown(self, passages: Mapping[str, Passage]) -> dict[str, Record]:
+        """Passages as events have them: the first ``sentences``, ``more`` if there are others, and ``links``, as
+        [sentence, text, target], those to documents of the source and to other sites ("//host/path")."""
         targets = list({link.target for passage in passages.values() for link in passage.links})
         known = self._rows(targets).keys() | {target for target in targets if target.startswith("//")}
-        records = {id: shown(passage, longest) for id, passage in passages.items()}
-        for id, record in records.items():
-            links, visible = passages[id].links, len(record["sentences"])
-            record["links"] = [
-                [each.sentence, each.text, each.target]
-                for each in links
-                if each.sentence < visible and each.target in known
-            ]
+        records = {}
+        for id, passage in passages.items():
+            sentences, left = list[str](), _LONGEST
+            for sentence in passage.sentences:
+                if left <= 0:
+                    break
+                sentences.append(sentence[:left])
+                left -= len(sentence)
+            links = [link for link in passage.links if link.sentence < len(sentences) and link.target in known]
+            records[id] = {
+                "title": passage.heading,
+                "sentences": sentences,
+                "more": len(sentences) < len(passage.sentences) or left < 0,
+                "links": [[link.sentence, link.text, link.target] for link in links],
+            }
         return records
 
     def linked(self, target: str) -> Passage | None:
@@ -190,7 +175,7 @@ class Service:
 
     async def in_thread(self, call: Callable[[], T]) -> T:
         """The result of a call in a thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        return await asyncio.get_running_loop().run_in_executor(self.threads, call)
 
     async def events(self, question: str, program: str = "") -> AsyncGenerator[Record]:
         """The events of a question; closing the iterator stops its work before the next step or call.
@@ -204,11 +189,9 @@ class Service:
         try:
             question = check_question(question)
             run = self._built.get(name) or await self.in_thread(lambda: self.program(name))
-        except ServiceError:
-            raise
         except PolyhopError as error:
-            raise ServiceError("question", explain(error)) from error
-        if self._places.locked() and self._waiting >= self.limits.waiting:
+            raise error if isinstance(error, ServiceError) else ServiceError("question", explain(error)) from error
+        if self._places.locked() and self._waiting >= self._most_waiting:
             self.metrics.done(name, "busy", 0.0, {})
             raise ServiceError("busy", "too many questions at once: try again in a few seconds")
         asked = _Asked(self, run, question, name)
@@ -220,27 +203,25 @@ class Service:
             await self._places.acquire()
         finally:
             self._waiting -= 1
-        self._running.add(asked.ledger)
-        asked.begin(self._threads, self._finished)
-        until = asked.seconds + self.limits.seconds
+        self._running.add(asked)
+        asked.begin(self._finished)
+        until = asked.seconds + self.seconds
         try:
             while event := await asyncio.wait_for(asked.told.get(), until - asked.seconds):
                 yield event
         except TimeoutError:
             asked.outcome = "timeout"
-            yield asked.event("error", kind="timeout", message=f"no answer within {self.limits.seconds:g} s")
+            yield asked.event("error", kind="timeout", message=f"no answer within {self.seconds:g} s")
         finally:
             asked.ledger.abandoned.set()
 
     def _finished(self, asked: _Asked) -> None:
-        self._running.discard(asked.ledger)
+        self._running.discard(asked)
         self._places.release()
-        costs, seconds = asked.ledger.costs(), asked.seconds
-        cancelled = asked.ledger.incidents.get(CANCELLED, 0)
-        self.metrics.done(asked.name, asked.outcome, seconds, costs, cancelled)
-        details = {"program": asked.name, "outcome": asked.outcome, "seconds": round(seconds, 3), **costs}
-        details |= {"cancelled_calls": cancelled} if cancelled else {}
-        log.info("question", extra={"details": details})
+        costs, cancelled = asked.ledger.costs(), asked.ledger.incidents.get(CANCELLED, 0)
+        self.metrics.done(asked.name, asked.outcome, asked.seconds, costs, cancelled)
+        details = {"program": asked.name, "outcome": asked.outcome, "seconds": round(asked.seconds, 3), **costs}
+        log.info("question", extra={"details": details | ({"cancelled_calls": cancelled} if cancelled else {})})
 
     @property
     def load(self) -> dict[str, int]:
@@ -248,9 +229,9 @@ class Service:
 
     def close(self) -> None:
         """Stop all work."""
-        for ledger in list(self._running):
-            ledger.abandoned.set()
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for asked in list(self._running):
+            asked.ledger.abandoned.set()
+        self.threads.shutdown(wait=False, cancel_futures=True)
 
 
 class _Asked:
@@ -258,11 +239,10 @@ class _Asked:
 
     def __init__(self, service: Service, program: dspy.Module, question: str, name: str) -> None:
         self._service, self._program, self._question, self.name = service, program, question, name
-        self._loop = asyncio.get_running_loop()
-        self._start = perf_counter()
+        self._loop, self._start = asyncio.get_running_loop(), perf_counter()
         self._sent: set[str] = set()  # ids of passages
         self.told: asyncio.Queue[Record | None] = asyncio.Queue()
-        self.ledger = Ledger(on_incident=lambda incident: self._tell(self.event("incident", text=incident)))
+        self.ledger = Ledger(on_incident=lambda incident: self._tell("incident", text=incident))
         self.outcome = "left"
 
     @property
@@ -272,13 +252,13 @@ class _Asked:
     def event(self, event: str, **rest: Any) -> Record:
         return {"event": event, "seconds": round(self.seconds, 3), **rest}
 
-    def begin(self, threads: ThreadPoolExecutor, finished: Callable[[_Asked], None]) -> None:
+    def begin(self, finished: Callable[[_Asked], None]) -> None:
         def end(_: object) -> None:
             with suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(finished, self)
                 self._loop.call_soon_threadsafe(self.told.put_nowait, None)
 
-        threads.submit(self._run).add_done_callback(end)
+        self._service.threads.submit(self._run).add_done_callback(end)
 
     def _run(self) -> None:
         try:
@@ -289,38 +269,32 @@ class _Asked:
                 prediction = completed(ask(self._program, asked))
         except (Abandoned, asyncio.CancelledError):
             return
-        except BudgetSpent as spent:
-            self._fail("budget", f"the server's budget of {spent} is spent")
-        except ModelError as error:
-            self._fail("model", str(error))
-        except PolyhopError as error:
-            self._fail("failed", explain(error))
-        except Exception as error:  # noqa: BLE001  # whatever a program raises is told, and logged
-            log.error("failed", extra={"details": {"traceback": without_secrets(format_exc())}})
-            self._fail("failed", explain(error))
-        else:
-            self.outcome = "answered"
-            known = {passage.id: passage for passage in prediction.ranking[:_SHOWN]}
-            known |= {item.passage.id: item.passage for item in prediction.evidence}
-            record = {name: value for name, value in to_record(prediction).items() if name != "trace"}
-            costs = {"costs": self.ledger.costs(), "by_agent": self.ledger.by_agent()}
-            shown = self._fresh(known)
-            self._tell(self.event("answer", **record, **costs, incidents=self.ledger.incidents, passages=shown))
-
-    def _fail(self, kind: str, message: str) -> None:
-        self.outcome = kind
-        self._tell(self.event("error", kind=kind, message=message))
+        except (BudgetSpent, Exception) as error:  # noqa: BLE001  # whatever a program raises is told
+            known = ((BudgetSpent, "budget"), (ModelError, "model"))
+            self.outcome = next((kind for type, kind in known if isinstance(error, type)), "failed")
+            if self.outcome == "failed" and not isinstance(error, PolyhopError):
+                log.error("failed", extra={"details": {"traceback": without_secrets(format_exc())}})
+            spent = isinstance(error, BudgetSpent)
+            message = f"the server's budget of {error} is spent" if spent else explain(error)
+            self._tell("error", kind=self.outcome, message=message)
+            return
+        self.outcome = "answered"
+        known_passages = {passage.id: passage for passage in prediction.ranking[:_SHOWN]}
+        known_passages |= {item.passage.id: item.passage for item in prediction.evidence}
+        record = {name: value for name, value in to_record(prediction).items() if name != "trace"}
+        record |= {"costs": self.ledger.costs(), "by_agent": self.ledger.by_agent()}
+        self._tell("answer", **record, incidents=self.ledger.incidents, passages=self._fresh(known_passages))
 
     def _follow(self, event: Event) -> None:
         if self.ledger.abandoned.is_set():
             raise Abandoned
-        costs = self.ledger.costs()
+        told: Record = {"text": event.text, "branch": event.branch, "costs": self.ledger.costs()}
         if event.step is None:
-            self._tell(self.event("asking", agent=event.agent, text=event.text, branch=event.branch, costs=costs))
-            return
-        step = {"step": type(event.step).__name__.lower(), **asdict(event.step)}
-        shown = self._fresh(self._service.passages(id for id in _mentioned(event.step) if id not in self._sent))
-        self._tell(self.event("step", text=event.text, step=step, branch=event.branch, costs=costs, passages=shown))
+            self._tell("asking", agent=event.agent, **told)
+        else:
+            step = {"step": type(event.step).__name__.lower(), **asdict(event.step)}
+            shown = self._fresh(self._service.passages(id for id in _mentioned(event.step) if id not in self._sent))
+            self._tell("step", step=step, **told, passages=shown)
 
     def _fresh(self, passages: Mapping[str, Passage]) -> Record:
         """Passages that were not sent before."""
@@ -328,9 +302,9 @@ class _Asked:
         self._sent |= new.keys()
         return self._service.shown(new)
 
-    def _tell(self, event: Record) -> None:
+    def _tell(self, event: str, **rest: Any) -> None:
         with suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self.told.put_nowait, event)
+            self._loop.call_soon_threadsafe(self.told.put_nowait, self.event(event, **rest))
 
 
 def _mentioned(step: TraceStep) -> list[str]:
@@ -339,18 +313,3 @@ def _mentioned(step: TraceStep) -> list[str]:
         return [id for id, _, _ in step.found[:_SHOWN]]
     values = [getattr(step, field.name) for field in fields(step)]
     return [fact.passage_id for value in values if isinstance(value, tuple) for fact in value if isinstance(fact, Fact)]
-
-
-def shown(passage: Passage, longest: int = _LONGEST) -> Record:
-    """A passage as an event has it: its sentences, up to so many characters; ``more`` if there are others."""
-    sentences, left = list[str](), longest
-    for sentence in passage.sentences:
-        if left <= 0:
-            break
-        sentences.append(sentence[:left])
-        left -= len(sentence)
-    return {
-        "title": passage.heading,
-        "sentences": sentences,
-        "more": len(sentences) < len(passage.sentences) or left < 0,
-    }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import aclosing, contextmanager
 from typing import Annotated, Any
 
 from mcp.server import MCPServer
@@ -41,9 +43,9 @@ def tool_server(service: Service) -> MCPServer[Any]:
     )
 
     async def listed(retriever: str, query: str, k: int, offset: int) -> str:
-        hits = await _told(service.search(query, k, offset, retriever))
-        nothing = "nothing more found" if offset else "nothing found"
-        return "\n\n".join(shown(hit, hits) for hit in hits) or nothing
+        with _told():
+            hits = await service.search(query, k, offset, retriever)
+        return "\n\n".join(shown(hit, hits) for hit in hits) or f"nothing {'more ' * bool(offset)}found"
 
     @server.tool()
     async def find_chain(question: Question, k: Depth = 5, offset: Offset = 0) -> str:
@@ -70,15 +72,19 @@ def tool_server(service: Service) -> MCPServer[Any]:
         """Answer a question whose evidence is spread over several documents. Returns the answer, its confidence from 0
         to 1, and the sentences that support it."""
         done = 0
-        async for event in _each(service, question):
-            done += 1
-            if event["event"] == "answer":
-                evidence = [f"- {quoted(item['title'])}: {quoted(item['text'])}" for item in event["evidence"]]
-                said = quoted(withheld(event["answer"], event["guess"]))
-                sure = "" if event["confidence"] is None else f" (confidence {event['confidence']:.2f})"
-                return "\n".join([f"{said}{sure}", *evidence])
-            if "text" in event:
-                await context.report_progress(done, message=event["text"])
+        with _told():
+            async with aclosing(service.events(question)) as events:
+                async for event in events:
+                    done += 1
+                    if event["event"] == "error":
+                        raise ToolError(event["message"])
+                    if event["event"] == "answer":
+                        evidence = [f"- {quoted(item['title'])}: {quoted(item['text'])}" for item in event["evidence"]]
+                        said = quoted(withheld(event["answer"], event["guess"]))
+                        sure = "" if event["confidence"] is None else f" (confidence {event['confidence']:.2f})"
+                        return "\n".join([f"{said}{sure}", *evidence])
+                    if "text" in event:
+                        await context.report_progress(done, message=event["text"])
         raise ToolError("the server stopped")
 
     return server
@@ -94,23 +100,13 @@ def tool_routes(server: MCPServer[Any]) -> list[BaseRoute]:
     return [Route("/mcp", app, methods=["POST"])]
 
 
-async def _told(call: Any) -> Any:
-    """The result of a call; its errors are what the agent is told."""
+@contextmanager
+def _told() -> Iterator[None]:
+    """An error inside is what the agent is told."""
     try:
-        return await call
+        yield
     except (PolyhopError, ValueError) as error:
         raise ToolError(explain(error)) from error
-
-
-async def _each(service: Service, question: str) -> Any:
-    events = service.events(question)
-    try:
-        while event := await _told(anext(events, None)):
-            if event["event"] == "error":
-                raise ToolError(event["message"])
-            yield event
-    finally:
-        await events.aclose()
 
 
 def shown(hit: Hit, hits: list[Hit]) -> str:

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
-from shutil import copyfile
 
 from ..data.errors import PolyhopError, Problem
+from ..data.lucene.update import update_index
 from ..engines.replies import explain
 from .service import Record, Service, ServiceError
 
@@ -64,27 +64,25 @@ class Uploads:
         return {"name": name, **changes, "total": len(self._service.source)}
 
     def _indexed(self, name: str, content: bytearray) -> Record:
-        from ..data.lucene.update import update_index
-
         self._folder.mkdir(parents=True, exist_ok=True)
-        # Hidden files are not indexed. A server that is killed here leaves the document as it was, or the new one.
-        file, before, new = (self._folder / f"{sign}{name}" for sign in ("", ".", ".new."))
-        problems = list[Problem]()
-        if replaced := file.exists():
-            copyfile(file, before)
+        file, new, problems = self._folder / name, self._folder / f".new.{name}", list[Problem]()
+        before = file.read_bytes() if file.exists() else None
+
+        def write(content: bytes | bytearray) -> None:
+            new.write_bytes(content)  # a hidden file, which is not indexed
+            new.replace(file)  # a server that is killed here leaves one of the documents whole
+
         try:
-            new.write_bytes(content)
-            new.replace(file)
+            write(content)
             changes = update_index(self._index, folders=[self._folder], on_problem=problems.append)
             problems = [each for each in problems if each.where.partition(":")[0].endswith(f"/{name}")]
             if problems and problems[0].kind != "duplicate" and not changes.added:
                 raise PolyhopError(f"{name}: {problems[0].reason}")
         except BaseException:
             new.unlink(missing_ok=True)
-            if replaced:
-                before.replace(file)
-            else:
+            if before is None:
                 file.unlink(missing_ok=True)
+            else:
+                write(before)
             raise
-        before.unlink(missing_ok=True)
         return {"added": changes.added, "deleted": changes.deleted, "problems": [each.reason for each in problems]}

@@ -20,7 +20,8 @@ from polyhop.eval.metrics import METRICS
 from polyhop.eval.records import read_summary
 from polyhop.optimizers.artifact import ArtifactError, save
 from polyhop.scripts.main import app
-from polyhop.scripts.options import open_prompts
+from polyhop.scripts.options import COMMANDS
+from polyhop.scripts.program import open_prompts
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -111,6 +112,21 @@ def test_the_profiles_can_be_read(tmp_path: Path) -> None:
     for block in found:
         (tmp_path / "models.toml").write_text(block, encoding="utf-8")
         assert read_profile(tmp_path / "models.toml").models
+
+
+@pytest.mark.parametrize("page", PAGES[:2] + PAGES[3:], ids=lambda page: page.stem)
+def test_the_options_of_commands_exist(page: Path) -> None:
+    known = {
+        model.__name__.lower(): {
+            each.json_schema_extra["flag"] or f"--{name.replace('_', '-')}"  # type: ignore[index, call-overload, operator]
+            for name, each in model.model_fields.items()
+        }
+        for model in COMMANDS
+    }
+    text = page.read_text("utf-8").replace("\\\n", " ")
+    for name, rest in re.findall(r"\bpolyhop (\w+)((?: [^|`#\n]*)?)", text):
+        if name in known:
+            assert set(re.findall(r"(?<![\w-])(?:--[a-z][\w-]*|-k\b)", rest)) <= known[name], (name, rest)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

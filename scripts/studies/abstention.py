@@ -19,7 +19,7 @@ from ...engines.models import language_model
 from ...eval.scoring import exact_match
 from ...programs import PROGRAMS, new_program
 from ...programs.prediction import UNKNOWN
-from ..options import SAMPLE, open_source
+from ..source import SAMPLE, open_source
 
 
 def main() -> None:

@@ -211,7 +211,7 @@ def test_an_agent_of_dspy_and_a_program_with_a_retriever(folder: Path, tmp_path:
     assert "Otto Lind" in run("ask", QUESTION, "--program", ":Over", "--index", "sample", *lm).stdout
     command = ["ask", QUESTION, "--program", "hop_of_mine.py:Over", "-k", "3", "--index", "sample"]
     refused = CliRunner().invoke(app, command)
-    assert "-k does not apply" in refused.stderr
+    assert "-k 3: Over has no search.k" in refused.stderr
 
 
 def test_examples_of_python_without_an_answer(folder: Path, tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_the_model_that_the_code_configures_is_used(folder: Path, parrot: Any) -
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("hop_of_mine.py:find", "cannot be called with the retriever or without arguments"),
+        ("hop_of_mine.py:find", "nor makes one with a retriever or without arguments"),
         ("hop_of_mine.py:DOCUMENTS", "is no dspy.Module"),
         ("hop_of_mine.py:Nope", "cannot import the program"),
         ("nowhere.py:Hop", "cannot import the program"),

@@ -4,64 +4,61 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from polyhop.eval.summary import run_lines
-from polyhop.scripts.main import app
+from .cli import polyhop, records, refused
 
 FIRM = "In what year was the firm that built the Tyne Bridge founded?"
 FILM = "Who directed Stalker?"
 
 
-def run(*arguments: str, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(app, [*arguments, "--index", "sample"], input=stdin)
-
-
-def lines(text: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in text.splitlines()]
+def run(*arguments: str | Path, stdin: str | None = None) -> Result:
+    return polyhop(*arguments, "--index", "sample", stdin=stdin)
 
 
 def test_questions_of_a_file_are_answered_in_their_order_and_once(tmp_path: Path) -> None:
     questions, out = tmp_path / "q.txt", tmp_path / "a.jsonl"
     questions.write_text(f"{FIRM}\n\n!!!\n{FILM}\n", "utf-8")
-    first = run("ask", "--file", str(questions), "--out", str(out), "--budget-calls", "100")
+    first = run("ask", "--file", questions, "--out", out, "--budget-calls", "100")
     assert first.exit_code == 0, first.output
-    assert "line 3: the question '!!!' has no word in it" in first.stderr
-    found = lines(out.read_text("utf-8"))
+    assert "line 3: a question is a text with words, got '!!!'" in first.stderr
+    found = records(out)
     assert [(each["id"], each["question"], each["answer"]) for each in found] == [
         ("1", FIRM, "1875"),
         ("4", FILM, "Andrei Tarkovsky"),
     ]
     assert all(each["status"] and each["evidence"] and each["costs"]["lm_calls"] for each in found)
     out.unlink()
-    again = run("ask", "--file", str(questions), "--out", str(out), "--budget-calls", "100")
+    again = run("ask", "--file", questions, "--out", out, "--budget-calls", "100")
     assert again.exit_code == 0
-    assert lines(out.read_text("utf-8")) == found
+    assert records(out) == found
     summary = json.loads((tmp_path / "a.jsonl.run" / "summary.json").read_text("utf-8"))
     assert "answer_f1" not in summary["metrics"]
+    shown = run("ask", "--file", "-", "--json", stdin=f"{FILM}\n\n?\n{FIRM}\n")
+    assert [each["answer"] for each in records(shown.stdout)] == ["Andrei Tarkovsky", "1875"]
+    assert "a text with words" in shown.stderr
 
 
 def test_a_spent_budget_keeps_what_is_done_and_the_run_resumes(tmp_path: Path) -> None:
     questions, out = tmp_path / "q.jsonl", tmp_path / "a.jsonl"
     questions.write_text("".join(json.dumps({"id": id, "question": q}) + "\n" for id, q in (("x", FILM), ("y", FIRM))))
-    command = ("ask", "--file", str(questions), "--out", str(out), "--program", "naive")
+    command = ("ask", "--file", questions, "--out", out, "--program", "naive")
     stopped = run(*command, "--budget-calls", "1")
     assert stopped.exit_code == 1
     assert "is spent" in stopped.stderr
-    assert [each["id"] for each in lines(out.read_text())] == ["x"]
+    assert [each["id"] for each in records(out)] == ["x"]
     assert run(*command, "--budget-calls", "1").exit_code == 1  # it is that of the run, not of the command
     assert run(*command, "--budget-calls", "2").exit_code == 0
-    assert [each["id"] for each in lines(out.read_text())] == ["x", "y"]
+    assert [each["id"] for each in records(out)] == ["x", "y"]
 
 
 def test_failed_questions_have_an_error(tmp_path: Path) -> None:
     out = tmp_path / "a.jsonl"
-    command = ("ask", "--file", "-", "--out", str(out), "--lm", "openai/none", "--timeout", "0.001")
+    command = ("ask", "--file", "-", "--out", out, "--lm", "openai/none", "--timeout", "0.001")
     assert run(*command, stdin=FILM).exit_code == 0
-    (found,) = lines(out.read_text())
+    (found,) = records(out)
     assert "no answer after" in found["error"]
     assert "answer" not in found
 
@@ -78,78 +75,52 @@ def test_failed_questions_have_an_error(tmp_path: Path) -> None:
 )
 def test_odd_files_are_refused_or_skipped_in_one_line(content: bytes, told: str, tmp_path: Path) -> None:
     (tmp_path / "q.jsonl").write_bytes(content)
-    result = run("ask", "--file", str(tmp_path / "q.jsonl"), "--out", str(tmp_path / "a.jsonl"))
+    result = run("ask", "--file", tmp_path / "q.jsonl", "--out", tmp_path / "a.jsonl")
     assert told in result.stderr
     assert "Traceback" not in result.output
 
 
 def test_what_is_not_an_output_of_answer_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("mine")
-    result = run("ask", "--file", "-", "--out", str(tmp_path / "a.jsonl"), stdin=FILM)
-    assert result.exit_code == 1
+    refused("ask", "--file", "-", "--out", tmp_path / "a.jsonl", "--index", "sample", stdin=FILM)
     assert (tmp_path / "a.jsonl").read_text() == "mine"
-    missing = run("ask", "--file", str(tmp_path / "none.txt"), "--out", str(tmp_path / "b.jsonl"))
-    assert "none.txt cannot be read: No such file" in missing.stderr
-    endless = run("ask", "--file", "/dev/zero")
-    assert "/dev/zero is not a regular file" in endless.stderr
-
-
-def test_ask_reads_questions_from_stdin() -> None:
-    result = run("ask", "--file", "-", "--json", stdin=f"{FILM}\n\n?\n{FIRM}\n")
-    assert [each["answer"] for each in lines(result.stdout)] == ["Andrei Tarkovsky", "1875"]
-    assert "has no word in it" in result.stderr
+    for file, told in (
+        (tmp_path / "none.txt", "none.txt cannot be read: No such file"),
+        ("/dev/zero", "not a regular"),
+    ):
+        assert told in refused("ask", "--file", file, "--index", "sample")
 
 
 # --- search -----------------------------------------------------------------------------------------------------------
 
 
 def test_search_shows_passages_and_reasons() -> None:
-    text = run("search", "Tyne Bridge firm", "-k", "2").stdout
-    assert "Dorman Long  Tyne Bridge mentions it: dorman long" in text
-    assert "mentions it" not in run("search", "Tyne Bridge firm", "-k", "2", "--retriever", "bm25").stdout
+    found = run("search", "Tyne Bridge firm", "-k", "2", "--retriever", "bm25")
+    assert "mentions it" not in found.stdout
+    assert "Dorman Long  Tyne Bridge mentions it: dorman long" in run("search", "Tyne Bridge firm", "-k", "2").stdout
     assert "nothing found" in run("search", "?!").stdout
-
-
-def test_search_shows_one_hit_a_document(tmp_path: Path) -> None:
-    (tmp_path / "river.txt").write_text("The river bends. " * 300)
-    (tmp_path / "mill.txt").write_text("A mill stands at the river, which bends there.")
-    index = ["--index", str(tmp_path / "ix")]
-    assert CliRunner().invoke(app, ["index", str(tmp_path), "--out", index[1]]).exit_code == 0
-    for retriever in ("bm25", "chain"):
-        command = ["search", "where the river bends", *index, "-k", "2", "--json", "--retriever", retriever]
-        hits = lines(CliRunner().invoke(app, [*command, "--by", "document"]).stdout)
-        assert [each["rank"] for each in hits] == [1, 2]
-        assert {each["title"] for each in hits} == {"river", "mill"}
-        passages = lines(CliRunner().invoke(app, command).stdout)
-        assert retriever == "chain" or {each["title"] for each in passages} == {"river"}
-
-
-def test_search_prints_json_and_trec() -> None:
-    first = lines(run("search", "Tyne Bridge firm", "-k", "2", "--json").stdout)[0]
+    first = records(run("search", "Tyne Bridge firm", "-k", "2", "--json").stdout)[0]
     assert (first["rank"], first["id"], first["reason"]["via"]) == (1, "tyne-bridge", "named")
     trec = run("search", "Tyne Bridge firm", "-k", "2", "--trec").stdout
     assert trec == "q Q0 tyne-bridge 1 2 chain\nq Q0 dorman-long 2 1 chain\n"
     assert run("search", "Tyne", "--trec", "--json").exit_code == 2
 
 
-def test_ids_of_others_stay_one_field_of_a_trec_line() -> None:
-    (line,) = run_lines("q", ["a b\n\t\u2028%\ud800"], "my tag")
-    assert line.count("\n") == 1
-    assert len(line.split()) == 6
-
-
-def test_questions_of_others(tmp_path: Path) -> None:
-    """Ids that cannot be written."""
-    out = tmp_path / "a.jsonl"
-    (tmp_path / "q.jsonl").write_text(
-        f'{{"question": "{FILM}", "id": "\\ud800"}}\n{{"question": "{FIRM}", "id": "\\u0000"}}\n'
-    )
-    result = run("ask", "--file", str(tmp_path / "q.jsonl"), "--out", str(out), "--program", "naive")
-    assert result.exit_code == 0, result.output
-    assert [each["id"] for each in lines(out.read_text("utf-8"))] == ["\ufffd", " "]
+def test_search_shows_one_hit_a_document(tmp_path: Path) -> None:
+    (tmp_path / "river.txt").write_text("The river bends. " * 300)
+    (tmp_path / "mill.txt").write_text("A mill stands at the river, which bends there.")
+    index = ["--index", str(tmp_path / "ix")]
+    assert polyhop("index", tmp_path, "--out", index[1]).exit_code == 0
+    for retriever in ("bm25", "chain"):
+        command = ["search", "where the river bends", *index, "-k", "2", "--json", "--retriever", retriever]
+        hits = records(polyhop(*command, "--by", "document").stdout)
+        assert [each["rank"] for each in hits] == [1, 2]
+        assert {each["title"] for each in hits} == {"river", "mill"}
 
 
 # --- without an option ------------------------------------------------------------------------------------------------
+
+QUESTION = "Who founded the company that Ada Berg works for?"
 
 
 @pytest.fixture
@@ -161,37 +132,27 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def bare(*arguments: str, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(app, arguments, input=stdin)
-
-
-QUESTION = "Who founded the company that Ada Berg works for?"
-
-
 def test_an_index_made_without_an_option_is_found_without_one(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for command in (("ask", QUESTION), ("search", "Kestrel"), ("ask", QUESTION, "--index", str(notes))):
-        refused = bare(*command)
-        assert refused.exit_code == 1
-        assert "makes an index of its documents" in refused.stderr
-        assert refused.stderr.count("\n") == 1
-    assert bare("ask", QUESTION, "--program", "direct").exit_code == 0
-    assert bare("index").exit_code == 0
-    assert "passages  2" in bare("index").stdout  # the index is not a document
-    assert "Otto Lind" in bare("ask", QUESTION).stdout
-    assert "Kestrel" in bare("search", "Kestrel").stdout
+    for command in (("ask", QUESTION), ("search", "Kestrel"), ("ask", QUESTION, "--index", notes)):
+        assert "makes an index of its documents" in refused(*command)
+    assert polyhop("ask", QUESTION, "--program", "direct").exit_code == 0
+    assert polyhop("index").exit_code == 0
+    assert "passages  2" in polyhop("index").stdout  # the index is not a document
+    assert "Otto Lind" in polyhop("ask", QUESTION).stdout
+    assert "Kestrel" in polyhop("search", "Kestrel").stdout
     (notes / "eve.md").write_text("# Eve Falk\n\nEve Falk works for Kestrel, too.\n")
-    assert bare("index", "--update").exit_code == 0
-    assert "Eve Falk" in bare("search", "Eve Falk").stdout
-    assert "is sound" in bare("index", "--check").stdout
+    assert polyhop("index", "--update").exit_code == 0
+    assert "Eve Falk" in polyhop("search", "Eve Falk").stdout
+    assert "is sound" in polyhop("index", "--check").stdout
     monkeypatch.chdir("/")
-    assert "Otto Lind" in bare("ask", QUESTION, "--index", str(notes)).stdout
+    assert "Otto Lind" in polyhop("ask", QUESTION, "--index", notes).stdout
 
 
 @pytest.mark.parametrize("agrees", [True, False])
 def test_an_index_that_is_missing_is_offered_in_a_terminal(
     agrees: bool, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("polyhop.scripts.home.in_terminal", lambda: True)
-    result = bare("ask", QUESTION, stdin="y\n" if agrees else "n\n")
+    monkeypatch.setattr("polyhop.scripts.source.in_terminal", lambda: True)
+    result = polyhop("ask", QUESTION, stdin="y\n" if agrees else "n\n")
     assert "has no index. Index its documents now? [Y/n]" in result.stderr
     assert (result.exit_code == 0, "Otto Lind" in result.stdout, (notes / ".polyhop").exists()) == (agrees,) * 3

@@ -9,9 +9,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
-from polyhop.data.passages import Fact
 from polyhop.eval.comparison import compare_runs
 from polyhop.eval.folder import RunError
 from polyhop.eval.records import read_lines
@@ -20,10 +19,7 @@ from polyhop.eval.statistics import holm
 from polyhop.scripts.main import app
 
 from ..eval.small import Fake, numbered
-
-
-def polyhop(*arguments: str | Path, columns: int = 200) -> Result:
-    return CliRunner().invoke(app, [*map(str, arguments)], env={"COLUMNS": str(columns)})
+from .cli import polyhop
 
 
 @pytest.fixture
@@ -93,20 +89,6 @@ def test_an_unfinished_run_is_compared_as_far_as_it_is(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "2 questions shared of 4 in a, 4 in b" in result.stdout
     assert "b is not finished: 2 of 4" in result.stderr
-
-
-def test_edited_questions_are_not_the_same(tmp_path: Path) -> None:
-    asked = numbered(4)
-    evaluate(Fake(), asked, tmp_path / "a")
-    for change in ({"question": "another"}, {"answers": ("Spain",)}, {"gold_facts": (Fact("paris", 0),)}):
-        path = tmp_path / next(iter(change))
-        evaluate(Fake(), [*asked[:2], asked[2].copy(**change), asked[3]], path)
-        with pytest.raises(RunError, match=r"1 question of .*id-question 2.*Evaluate both on the same"):
-            compare_runs([tmp_path / "a", path])
-    shutil.copy(tmp_path / "answers" / "predictions.jsonl", tmp_path / "a")  # in a folder of the same settings
-    evaluate(Fake(), asked, tmp_path / "b")
-    result = polyhop("report", tmp_path / "a", tmp_path / "b", "--out", tmp_path / "page.html")
-    assert "question 2 (id-question 2) is another one" in result.stderr
 
 
 def test_what_cannot_be_compared(runs: tuple[Path, Path], tmp_path: Path) -> None:

@@ -9,21 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from polyhop.eval.records import read_summary
-from polyhop.optimizers.diagnose import roles_of
-from polyhop.programs import C3PO
-from polyhop.scripts.diagnose import chosen_roles
-from polyhop.scripts.main import app
 
 from ..faults.faults import FAULTS
 from ..faults.schedule import Always, Schedule, Share
 from ..faults.server import Server
-
-
-def polyhop(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, [*map(str, arguments)], env={"COLUMNS": "200"})
+from .cli import polyhop
 
 
 @pytest.fixture(scope="module")
@@ -71,14 +64,6 @@ def test_the_report_shows_what_was_found(run: Path, tmp_path: Path) -> None:
     (run / "diagnosis.json").unlink()
 
 
-def test_a_diagnosis_that_cannot_be_kept_is_still_shown(run: Path) -> None:
-    (run / "diagnosis.json").mkdir()
-    result = polyhop("diagnose", run, "--metric", "evidence_f1", "--limit", "2")
-    (run / "diagnosis.json").rmdir()
-    assert result.exit_code == 1
-    assert "selector" in result.stdout
-
-
 def test_a_table_and_a_sample(run: Path) -> None:
     result = polyhop("diagnose", run, "--metric", "evidence_f1", "--limit", "4", "--against", "absent")
     assert result.exit_code == 0, result.output
@@ -94,9 +79,6 @@ def test_single_agents_and_groups(run: Path) -> None:
     assert result.exit_code == 1
     known = "analyzer, selector, selector_without_bridging, adder, answerer, retrieval"
     assert f"no agent 'chef': the agents are {known}" in " ".join(result.stderr.split())
-    assert chosen_roles(C3PO(), roles_of(C3PO()), ["answerer", "proxy"]) == [
-        "router", "filter", "step_filter", "decider", "answerer"
-    ]  # fmt: skip
 
 
 def test_rollouts_are_training_data(run: Path, tmp_path: Path) -> None:
@@ -128,22 +110,6 @@ def test_a_changed_run_is_refused(part: str, name: str, what: str, run: Path, tm
     assert f"the {what}" in result.stderr
     assert "has changed since" in " ".join(result.stderr.split())
     assert polyhop("diagnose", tmp_path).exit_code == 1
-
-
-def test_a_changed_index_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("Ada Berg works for Aurora Pumps.")
-    (tmp_path / "q.jsonl").write_text('{"question": "Who does Ada Berg work for?", "answer": "Aurora Pumps"}')
-    index: list[str | Path] = ["index", tmp_path / "a.txt", "--out", tmp_path / "index"]
-    assert polyhop(*index).exit_code == 0
-    asked = ("--questions", tmp_path / "q.jsonl", "--index", tmp_path / "index", "--program", "naive")
-    assert polyhop("evaluate", *asked, "--out", tmp_path / "run").exit_code == 0
-    assert polyhop("diagnose", tmp_path / "run").exit_code == 0
-    shutil.rmtree(tmp_path / "index")
-    (tmp_path / "a.txt").write_text("Ada Berg works for Borealis Pumps.")
-    assert polyhop(*index).exit_code == 0
-    result = polyhop("diagnose", tmp_path / "run")
-    assert result.exit_code == 1
-    assert "the index of" in result.stderr
 
 
 def test_questions_that_fail_do_not_count(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,12 +156,3 @@ def test_a_run_names_neither_code_nor_servers_nor_profiles(
     assert "unknown language model 'None'" in diagnosed(program={"lms": {"selector": {"temperature": 1}}})
     assert "is damaged: must be an integer" in diagnosed(program={"tunables": {"rounds": "x"}})
     assert "is damaged: limit must be positive" in diagnosed(questions={**original["questions"], "limit": -3})
-
-
-def test_a_program_of_one_s_own_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine_to_diagnose.py").write_text("from polyhop.programs import Naive\n\nclass Mine(Naive): pass\n")
-    program = ["--program", "mine_to_diagnose:Mine"]
-    assert polyhop("evaluate", *program, "--limit", "1", "--out", "run").exit_code == 0
-    assert "name it with --program" in polyhop("diagnose", "run").stderr
-    assert polyhop("diagnose", "run", *program).exit_code == 0

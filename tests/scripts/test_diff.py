@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import dspy
 import pytest
-from typer.testing import CliRunner
 
 import polyhop
 from polyhop.optimizers.artifact import Provenance, Score
 from polyhop.programs import Prism
-from polyhop.scripts.main import app
 
+from .cli import polyhop as polyhop_command
 
-def run(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["diff", *map(str, arguments)], env={"COLUMNS": "120"})
+run = partial(polyhop_command, "diff")
 
 
 @pytest.fixture
@@ -59,18 +57,6 @@ def test_provenance_is_compared(tmp_path: Path) -> None:
     found = json.loads(run(*paths, "--json").stdout)
     assert found["same"]
     assert found["about"]["provenance.settings.trials"] == {"removed": ["20"], "added": ["40"]}
-
-
-def test_a_program_of_somebodys_own_and_other_programs(tmp_path: Path) -> None:
-    class Own(dspy.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.agent = dspy.Predict("question -> answer")
-
-    path = str(polyhop.save(Own(), tmp_path / "own"))
-    text = run(path, "prism").stdout
-    assert "agent\n  - Given the fields `question`" in text
-    assert "selector\n  + " in text
 
 
 @pytest.mark.parametrize("wrong", ["nope", "nope.json"])

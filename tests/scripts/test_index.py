@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import re
+from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from polyhop.data.dense import DEFAULT_MODEL, DenseIndex
 from polyhop.data.errors import IndexFault
-from polyhop.scripts.main import app
+
+from .cli import polyhop, records, refused
 
 CORPUS = b"""{"id": "r", "title": "Rome", "text": "Rome is the capital of Italy."}
 {"id": "r", "title": "Rome again", "text": "x"}
 nonsense
 {"title": "Paris", "sentences": ["Paris is the capital of France."]}
 """
+run = partial(polyhop, "index")
 
 
 @pytest.fixture
@@ -26,10 +28,6 @@ def corpus(tmp_path: Path) -> Path:
     path = tmp_path / "corpus.jsonl"
     path.write_bytes(CORPUS)
     return path
-
-
-def run(*arguments: str | Path | int) -> Result:
-    return CliRunner().invoke(app, ["index", *map(str, arguments)])
 
 
 def test_build_and_check(corpus: Path, tmp_path: Path) -> None:
@@ -42,6 +40,11 @@ def test_build_and_check(corpus: Path, tmp_path: Path) -> None:
     for checked in (run("--check", tmp_path / "ix"), run("--check", "--out", tmp_path / "ix")):
         assert (checked.exit_code, checked.stderr) == (0, "")
         assert "is sound: 2 passages" in checked.stdout
+    path = next((tmp_path / "ix").glob("*.fdt"))
+    path.write_bytes(path.read_bytes()[:40] + b"\x00" * 8 + path.read_bytes()[48:])
+    damaged = run("--check", tmp_path / "ix")
+    assert (damaged.exit_code, "damaged" in damaged.stderr) == (1, True)
+    assert "polyhop index CORPUS --out" in damaged.stderr
 
 
 def test_what_is_skipped_is_counted_by_reason(tmp_path: Path) -> None:
@@ -65,55 +68,35 @@ def test_what_is_skipped_is_counted_by_reason(tmp_path: Path) -> None:
     assert [name for name, _ in told[1:5]] == [f"  docs/z{n}.pdf" for n in range(4)]
     assert told[5][0] == "  all of them"
     assert ".py" not in built.stderr  # nobody expects it
-    listed = [json.loads(line) for line in next(out.glob("polyhop/*/problems.jsonl")).read_text().splitlines()]
-    assert [each["kind"] for each in listed] == ["damaged"] * 9 + ["other"] * 2251 + ["duplicate"]
+    listed = records(next(out.glob("polyhop/*/problems.jsonl")))
+    assert Counter(each["kind"] for each in listed) == {"damaged": 9, "other": 2251, "duplicate": 1}
 
 
-def test_a_line_now_and_then_where_there_is_no_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polyhop.scripts.index._LINE_EVERY", 0.0)
-    for name in ("a.md", "b.md"):
-        (tmp_path / name).write_text(f"Ada Berg owns {name}.")
-    built = run(tmp_path / "a.md", tmp_path / "b.md", "--out", tmp_path / "ix")
-    lines = [line for line in built.stderr.splitlines() if line.startswith("indexing: ")]
-    assert re.fullmatch(r"indexing: \d+%.*, [01] passages, a\.md", lines[0])
-    assert lines[-1] == "indexing: 100%, 2 passages, merging"
-
-
-def test_passages_that_are_too_long_are_pointed_out(tmp_path: Path) -> None:
-    book = tmp_path / "book.txt"
-    book.write_text("A sentence of some words. " * 2_000)
-    advice = "of 1 passages only the first 20,000 characters are read: split them with --max-words 120"
-    assert advice in run(book, "--out", tmp_path / "ix", "--max-words", 0).stderr
-    assert "are read" not in run(book, "--out", tmp_path / "ix").stderr
-
-
-def test_damage(corpus: Path, tmp_path: Path) -> None:
-    run(corpus, "--out", tmp_path / "ix")
-    path = next((tmp_path / "ix").glob("*.fdt"))
-    path.write_bytes(path.read_bytes()[:40] + b"\x00" * 8 + path.read_bytes()[48:])
-    checked = run("--check", tmp_path / "ix")
-    assert checked.exit_code == 1
-    assert "is damaged" in checked.stderr
-    assert "polyhop index CORPUS --out" in checked.stderr
-
-
-def test_errors(corpus: Path, tmp_path: Path) -> None:
-    cases: list[tuple[list[str | Path], int, str]] = [
-        ([corpus, "--out", tmp_path / "ix", "--strict"], 1, "corpus.jsonl:3: not JSON"),
-        ([tmp_path / "missing.jsonl", "--out", tmp_path / "ix"], 1, "There is no file or folder"),
-        ([corpus, "--out", tmp_path], 1, "has other files (corpus.jsonl)"),
-        (["--check", tmp_path / "ix"], 1, "There is no index at"),
-        (["--check"], 1, "There is no index at .polyhop"),
-        (["--check", tmp_path / "ix", tmp_path / "iy"], 2, "name one index"),
-        (["--delete", "--out", tmp_path / "ix"], 2, "name what to delete"),
-        ([corpus, "--out", tmp_path / "ix", "--max-words", "-1"], 2, "max-words"),
-    ]
-    for arguments, status, message in cases:
-        result = run(*arguments)
-        assert result.exit_code == status, result.output
-        assert message in " ".join(result.stderr.split())
-        assert "Traceback" not in result.output
-    assert not (tmp_path / "ix").exists()
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        ("{corpus} --out {ix} --strict", 1, "corpus.jsonl:3: not JSON"),
+        ("missing.jsonl --out {ix}", 1, "There is no file or folder"),
+        ("{corpus} --out .", 1, "has other files (corpus.jsonl)"),
+        ("--check {ix}", 1, "There is no index at"),
+        ("--check", 1, "There is no index at .polyhop"),
+        ("--check {ix} iy", 2, "name one index"),
+        ("--delete --out {ix}", 2, "name what to delete"),
+        ("{corpus} --out {ix} --max-words -1", 2, "max-words: Input"),
+        ("--dense", 1, "make dense"),
+        ("--dense {corpus} {ix}", 2, "name one index"),
+        ("--dense --check {ix}", 2, "--adopt, --check and --dense"),
+        ("{corpus} --out {ix} --dense", 1, "make dense"),
+    ],
+)
+def test_errors(
+    arguments: str, status: int, message: str, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("polyhop.data.dense.find_spec", lambda name: None)
+    told = refused("index", *arguments.format(corpus=corpus.name, ix="ix").split(), status=status)
+    assert message in " ".join(told.split())
+    assert not (tmp_path / "ix").exists()  # told before anything was built
 
 
 class Lengths:
@@ -126,18 +109,10 @@ class Lengths:
         return [(len(text), len(text.split())) for text in texts]
 
 
-@pytest.fixture
-def encoder(monkeypatch: pytest.MonkeyPatch) -> Lengths:
-    """In place of the default encoder, whose packages are an extra."""
-    replace_default(monkeypatch)
-    return Lengths("tests/lengths")
-
-
-def replace_default(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dense_afterwards(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("polyhop.data.dense.SentenceEncoder", Lengths)
-
-
-def test_dense_afterwards(corpus: Path, tmp_path: Path, encoder: Lengths) -> None:
+    encoder: Any = Lengths("tests/lengths")
+    assert "There is no index at" in refused("index", "--dense", tmp_path / "ix")
     run(corpus, "--out", tmp_path / "ix")
     with pytest.raises(IndexFault, match="polyhop index --dense"):
         DenseIndex(tmp_path / "ix", encoder)
@@ -146,26 +121,5 @@ def test_dense_afterwards(corpus: Path, tmp_path: Path, encoder: Lengths) -> Non
     assert "encoder   tests/lengths\n" in made.stdout
     assert "passages/s)\n" in made.stdout
     assert DenseIndex(tmp_path / "ix", encoder).search("Rome", 1)
-    again = run("--dense", "--out", tmp_path / "ix")
-    assert "already complete" in again.stdout
+    assert "already complete" in run("--dense", "--out", tmp_path / "ix").stdout
     assert "encoder   tests/other\n" in run("--dense", tmp_path / "ix", "--encoder", "tests/other").stdout
-
-
-def test_dense_errors(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polyhop.data.dense.find_spec", lambda name: None)
-    cases: list[tuple[list[str | Path], int, str]] = [
-        (["--dense"], 1, "make dense"),
-        (["--dense", corpus, tmp_path / "ix"], 2, "name one index"),
-        (["--dense", "--check", tmp_path / "ix"], 2, "--adopt, --check and --dense"),
-        (["--dense", tmp_path / "ix"], 1, "make dense"),
-        ([corpus, "--out", tmp_path / "ix", "--dense"], 1, "make dense"),
-    ]
-    for arguments, status, message in cases:
-        result = run(*arguments)
-        assert result.exit_code == status, result.output
-        assert message in " ".join(result.stderr.split())
-        assert "Traceback" not in result.output
-    assert not (tmp_path / "ix").exists()  # told before anything was built
-    replace_default(monkeypatch)
-    missing = run("--dense", tmp_path / "ix")
-    assert (missing.exit_code, "There is no index at" in missing.stderr) == (1, True)

@@ -8,34 +8,21 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import dspy
 import pytest
-from typer.testing import CliRunner, Result
 
 from polyhop.data.errors import PolyhopError
 from polyhop.engines.limits import unlimited
-from polyhop.optimizers import optimize as pipeline
-from polyhop.scripts.main import app
 
-QUICK = (
-    "--program",
-    "naive",
-    "--retriever",
-    "bm25",
-    "--stages",
-    "tunables",
-    "--trials",
-    "3",
-    "--metric",
-    "evidence_f1",
-)
+from .cli import polyhop
+
+QUICK = "--program naive --retriever bm25 --stages tunables --trials 3 --metric evidence_f1".split()
 
 
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, ["optimize", *map(str, arguments)])
+run = partial(polyhop, "optimize")
 
 
 def test_a_run_and_its_best_program(tmp_path: Path) -> None:
@@ -48,14 +35,10 @@ def test_a_run_and_its_best_program(tmp_path: Path) -> None:
     assert [line["stage"] for line in summary["stages"]] == ["start", "tunables"]
     again = run("--out", out, *QUICK, "--json")
     assert {**json.loads(again.stdout), "spent": 0} == {**summary, "spent": 0}
-    asked = CliRunner().invoke(
-        app, ["ask", "Who directed Solaris?", "--index", "sample", "--program", str(out / "best"), "--json"]
-    )
+    asked = polyhop("ask", "Who directed Solaris?", "--index", "sample", "--program", out / "best", "--json")
     assert asked.exit_code == 0, asked.output
     for split, warned in (("train", True), ("dev", False)):  # it was tuned on train, and tested on dev
-        scored = CliRunner().invoke(
-            app, ["evaluate", "--program", str(out / "best"), "--split", split, "--limit", "2", "--seed", "1"]
-        )
+        scored = polyhop("evaluate", "--program", out / "best", "--split", split, "--limit", "2", "--seed", "1")
         assert scored.exit_code == 0, scored.output
         assert ("was tuned on" in scored.stderr) == warned, scored.stderr
 
@@ -95,35 +78,6 @@ def test_what_is_wrong_is_said_before_anything_is_asked(tmp_path: Path, argument
     assert not (tmp_path / "run").exists()
 
 
-@pytest.fixture
-def sold(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Whatever model is named has a price; its requests."""
-    from polyhop.engines import models
-    from polyhop.engines.lexical import LexicalEngine
-
-    asked: list[object] = []
-
-    class Engine(LexicalEngine):
-        def complete(self, request: Any) -> Any:
-            asked.append(request)
-            return super().complete(request)
-
-    def sold(spec: str = "", *profile: object, **settings: object) -> object:
-        return dspy.LM("openai/gpt-4o-mini", engine=Engine(), cache=False)
-
-    monkeypatch.setattr(models, "language_model", sold)
-    return asked
-
-
-def test_a_model_that_may_cost_something_without_a_budget_is_warned_of(tmp_path: Path, sold: list[object]) -> None:
-    done = run("--out", tmp_path / "run", *QUICK)
-    assert done.exit_code == 0, done.output
-    assert "no budget is set: --budget-calls" in done.stderr
-    done = run("--out", tmp_path / "other", *QUICK, "--budget-usd", "0.03")
-    assert "no budget" not in done.stderr
-    assert json.loads((tmp_path / "other" / "spent.json").read_bytes())["usd"] <= 0.03
-
-
 @pytest.mark.parametrize("where", ["--lm", "POLYHOP_LM", "--prompt-lm"])
 def test_who_writes_instructions_is_reached_as_the_profile_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
@@ -134,7 +88,7 @@ def test_who_writes_instructions_is_reached_as_the_profile_says(
         seen.append(prompt_model)
         raise PolyhopError("seen")
 
-    monkeypatch.setattr(pipeline, "check_settings", look)
+    monkeypatch.setattr("polyhop.scripts.optimize.check_settings", look)
     profile = tmp_path / "models.toml"
     section = 'api_base = "http://localhost:9/v1"\napi_key_env = "MINE"\nconcurrency = 3'
     profile.write_text(f'lm = "openai/writer"\n[models."openai/*"]\n{section}')

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 import polyhop
 from polyhop.data.lucene.index import build_index
-from polyhop.scripts.main import app
+
+from .cli import polyhop as run
 
 TEXTS = {
     "kestrel.md": "# Kestrel Mill\n\nKestrel Mill is a mill on the river Ull. It is owned by Ada Berg.",
@@ -27,10 +27,6 @@ QUESTIONS: list[dict[str, Any]] = [
     {"question": "Where was Jonas Frey born?", "answer": "Orrin", "gold": ["notes/sub/frey.md"]},
     {"question": "What is the mother of Ada Berg called?", "answerable": False},
 ]
-
-
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, [*map(str, arguments)], env={"COLUMNS": "120"})
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +56,6 @@ def test_the_whole_way(tmp_path: Path, index: Path) -> None:
     first = run("evaluate", "--dataset", "own", "--questions", questions, *asked, "--out", tmp_path / "a")
     assert first.exit_code == 0, first.output
     assert "own, open: 6 questions" in first.stdout
-    assert "summary.json, predictions.jsonl and the rankings" in first.stdout
     assert not first.stderr
     summary = json.loads((tmp_path / "a" / "summary.json").read_text())
     assert summary["counts"] == {"questions": 6, "answered": 6, "failed": 0, "skipped": 0, "gold_not_found": 0}
@@ -154,8 +149,7 @@ def test_the_end_of_a_path_names_a_document(tmp_path: Path) -> None:
     for n, place in enumerate(("md/redis/commands", "md/redis/old/commands", "md/argo/commands")):
         (tmp_path / "docs" / place).mkdir(parents=True)
         (tmp_path / "docs" / place / "n.md").write_text(f"# Note {n}\n\nText {n}.")
-    for name in ("other.md", "zz.md"):
-        (tmp_path / "docs" / name).write_text("# Other\n\nText.")
+    (tmp_path / "docs" / "other.md").write_text("# Other\n\nText.")
     build_index([tmp_path / "docs"], tmp_path / "idx")
     asked = ("evaluate", "--index", tmp_path / "idx", "--program", "naive", "-k", "4", "--questions")
     first = "docs/md/redis/commands/n.md"
@@ -177,10 +171,6 @@ def test_the_end_of_a_path_names_a_document(tmp_path: Path) -> None:
         assert result.exit_code == 1
         assert f"q.jsonl:1: '{name}' names {documents}" in " ".join(result.stderr.split())
         assert "Give more of the path" in " ".join(result.stderr.split())
-    questions = written(tmp_path, [{"question": "What?", "answer": "Text", "gold": ["zz.md"]}])
-    assert (
-        "'zz.md' names no passage of the index: it has the same text as docs/other.md" in run(*asked, questions).stderr
-    )
 
 
 def test_the_index_is_found_without_an_option(tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,38 +190,3 @@ def test_the_index_is_found_without_an_option(tmp_path: Path, index: Path, monke
     assert "open: 2 questions" in run(*sample).stdout
     assert [example.answer for example in polyhop.Questions(str(questions))] == ["Tarnwick", "Jonas Frey"]
     assert polyhop.ChainRetriever(index).search("Kestrel Mill", 1)[0].passage.title == "Kestrel Mill"
-
-
-def test_the_weights_of_the_retriever_are_tuned_on_gold_documents(tmp_path: Path) -> None:
-    """Links alone lead from a mill to its owner; a search of the weights finds that they count."""
-    names = [
-        f"{first}{second}" for first in ("Al", "Bor", "Cy", "Dag", "El", "Fen") for second in ("vik", "mar", "ton")
-    ]
-    texts = [{"title": f"{name} Mill", "text": f"A mill whose owner is Sir {name}ard Quist."} for name in names]
-    texts += [{"title": f"Sir {name}ard Quist", "text": "He lives by the sea with a dog."} for name in names]
-    texts += [{"title": f"Owner {n}", "text": f"An owner lives where this mill stood, number {n}."} for n in range(40)]
-    (tmp_path / "texts.jsonl").write_text("".join(json.dumps(text) + "\n" for text in texts))
-    build_index([tmp_path / "texts.jsonl"], tmp_path / "ix")
-    asked = [
-        {
-            "question": f"Where lives the owner of {name} Mill?",
-            "answer": "by the sea",
-            "gold": [f"{name} Mill", f"Sir {name}ard Quist"],
-        }
-        for name in names
-    ]
-    files: list[str | Path] = []
-    for number, split in enumerate(("train", "val", "test")):
-        (tmp_path / split).mkdir()
-        files += [f"--{split}", written(tmp_path / split, asked[6 * number :][:6])]
-    found = run(
-        *("optimize", "--dataset", "own", *files, "--index", tmp_path / "ix", "--program", "naive", "-k", "2"),
-        *("--stages", "tunables", "--metric", "passage_recall@2", "--trials", "6", "--freeze", "search.[kb]*"),
-        *("--set", "search.chain['link']=0", "--set", "search.chain['back']=0", "--set", "search.chain['shared']=0"),
-        *("--range", "search.chain['link']=0..1", "--out", tmp_path / "run"),
-    )
-    assert found.exit_code == 0, found.output
-    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
-    assert (summary["test"]["start"]["mean"], summary["test"]["best"]["mean"]) == (0.5, 1.0)
-    state = json.loads((tmp_path / "run" / "best" / "artifact.json").read_text())["state"]
-    assert state["search.chain['link']"]["value"] > 0

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import gzip
 import json
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import datasets
 import pytest
-from typer.testing import CliRunner, Result
 
 from polyhop.eval.metrics import COSTS, METRICS
 from polyhop.programs import new_program, tunables
-from polyhop.scripts.main import app
-from polyhop.scripts.papers import Paper
+from polyhop.scripts.table import Paper
 
 from ..faults.server import Server
+from .cli import polyhop
 
 PAPERS = sorted((Path(__file__).parents[2] / "docs" / "papers").glob("*.toml"))
 NAMES = [path.stem for path in PAPERS]
 
 
-def table(*arguments: Any, **environment: str) -> Result:
-    return CliRunner().invoke(app, ["table", *map(str, arguments)], env={"COLUMNS": "200", **environment})
+table = partial(polyhop, "table")
 
 
 @pytest.fixture
@@ -158,9 +156,9 @@ def test_datasets_of_the_hub(kind: str, hotpotqa: Path, tmp_path: Path, monkeypa
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("title = 1", "title: Input should be a valid string"),
+        ("title = 1", "is no paper: title: Input should be a valid string"),
         ("title = ", "Invalid value"),
-        (None, "cannot be read: No such file"),
+        (None, "is no paper: No such file"),
     ],
 )
 def test_a_file_that_describes_no_paper_is_one_line(content: str | None, told: str, tmp_path: Path) -> None:
@@ -169,12 +167,3 @@ def test_a_file_that_describes_no_paper_is_one_line(content: str | None, told: s
     result = table(tmp_path / "x.toml", "--out", tmp_path / "runs")
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
     assert told in result.stderr
-
-
-@pytest.mark.slow
-def test_the_papers_run_on_the_benchmark_files(shared_data: Path, tmp_path: Path) -> None:
-    arguments = ["--out", tmp_path / "runs", "--benchmarks", shared_data, "--limit", 2, "--retriever", "bm25"]
-    result = table(PAPERS[NAMES.index("prism")], *arguments, "--markdown")
-    assert result.exit_code == 0, result.output
-    assert "PRISM | " in result.stdout
-    assert "(91.1)" in result.stdout

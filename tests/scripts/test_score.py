@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from polyhop.eval.records import read_summary
-from polyhop.scripts.main import app
+
+from .cli import polyhop as run
 
 QUESTIONS: list[dict[str, Any]] = [
     {
@@ -41,10 +41,6 @@ PREDICTIONS: list[dict[str, Any]] = [
         "ranking": [],
     },
 ]
-
-
-def run(*command: str | Path) -> Result:
-    return CliRunner().invoke(app, [*map(str, command)], env={"COLUMNS": "140"})
 
 
 def written(path: Path, lines: list[dict[str, Any]]) -> Path:

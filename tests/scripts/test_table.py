@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
-
-from typer.testing import CliRunner, Result
 
 import polyhop
 from polyhop.eval.comparison import compare_runs
 from polyhop.programs import Naive
-from polyhop.scripts.main import app
-from polyhop.scripts.options import label
-from polyhop.scripts.table import TableSetting
+from polyhop.scripts.program import label
+from polyhop.scripts.table import Benchmark
 
+from .cli import polyhop as run_polyhop
 
-def table(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, ["table", *map(str, arguments)], env={"COLUMNS": "120"})
+table = partial(run_polyhop, "table", columns=120)
 
 
 def test_programs_are_rows_and_runs_are_kept(hotpotqa: Path, tmp_path: Path) -> None:
@@ -46,23 +44,8 @@ def test_tuned_programs_of_one_name_and_programs_that_do_not_search(hotpotqa: Pa
     _, _, *rows = result.stdout.strip().splitlines()
     assert [row.split(" | ")[0] for row in rows] == [f"| {one}", r"| naive (a\|b \[31m/\<b\>\[x\](y))", "| direct"]
     assert "\x1b[31m" not in result.stdout
-    runs = [
-        tmp_path / "runs" / TableSetting("hotpotqa", str(hotpotqa)).folder(label(str(each)), "bm25") for each in tuned
-    ]
+    runs = [tmp_path / "runs" / Benchmark("hotpotqa", str(hotpotqa)).folder(label(str(each)), "bm25") for each in tuned]
     assert [run.name for run in compare_runs(runs).runs] == [one, hostile]
-
-
-def test_retrievers_have_runs_of_their_own(hotpotqa: Path, tmp_path: Path) -> None:
-    setting = TableSetting("hotpotqa", str(hotpotqa))
-    assert setting.folder("ircot") == "ircot-hotpotqa-dev-distractor"
-    assert setting.folder("ircot", "bm25") == "ircot-hotpotqa-dev-distractor-bm25"
-
-
-def test_settings_are_read() -> None:
-    assert TableSetting.parse("2wiki:hub:some/name:config") == TableSetting("2wiki", "hub:some/name:config")
-    assert TableSetting.parse("2wiki:dev.json:ix") == TableSetting("2wiki", "dev.json", Path("ix"))
-    assert TableSetting.parse("2wiki:dev.json:ix").name == "2wiki open"
-    assert TableSetting.parse("2wiki:dev.json").name == "2wiki distractor"
 
 
 def test_runs_that_would_share_a_folder_are_refused(hotpotqa: Path, tmp_path: Path) -> None:
@@ -74,12 +57,3 @@ def test_runs_that_would_share_a_folder_are_refused(hotpotqa: Path, tmp_path: Pa
         result = table(*on, "--out", tmp_path / "runs", "--program", "direct")
         assert result.exit_code == 2
         assert "two of these runs have the same folder" in result.stderr
-
-
-def test_an_evaluation_that_fails_is_one_line(hotpotqa: Path, tmp_path: Path) -> None:
-    run = tmp_path / "naive-hotpotqa-dev-distractor"
-    run.touch()
-    result = table("--on", f"hotpotqa:{hotpotqa}", "--out", tmp_path, "--program", "naive")
-    assert result.exit_code == 1
-    why = f"{run} cannot be the folder of a run: File exists."
-    assert result.stderr == f"error: naive on hotpotqa distractor: {why}\n"

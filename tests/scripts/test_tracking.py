@@ -7,23 +7,24 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from polyhop.scripts import tracking
-from polyhop.scripts.main import app
 
 from ..faults.faults import FAULTS
 from ..faults.schedule import Nth
 from ..faults.server import ANSWER, Server
+from .cli import polyhop as in_process
 
 ROOT = Path(tracking.__file__).parents[2]
 KEY, PASSWORD = "sk-planted-0123456789", "secret-of-the-tracking-server"
 WARNING = "not tracked: cannot write to MLFLOW_TRACKING_URI"
+evaluate = partial(in_process, "evaluate", "--limit", "2", "--program", "naive")
 
 
 @pytest.fixture(autouse=True)
@@ -35,10 +36,6 @@ def as_new() -> Iterator[None]:
     os.environ.update(before)
 
 
-def evaluate(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, ["evaluate", "--limit", "2", "--program", "naive", *map(str, arguments)])
-
-
 def polyhop(*arguments: str | Path, path: Path = ROOT, **variables: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own, which ends with what MLflow does at the end of one."""
     command = [sys.executable, "-m", "polyhop.scripts.main", *map(str, arguments)]
@@ -46,16 +43,12 @@ def polyhop(*arguments: str | Path, path: Path = ROOT, **variables: str) -> subp
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
 
 
-# --- without MLflow --------------------------------------------------------------------------------------------------
-
-
 def test_nothing_is_imported_unless_it_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "mlflow").mkdir()
     (tmp_path / "mlflow/__init__.py").write_text(f"open({str(tmp_path / 'imported')!r}, 'w').close()")
     asked = ("evaluate", "--limit", "1", "--program", "naive", "--json")
     silent = polyhop(*asked, path=tmp_path)
-    assert silent.returncode == 0
-    assert silent.stderr == ""
+    assert (silent.returncode, silent.stderr) == (0, "")
     assert not (tmp_path / "imported").exists()
     loud = polyhop(*asked, path=tmp_path, MLFLOW_TRACKING_URI=f"sqlite:///{tmp_path}/mlflow.db")
     assert (tmp_path / "imported").exists()
@@ -66,10 +59,9 @@ def test_nothing_is_imported_unless_it_is_asked_for(tmp_path: Path) -> None:
 def test_where_it_is_not_installed_that_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///nowhere.db")
     monkeypatch.setitem(sys.modules, "mlflow", None)
-    done = evaluate("--program", "direct")
+    done = evaluate()
     assert done.exit_code == 0
     assert "MLFLOW_TRACKING_URI is set, but MLflow is not installed: make tracking\n" in done.stderr
-    assert "naive" in done.stdout
 
 
 def playing(monkeypatch: pytest.MonkeyPatch, **does: Any) -> list[str]:
@@ -81,8 +73,7 @@ def playing(monkeypatch: pytest.MonkeyPatch, **does: Any) -> list[str]:
 
     names = ("set_experiment", "start_run", "log_params", "log_metrics")
     played = SimpleNamespace(**{name: does_nothing(name) for name in names})
-    played.end_run = asked.append
-    played.dspy = SimpleNamespace(autolog=does_nothing("autolog"))
+    played.end_run, played.dspy = asked.append, SimpleNamespace(autolog=does_nothing("autolog"))
     vars(played).update(does)
     monkeypatch.setitem(sys.modules, "mlflow", played)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://user:{PASSWORD}@127.0.0.1:9")
@@ -95,24 +86,19 @@ def test_a_run_is_begun_told_and_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked == ["set_experiment", "start_run", "log_params", "autolog", "log_metrics", "FINISHED"]
 
 
-def test_metrics_that_are_lost_leave_a_run_that_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("fails", "left"),
+    [("set_experiment", []), ("log_metrics", ["set_experiment", "start_run", "log_params", "autolog", "FINISHED"])],
+)
+def test_a_server_that_fails_is_told_in_one_line_and_the_run_goes_on(
+    fails: str, left: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise OSError(f"http://user:{PASSWORD}@127.0.0.1:9 refuses")
 
-    asked = playing(monkeypatch, log_metrics=refuse)
-    assert evaluate().stderr == f"{WARNING} (OSError)\n"
-    assert asked[-1] == "FINISHED"
-
-
-def test_a_server_that_fails_is_told_in_one_line_and_the_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any, **__: Any) -> None:
-        raise OSError(f"http://user:{PASSWORD}@127.0.0.1:9 refuses")
-
-    asked = playing(monkeypatch, set_experiment=refuse)
+    asked = playing(monkeypatch, **{fails: refuse})
     done = evaluate()
-    assert done.exit_code == 0
-    assert done.stderr == f"{WARNING} (OSError)\n"
-    assert asked == []
+    assert (done.exit_code, done.stderr, asked) == (0, f"{WARNING} (OSError)\n", left)
 
 
 # --- with MLflow -----------------------------------------------------------------------------------------------------
@@ -123,23 +109,16 @@ def mlflow() -> Any:
     return pytest.importorskip("mlflow", reason="MLflow is not installed: make tracking")
 
 
-def stored(mlflow: Any, store: str) -> Any:
-    """The only run in a store."""
-    client = mlflow.MlflowClient(store)
-    (run,) = client.search_runs([client.get_experiment_by_name("polyhop").experiment_id])
-    return run
-
-
 def test_an_evaluation_is_there_with_the_traces_of_its_agents(mlflow: Any, tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/mlflow.db"
     asked = ("evaluate", "--limit", "3", "--threads", "4", "--program", "polyhop", "--out", tmp_path / "run", "--json")
     done = polyhop(*asked, MLFLOW_TRACKING_URI=store)
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)  # and nothing else
-    run = stored(mlflow, store)
+    client = mlflow.MlflowClient(store)
+    (run,) = client.search_runs([client.get_experiment_by_name("polyhop").experiment_id])
     assert (run.info.run_name, run.info.status) == ("polyhop", "FINISHED")
     assert run.data.tags["polyhop.folder"] == str(tmp_path / "run")
-    assert run.data.params["dataset"] == "sample"
     assert run.data.params["program.lms.planner.model"] == "lexical"
     assert run.data.metrics["answer_f1"] == summary["metrics"]["answer_f1"]
     assert run.data.metrics["passage_recall_at_5"] == summary["metrics"]["passage_recall@5"]
@@ -168,15 +147,3 @@ def test_no_key_and_no_address_gets_there(mlflow: Any, tmp_path: Path) -> None:
     assert KEY.encode() not in written
     assert server.url.encode() not in written
     assert KEY not in done.stdout + done.stderr
-
-
-def test_an_optimization_is_there_with_its_test(mlflow: Any, tmp_path: Path) -> None:
-    store = f"sqlite:///{tmp_path}/mlflow.db"
-    plan = ("--stages", "tunables", "--trials", "2", "--limit", "12", "--program", "naive", "--metric", "answer_f1")
-    done = polyhop("optimize", *plan, "--out", tmp_path / "run", "--json", MLFLOW_TRACKING_URI=store)
-    assert done.returncode == 0, done.stderr
-    summary, run = json.loads(done.stdout), stored(mlflow, store)
-    assert run.info.run_name == "optimize naive"
-    assert run.data.params["trials"] == "2"
-    assert run.data.metrics["test.best.mean"] == summary["test"]["best"]["mean"]
-    assert run.data.metrics["spent.calls"] == summary["spent"]["calls"]

@@ -22,9 +22,9 @@ import uvicorn
 from polyhop.data.pool import PassagePool
 from polyhop.data.sample import sample_passages
 from polyhop.eval.options import ProgramOptions
-from polyhop.scripts.options import build_program
+from polyhop.scripts.program import build_program
 from polyhop.serve.app import create_app
-from polyhop.serve.service import Limits, Service
+from polyhop.serve.service import Service
 
 QUESTION = "Who wrote the novella that Stalker is based on?"
 
@@ -58,14 +58,14 @@ def start() -> Iterator[Callable[..., str]]:
             lm: str = "lexical",
             programs: tuple[str, ...] = ("polyhop", "naive"),
             source: Any = None,
-            limits: Limits | None = None,
+            limits: dict[str, Any] | None = None,
             budget: Any = None,
             settings: tuple[str, ...] = (),
             **options: Any,
         ) -> str:
             source = source or PassagePool(sample_passages())
             build = partial(build_program, source=source, options=ProgramOptions(lm=(lm,), set=settings))
-            service = Service(build, programs, source, index="sample", limits=limits, budget=budget)
+            service = Service(build, programs, source, index="sample", budget=budget, **(limits or {}))
             return stack.enter_context(listening(service, **options))
 
         yield started

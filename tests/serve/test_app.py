@@ -25,7 +25,6 @@ from polyhop.engines.budget import Budget
 from polyhop.engines.models import language_model
 from polyhop.programs import PolyHop
 from polyhop.serve.app import LARGEST_REQUEST
-from polyhop.serve.service import Limits
 
 from ..faults.exchange import Exchange
 from ..faults.faults import FAULTS
@@ -97,7 +96,7 @@ def test_search_and_read(address: str) -> None:
     passage = httpx.get(f"{address}/read", params={"id": hits[0]["passage"]["id"]}).json()
     assert passage == hits[0]["passage"]
     assert httpx.get(f"{address}/read", params={"id": "../../etc/passwd"}).status_code == 404
-    for wrong in ({"retriever": "os:system"}, {"k": True}, {"k": "3"}, {"offset": False}, {"k1": True}):
+    for wrong in ({"retriever": "os:system"}, {"k": True}, {"k": "3"}, {"offset": False}):
         assert httpx.post(f"{address}/search", json={**asked, **wrong}).status_code == 422
 
 
@@ -130,12 +129,6 @@ def test_malformed_requests_get_an_error_of_one_line(body: bytes, status: int, a
     assert reply.status_code == status
     assert "\n" not in reply.json()["error"]["message"]
     assert httpx.get(f"{address}/health").status_code == 200
-
-
-def test_a_body_that_is_not_declared_as_json_is_told_what_it_lacks(address: str) -> None:
-    reply = httpx.post(f"{address}/ask", data={"question": QUESTION})  # as curl -d does
-    assert reply.status_code == 422
-    assert "content-type: application/json" in reply.json()["error"]["message"]
 
 
 def test_a_body_is_bounded_with_and_without_a_length(address: str) -> None:
@@ -213,7 +206,7 @@ def test_a_client_that_leaves_stops_its_work(start: Callable[..., str]) -> None:
 def test_time_is_limited(start: Callable[..., str]) -> None:
     with Server(latency=2.0) as model, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_BASE_URL", model.url)
-        address = start(lm="openai/slow", limits=Limits(seconds=0.3))
+        address = start(lm="openai/slow", limits={"seconds": 0.3})
         reply = httpx.post(f"{address}/ask", json={"question": QUESTION}, timeout=60)
         assert reply.status_code == 504
         assert reply.json()["error"]["message"] == "no answer within 0.3 s"
@@ -228,7 +221,7 @@ def test_the_budget_is_that_of_all_questions(start: Callable[..., str]) -> None:
 def test_too_many_questions_are_refused_and_others_wait(start: Callable[..., str]) -> None:
     with Server(latency=1.0) as model, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_BASE_URL", model.url)
-        address = start(lm="openai/slow", limits=Limits(concurrency=1, waiting=1))
+        address = start(lm="openai/slow", limits={"concurrency": 1, "waiting": 1})
 
         def ask(n: int) -> int:
             asked = {"question": f"{QUESTION} {n}", "program": "naive"}

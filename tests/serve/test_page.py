@@ -121,7 +121,7 @@ def test_history_and_links(address: str, visit: Callable[..., Any]) -> None:
 def test_errors_are_told(start: Callable[..., str], visit: Callable[..., Any]) -> None:
     page = visit(start(), expected="422")
     ask(page, "?!")
-    assert page.inner_text(".error") == "the question '?!' has no word in it: ask something"
+    assert page.inner_text(".error") == "a question is a text with words, got '?!'"
     assert not faults(page)
 
 

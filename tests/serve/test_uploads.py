@@ -33,7 +33,7 @@ def index(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def address(index: Path) -> Any:
-    from polyhop.scripts.options import build_program
+    from polyhop.scripts.program import build_program
 
     source = BM25Index(index)
     service = Service(

@@ -19,7 +19,7 @@ from ....data.lucene.index import build_index
 from ....engines.lexical import LexicalEngine
 from ....eval.questions import Questions
 from ....eval.run import evaluate
-from ...options import build_program
+from ...program import build_program
 from ...source import Source
 from .world import write_questions, write_world
 

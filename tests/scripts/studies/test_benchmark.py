@@ -47,17 +47,3 @@ def test_every_system_that_is_installed(tmp_path: Path) -> None:
     assert "16 threads" in result.stdout
     records = [json.loads(line) for line in (tmp_path / "out" / "corpus-100.jsonl").open()]
     assert len(records) == 100
-
-
-def test_a_library_that_is_missing_or_too_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(SYSTEMS, "bm25s", SYSTEMS["bm25s"]._replace(module="no_such_module"))
-    slow = SYSTEMS["bm25"]._replace(most=(100, 5))
-    monkeypatch.setitem(SYSTEMS, "rank-bm25", slow)
-    monkeypatch.setattr(benchmark, "_in_new_process", lambda measure: measure())
-    monkeypatch.setattr("os.sched_setaffinity", lambda process, processors: None)
-    sizes = ("--passages", 100, "--passages", 200)
-    result = run(*sizes, "--questions", 10, "--systems", "bm25s,rank-bm25", "--out", tmp_path)
-    assert result.exit_code == 0, result.output
-    assert "bm25s is not installed and was skipped: pip install bm25s" in result.stdout
-    assert "rank-bm25 was skipped at 200 passages: it is too slow beyond 100" in result.stdout
-    assert {key: row["questions"] for key, row in rows(result).items()} == {("100", "rank-bm25"): "5"}

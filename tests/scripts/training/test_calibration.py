@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from polyhop.data.errors import PolyhopError
-from polyhop.programs.confidence import Calibration, logit, sigmoid
+from polyhop.programs.confidence import logit, sigmoid
 from polyhop.scripts.main import app as commands
 from polyhop.scripts.training.calibration import app, calibration_error, fit, observed
 
@@ -33,14 +32,6 @@ def test_the_distortion_is_found() -> None:
     assert slope == pytest.approx(0.5, abs=0.08)
     assert offset == pytest.approx(-1.0, abs=0.1)
     assert calibration_error(apply(confidence, slope, offset), right) < 0.03 < calibration_error(confidence, right)
-
-
-def test_a_program_takes_what_was_fitted() -> None:
-    calibration = Calibration()
-    assert calibration(0.7) == 0.7  # as it is, until something was fitted
-    calibration.slope.value, calibration.offset.value = 0.5, -1.0
-    assert calibration(0.7) == pytest.approx(float(apply(np.array([0.7]), 0.5, -1.0)[0]))
-    assert 0 < calibration(0.0) < calibration(1.0) < 1
 
 
 def write_run(folder: Path, confidence: np.ndarray, right: np.ndarray) -> None:
@@ -69,11 +60,3 @@ def test_the_command_reads_runs(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "calibration.slope=0." in result.stdout
     assert "from 400 answers" in result.stdout
-
-
-def test_too_little_to_learn_from(tmp_path: Path) -> None:
-    write_run(tmp_path / "few", *overconfident(20))
-    write_run(tmp_path / "all", np.full(100, 0.5), np.ones(100))
-    for name in ("few", "all"):
-        with pytest.raises(PolyhopError, match="at least 50 are needed"):
-            observed([tmp_path / name])

@@ -1,4 +1,5 @@
-"""Take the pictures of the README: the serve page and the report, in Chromium. Run `.venv/bin/python docs/pictures.py`.
+"""Take the pictures of the README: the serve page and the report, in Chromium. Run
+`python -m polyhop.scripts.studies.pictures`.
 
 They show the sample and the embedded engine, so that everybody gets the same.
 """
@@ -13,7 +14,7 @@ from time import sleep
 import httpx
 from playwright.sync_api import Browser, sync_playwright
 
-IMAGES = Path(__file__).parent / "images"
+IMAGES = Path(__file__).parents[2] / "docs" / "images"
 POLYHOP = str(Path(sys.executable).with_name("polyhop"))
 PORT = 8979
 QUESTION = "Which actress did the author of The Cherry Orchard marry?"

@@ -1,0 +1,148 @@
+"""Programs by name, with the options of commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+
+from polyhop.data.chain import ChainRetriever
+from polyhop.data.errors import PolyhopError
+from polyhop.data.pool import PassagePool
+from polyhop.eval.options import ProgramOptions
+from polyhop.optimizers.artifact import save
+from polyhop.programs import PROGRAMS, Naive, Prism, ReAct, tunables
+from polyhop.scripts.program import build_program, label, searches
+
+POOL = PassagePool([])
+
+
+def build(name: str, source: Any = POOL, **options: Any) -> Any:
+    return build_program(name, source, ProgramOptions(**options))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_by_name_and_from_artifacts(name: str, tmp_path: Path) -> None:
+    before = build(name)
+    assert type(before) is PROGRAMS[name]
+    before.named_predictors()[0][1].demos = [dspy.Example(question="Who?", answer="Ann.")]
+    program = build(str(save(before, tmp_path / "best")))
+    for each in (before, program):
+        each.set_lm(None)
+    assert program.dump_state() == before.dump_state()
+    assert type(program) is PROGRAMS[name]
+
+
+@pytest.mark.parametrize("name", ["prism", "c3po", "ircot", "naive"])
+def test_the_chain_is_the_default_retriever(name: str) -> None:
+    chain = build(name).search.retriever
+    assert isinstance(chain, ChainRetriever)
+    assert chain.source is POOL
+    assert build(name, retriever="bm25").search.retriever is POOL
+    assert build(name, None, retriever="bm25").search.retriever is None
+    assert build(name, None).search.retriever.source is None
+
+
+@pytest.mark.parametrize(("saved", "other"), [("chain", "bm25"), ("bm25", "chain")])
+def test_an_artifact_keeps_its_retriever(saved: str, other: str, tmp_path: Path) -> None:
+    program = build("prism", retriever=saved)
+    path = str(save(program, tmp_path / "best"))
+    for retriever in (None, saved):
+        assert type(build(path, retriever=retriever).search.retriever) is type(program.search.retriever)
+    with pytest.raises(PolyhopError, match=f"tuned with the retriever {saved}, not {other}"):
+        build(path, retriever=other)
+
+
+def test_options_and_tunables_are_set_by_name(tmp_path: Path) -> None:
+    given = ["rounds=1", "search.k=7", "bridging=false", "search.b=0.5"]
+    found = tunables(build("prism", set=given))
+    expected = {"rounds": 1, "search.k": 7, "bridging": False, "search.b": 0.5}
+    assert {name: found[name].value for name in expected} == expected
+    path = str(save(Prism(ChainRetriever()), tmp_path / "best"))
+    program = build(path, k=3, set=["rounds=1"], adaptive=True)
+    assert (program.search.chain["adaptive"].value, program.search.k.value, program.rounds.value) == (True, 3, 1)
+    assert build("naive").search.chain["adaptive"].value is False
+
+
+@pytest.mark.parametrize(
+    ("program", "options", "message"),
+    [
+        ("prsm", {}, "unknown program 'prsm': choose c3po, .*react, set_selection, the folder of an artifact"),
+        ("direct", {"k": 3}, "-k 3: Direct has no search.k"),
+        ("ircot", {"k": 5}, r"-k 5: must be one of \[2, 4, 6, 8\], got 5"),
+        ("direct", {"retriever": "bm25"}, "direct does not search"),
+        ("prism", {"retriever": "bm25", "adaptive": True}, "--adaptive: Prism has no search.chain"),
+        ("prism", {"set": ["round=1"]}, r"did you mean rounds=VALUE\? Tunables: .*search\.k, .*rounds"),
+        ("prism", {"set": ["rounds"]}, r"--set rounds: did you mean rounds=VALUE\?"),
+        ("prism", {"set": ["search.chain[link]=2"]}, r"did you mean search\.chain\['link'\]=VALUE or "),
+        ("prism", {"set": ["colour=red"]}, r"Prism has no colour\. Tunables: .*search\.k, .*search\.chain\[\.\.\.\]"),
+        ("prism", {"set": ["rounds=99"]}, r"--set rounds=99: must be an integer in 1\.\.6, got 99"),
+        ("prism", {"set": ["rounds="]}, r"--set rounds=: must be an integer in 1\.\.6, got ''"),
+        ("prism", {"set": ["bridging=maybe"]}, "must be one of"),
+    ],
+)
+def test_what_does_not_go_with_a_program_is_refused(program: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(PolyhopError, match=message):
+        build(program, **options)
+
+
+def test_differences_of_an_artifact_are_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("polyhop.optimizers.artifact.version", lambda package: "0.0.1")
+        path = str(save(Prism(ChainRetriever()), tmp_path / "best"))
+    build(path)
+    assert "it was saved with polyhop 0.0.1, this is" in capsys.readouterr().err
+
+
+def test_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [label(name) for name in ("prism", "runs/a/best", "runs/a/best-0.5/")] == ["prism", "best", "best-0.5"]
+    tuned = save(Naive(), tmp_path / "runs" / "tuned" / "best")
+    candidate = save(Naive(), tmp_path / "runs" / "tuned" / "start")
+    assert (label(str(tuned)), label(str(candidate))) == ("naive (runs/tuned)", "naive (tuned/start)")
+    monkeypatch.chdir(tuned.parent)
+    assert label("best") == "naive (runs/tuned)"  # independent of the current folder, so that runs resume
+
+
+def test_the_plain_baseline_has_a_name() -> None:
+    program = build("react", set=["steps=3"])
+    assert (type(program), label("react"), searches("react")) == (ReAct, "ReAct", True)
+    assert tunables(program)["steps"].value == 3
+
+
+# --- models ----------------------------------------------------------------------------------------------------------
+
+
+def written(folder: Path, text: str) -> str:
+    (folder / "models.toml").write_text(text)
+    return str(folder / "models.toml")
+
+
+def test_a_profile_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(
+        tmp_path, 'lm = "a/b"\n[roles]\nselector = "lexical"\nmoderator = "c/d"\nproxy = "c/d"\n[models."x/*"]'
+    )
+    program = build("prism", lm=[path, "adder=e/f"])
+    models = {name: predictor.lm.model for name, predictor in program.named_predictors()}
+    assert models == dict.fromkeys(models, "a/b") | {"selector": "lexical", "adder": "e/f"}
+    assert build("direct", None, lm=[path]).answerer.lm.model == "a/b"
+    assert '[models."x/*"] matches none of the models here (a/b, c/d, e/f, lexical)' in capsys.readouterr().err
+
+
+def test_a_role_that_no_program_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path, '[roles]\nselektor = "lexical"')
+    for models in ([path], []):
+        with pytest.raises(PolyhopError, match="models.toml: no program has a role 'selektor'; known are .*selector"):
+            build("prism", lm=models)
+        monkeypatch.setenv("POLYHOP_LM", path)
+
+
+@pytest.mark.parametrize("no_cache", [False, True])
+def test_replies_come_from_the_cache_unless_it_is_off(no_cache: bool, tmp_path: Path) -> None:
+    path = written(tmp_path, 'lm = "a/b"\n[models."a/b"]\ncache = true')
+    program = build("prism", lm=[path, "adder=e/f", "selector=lexical"], no_cache=no_cache)
+    used = {name: predictor.lm.cache for name, predictor in program.named_predictors()}
+    assert used == dict.fromkeys(used, not no_cache) | {"selector": False}
