@@ -118,7 +118,7 @@ def test_the_profiles_can_be_read(tmp_path: Path) -> None:
 def test_the_options_of_commands_exist(page: Path) -> None:
     known = {
         model.__name__.lower(): {
-            each.json_schema_extra["flag"] or f"--{name.replace('_', '-')}"  # type: ignore[index, call-overload, operator]
+            each.json_schema_extra["flag"] or f"--{name.replace('_', '-')}"  # type: ignore[index]
             for name, each in model.model_fields.items()
         }
         for model in COMMANDS

@@ -244,7 +244,7 @@ class Graph:
         name, at = close.nonzero()
         near[name, which[at]] = True
         beside: Floats = near @ weights
-        in_sentence: Floats = self.has[self._sentence[spans[:, 0]]] @ weights
+        in_sentence: Floats = np.matmul(self.has[self._sentence[spans[:, 0]]], weights)
         rarity = self._store.rarity(spanned(self.words, spans))
         order = np.lexsort((-rarity, -in_sentence.round(DIGITS), -beside.round(DIGITS)))
         return [self.text(start, end - start) for start, end in spans[order[:_NAMES]].tolist()]
