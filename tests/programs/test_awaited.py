@@ -75,12 +75,19 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.01)  # never returns if the event loop is blocked
 
 
-def left_behind() -> None:
-    """Wait for the threads of cancelled questions."""
-    for thread in threading.enumerate():
-        if thread.name == "AnyIO worker thread":
-            thread.join(SECONDS)
-            assert not thread.is_alive()
+def ending(kind: Any) -> Any:
+    """A kind of program that tells when it has ended, perhaps after the task that awaits it."""
+
+    class Ending(kind):
+        ended = threading.Event()
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return super().__call__(*args, **kwargs)
+            finally:
+                self.ended.set()
+
+    return Ending
 
 
 def test_many_questions_wait_for_models_at_once_and_block_nothing(retriever: ChainRetriever) -> None:
@@ -117,9 +124,10 @@ def test_a_cancelled_question_asks_nothing_more(
     limited: bool, kind: Any, passes: int, together: int, way: Any, retriever: ChainRetriever
 ) -> None:
     door = Door(passes)  # later, PAR-RAG asks two judges in parallel
+    program = ending(kind)(retriever)
 
     async def leave() -> None:
-        task = asyncio.create_task(way(kind(retriever)))
+        task = asyncio.create_task(way(program))
         await until(lambda: door.asked == passes + together)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -129,7 +137,7 @@ def test_a_cancelled_question_asks_nothing_more(
 
     with dspy.context(lm=LimitedLM(behind(door), RateLimit()) if limited else behind(door)):
         asyncio.run(leave())
-    left_behind()
+    assert program.ended.wait(SECONDS)
     door.open()
     assert door.asked == passes + together
 
@@ -154,9 +162,10 @@ def test_a_cancelled_question_searches_no_more() -> None:
             return conclude("-", 1.0, stop="-")
 
     slow = Slow()
+    program = ending(Twice)(slow)
 
     async def leave() -> None:
-        task = asyncio.create_task(Twice(slow).acall(question="Who?"))
+        task = asyncio.create_task(program.acall(question="Who?"))
         await until(lambda: slow.searched == 1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -164,7 +173,7 @@ def test_a_cancelled_question_searches_no_more() -> None:
         slow.found.set()
 
     asyncio.run(leave())
-    left_behind()
+    assert program.ended.wait(SECONDS)
     assert slow.searched == 1
 
 
