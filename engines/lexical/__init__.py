@@ -15,7 +15,8 @@ that any model gets and writes the reply that the adapter expects.
     hops.py            ranks them for each sub-question
     reader.py          and for a whole question, with probabilities
     chain.py           the passages and sentences that form a chain of evidence
-    vocabulary.py      word lists
+    vocabulary.json    word lists
+    ranker.json        the fitted weights of the rankers
 
 A program's own agent runs on this engine when a skill is registered for its signature:
 
