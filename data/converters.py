@@ -64,7 +64,6 @@ _GAP, _WIDE_GAP = 180, 500  # thousandths of the size of a font: a space is wide
 _LARGE = {".pdf": "pypdf", ".docx": "mammoth", ".epub": "zipfile"}  # what may grow, and the library that reads it
 
 Job = TypeVar("Job")
-_Wait = Callable[[], Text | Unreadable | None]
 
 
 def suffix_of(path: Path) -> str:
@@ -81,7 +80,7 @@ def convert(path: Path) -> Text:
     """
     suffix = suffix_of(path)
     try:
-        content = read_bytes(path, _LARGEST_FILE if suffix in (".pdf", ".docx", ".epub") else LARGEST_RECORD)
+        content = read_bytes(path, _LARGEST_FILE if suffix in _LARGE else LARGEST_RECORD)
         if path.suffix.lower() == ".gz":
             with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
                 if len(content := file.read(LARGEST_RECORD + 1)) > LARGEST_RECORD:

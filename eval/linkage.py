@@ -21,7 +21,6 @@ from ..data.passages import one_a_document
 from .gold import gold_facts
 from .statistics import Comparison, compare
 
-SAMPLE = 5_000  # passages
 CUTOFF = 5  # of the trial
 CHAIN, BM25, BY_DOCUMENT = "chain", "bm25", "bm25, one hit a document"
 
@@ -66,7 +65,7 @@ class Trial(NamedTuple):
         return CHAIN if self.versus.difference.mean > 0 else self.better
 
 
-def linkage_of(store: Store, sample: int = SAMPLE) -> Linkage:
+def linkage_of(store: Store, sample: int = 5_000) -> Linkage:
     """The ties of at most so many passages, or of the first document if that is longer."""
     there = store.documents[store.documents > 0]
     if not len(there):

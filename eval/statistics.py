@@ -39,9 +39,9 @@ class Comparison(NamedTuple):
     shown: float  # the smallest true difference that so many questions, which vary so, show at p < 0.05 in 80% of cases
 
 
-def interval(values: Sequence[float], *, level: float = 0.95, resamples: int = RESAMPLES, seed: int = 0) -> Interval:
+def interval(values: Sequence[float], *, level: float = 0.95, seed: int = 0) -> Interval:
     """The mean of the values with its percentile bootstrap interval; ValueError without values."""
-    return intervals({"": values}, level=level, resamples=resamples, seed=seed)[""]
+    return intervals({"": values}, level=level, seed=seed)[""]
 
 
 def intervals(
@@ -67,9 +67,7 @@ def intervals(
     return {name: found[name] for name in columns}
 
 
-def compare(
-    ours: Sequence[float], theirs: Sequence[float], *, level: float = 0.95, resamples: int = RESAMPLES, seed: int = 0
-) -> Comparison:
+def compare(ours: Sequence[float], theirs: Sequence[float], *, seed: int = 0) -> Comparison:
     """Compare two runs with one value per question, in the same order. NaN on either side drops the question.
 
     Raises:
@@ -82,7 +80,7 @@ def compare(
     if not len(differences):
         raise ValueError("the runs share no question that has a value in both")
     first, second = np.random.default_rng(seed).spawn(2)
-    [difference] = _bootstrap(differences[None], level, resamples, first)
+    [difference] = _bootstrap(differences[None], 0.95, RESAMPLES, first)
     changed = differences[differences != 0]  # the sign of a tie does not matter
     p = 1.0
     if len(changed) > 1:  # the exact p-value of one difference is 1
@@ -91,7 +89,7 @@ def compare(
             np.sum,
             permutation_type="samples",
             vectorized=True,
-            n_resamples=resamples,
+            n_resamples=RESAMPLES,
             batch=max(1, _BATCH // len(changed)),
             rng=second,
         ).pvalue
@@ -110,12 +108,12 @@ def holm(chances: Sequence[float]) -> list[float]:
     return corrected
 
 
-def calibration_error(stated: Sequence[float], right: Sequence[bool], bins: int = 10) -> float:
+def calibration_error(stated: Sequence[float] | Floats, right: Sequence[bool] | Floats) -> float:
     """The expected calibration error: the mean distance between the confidence of answers and the share of correct
-    ones, over equally wide bins of confidence weighted by their answers (Guo et al., arXiv 1706.04599)."""
+    ones, over ten equally wide bins of confidence weighted by their answers (Guo et al., arXiv 1706.04599)."""
     gaps: dict[int, float] = defaultdict(float)
     for confidence, correct in zip(stated, right, strict=True):
-        gaps[min(int(confidence * bins), bins - 1)] += confidence - correct
+        gaps[min(int(confidence * 10), 9)] += confidence - correct
     return sum(map(abs, gaps.values())) / len(stated)
 
 

@@ -333,7 +333,7 @@ def diff(before: State, after: State) -> dict[str, Change]:
 
 def about(before: Manifest, after: Manifest) -> dict[str, Change]:
     """The changes in how two artifacts came to be: scores, spending, settings, versions, models."""
-    known = [flat(each.model_dump(exclude={"agents", "hash", "state"})) for each in (before, after)]
+    known = [flat(each.model_dump(exclude={"hash", "state"})) for each in (before, after)]
     return _changes(*({name: [_shown(value)] for name, value in each} for each in known))
 
 

@@ -7,8 +7,8 @@ from .agent import Agent, Part
 from .baselines import Direct, FullContext, Naive, Oracle, ReAct, SetSelection
 from .c3po import C3PO
 from .candidates import Candidates
-from .complexity import Complexity, ComplexityEstimator, estimate_complexity
-from .exemplars import Exemplar, ExemplarMemory, Exemplars, as_demos
+from .complexity import Complexity, ComplexityEstimator
+from .exemplars import Exemplar, ExemplarMemory, Exemplars
 from .ircot import IRCoT
 from .kair import Kair
 from .par_rag import ParRag

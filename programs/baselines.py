@@ -120,7 +120,7 @@ class SetSelection(Program):
 
 @register("oracle")
 class Oracle(Program):
-    """Answers from the gold evidence of a question, which `polyhop.eval.evaluate` gives it: 1 LM call, no search. It is
+    """Answers from the gold evidence of a question, which `polyhop.evaluate` gives it: 1 LM call, no search. It is
     the upper bound of retrieval, not a system.
 
     Its scores of evidence and ranking are those of the gold against itself. ``unit`` is what it reads: the gold

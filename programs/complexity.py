@@ -151,11 +151,6 @@ class ComplexityEstimator(Parameter):
         return Complexity(tuple((shares / shares.sum()).tolist()))
 
 
-def estimate_complexity(question: str) -> Complexity:
-    """How many hops a question probably needs, by the estimator of the package."""
-    return ComplexityEstimator()(question)
-
-
 def inputs(questions: list[str]) -> NDArray[np.float64]:
     """The features of some questions, shape (questions, features)."""
     return np.array([features(question) for question in questions])

@@ -1,8 +1,7 @@
 """Plans of solved questions, shown to a planner before a similar question (PAR-RAG, arXiv 2504.16787).
 
-    exemplars = Exemplars()                                        # a part of a program, like `Search`
-    shown = exemplars(question, estimate_complexity(question))     # the most similar comes last
-    planner(question=question, demos=[*planner.demos, *as_demos(shown)])
+    exemplars = Exemplars()                                 # a part of a program, like `Search`
+    shown = exemplars(question, estimator(question))        # the most similar comes last
 
 A plan teaches the form of a question, not its topic: "Where was the director of Solaris born?" is planned like "Where
 was the author of Emma born?". So similarity is TF-IDF over words and pairs of words with names masked
@@ -25,7 +24,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-import dspy
 from dspy.predict.parameter import Parameter
 from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError, field_validator
 from pydantic.dataclasses import dataclass
@@ -177,14 +175,6 @@ class Exemplars(Part):
             texts = (f"{question}\n{exemplar.question}".encode(errors="replace") for exemplar in memory)
             worth = [blake2b(text, digest_size=8).digest() for text in texts]
         return [memory[i] for i in reversed(heapq.nlargest(count, allowed, key=worth.__getitem__))]  # stable
-
-
-def as_demos(exemplars: Iterable[Exemplar], plan: str = "sub_questions") -> list[dspy.Example]:
-    """Exemplars as demos of a predictor from ``question`` to the output ``plan``, such as `AnalyzeQuestion`'s."""
-    return [
-        dspy.Example({"question": exemplar.question, plan: list(exemplar.sub_questions)}).with_inputs("question")
-        for exemplar in exemplars
-    ]
 
 
 @cache

@@ -20,12 +20,10 @@ from .program import build_program
 from .view import print_answer
 
 # Two bridges, a comparison, a yes/no question over three hops, and one that is too hard for the lexical engine.
-
 QUESTIONS = ("arts-008", "science-022", "arts-037", "science-050", "places-034")
 
 
 def demo(given: Demo) -> None:
-
     with TemporaryDirectory(prefix="polyhop-demo-") as folder:
         out = Path(folder) / "index"
         typer.secho("1. Index the sample corpus.\n", dim=True)

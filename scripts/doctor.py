@@ -151,7 +151,6 @@ def _ties(index: Path, questions: Path | None) -> Iterator[Finding]:
 
 def _answers(spec: str, profile: Profile | None, seconds: float) -> str:
     """Whether a model answers a short question in the expected fields, without cache and retries."""
-
     started, ledger = monotonic(), Ledger()
     lm = unlimited(language_model(spec, profile))
     if isinstance(lm.engine, str):  # not the embedded one

@@ -8,6 +8,7 @@ from typing import Any
 import dspy
 import typer
 
+from ..data.benchmarks import SAMPLE
 from ..data.errors import PolyhopError
 from ..data.text import plain
 from ..eval.metrics import find_metric
@@ -16,7 +17,7 @@ from ..eval.run import evaluate as run
 from ..eval.settings import content
 from .options import Evaluate
 from .program import artifact_of, label, paying
-from .source import SAMPLE, Source, dataset_of, setting_of
+from .source import Source, dataset_of, setting_of
 from .tables import costs_table, print_summaries
 from .terminal import new_console, warn
 

@@ -14,6 +14,7 @@ import dspy
 import typer
 from rich.console import Console
 
+from ..data.benchmarks import SAMPLE
 from ..data.errors import PolyhopError
 from ..data.text import plain
 from ..engines.budget import BudgetSpent
@@ -26,7 +27,7 @@ from ..optimizers.optimize import optimize as run
 from ..optimizers.settings import OptimizationSettings, Splits, divide, read_settings
 from .options import Optimize
 from .program import label, models_of
-from .source import SAMPLE, Source, dataset_of, setting_of
+from .source import Source, dataset_of, setting_of
 from .tables import warn_of_skipped
 from .terminal import new_console, new_table, progress_bar, warn
 from .tracking import tracked

@@ -14,10 +14,6 @@ def score(given: Score) -> None:
         find_metric(name)
     asked = Questions(given.dataset or dataset_of(given.questions), given.questions, split=given.split)
     source = Source(asked, given.index)
-    program, name = (
-        GivenPredictions(given.predictions, asked, source.look_up or (lambda title: [])),
-        given.predictions.stem,
-    )
-    print_summaries(
-        {name: source.evaluate(program, name, given.out, file=given.predictions)}, asked, given.out, given.as_json
-    )
+    program = GivenPredictions(given.predictions, asked, source.look_up or (lambda title: []))
+    summary = source.evaluate(program, given.predictions.stem, given.out, file=given.predictions)
+    print_summaries({given.predictions.stem: summary}, asked, given.out, given.as_json)

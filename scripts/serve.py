@@ -12,6 +12,7 @@ from importlib.util import find_spec
 import dspy
 import typer
 
+from ..data.benchmarks import SAMPLE
 from ..data.errors import PolyhopError
 from ..data.importing import installs
 from ..data.lucene.bm25 import BM25Index
@@ -23,7 +24,7 @@ from ..eval.options import ProgramOptions
 from ..programs import PROGRAMS
 from .options import HOME, Serve
 from .program import build_program, label, models_of, searches
-from .source import SAMPLE, chosen_index, open_source
+from .source import chosen_index, open_source
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _EVERYWHERE = ("0.0.0.0", "::")  # under names that nobody can know here, for clients with a token

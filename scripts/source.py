@@ -14,7 +14,7 @@ from typing import Any
 import dspy
 import typer
 
-from ..data.benchmarks import find_benchmark, recognize_file
+from ..data.benchmarks import SAMPLE, find_benchmark, recognize_file
 from ..data.errors import PolyhopError
 from ..data.lucene.bm25 import BM25Index
 from ..data.passages import Passage
@@ -35,7 +35,6 @@ from .tables import evaluation_bar
 from .terminal import warn
 from .tracking import tracked
 
-SAMPLE = "sample"
 _LOOKED_AT = 1_000  # questions
 _SHOWN = 5  # warnings about gold passages
 

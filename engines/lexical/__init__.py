@@ -14,9 +14,9 @@ that any model gets and writes the reply that the adapter expects.
     features.py        the candidate answers in some passages, and their features
     hops.py            ranks them for each sub-question
     reader.py          and for a whole question, with probabilities
-    compare.py         the answers of comparisons
     chain.py           the passages and sentences that form a chain of evidence
-    vocabulary.py      word lists
+    vocabulary.json    word lists
+    ranker.json        the fitted weights of the rankers
 
 A program's own agent runs on this engine when a skill is registered for its signature:
 

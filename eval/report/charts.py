@@ -90,12 +90,10 @@ def whisker(mean: float, low: float, high: float, ends: tuple[float, float], ser
 
 
 class Plot:
-    """Two axes on which marks, dots and lines are drawn.
+    """Two axes on which marks and lines are drawn.
 
     Args:
-        x_range, y_range: Values at the ends of the axes.
-        percent: Whether the values of y are shares, shown in percent.
-        whole: Whether the values of x are whole numbers.
+        x_range, y_range: Values at the ends of the axes; those of y are shares, shown in percent.
     """
 
     def __init__(
@@ -105,24 +103,20 @@ class Plot:
         y_label: str,
         x_range: tuple[float, float],
         y_range: tuple[float, float],
-        percent: bool = True,
-        whole: bool = False,
-        width: float = 392,  # three fit side by side into a window of 1280 pixels
-        height: float = 270,
     ) -> None:
-        self.title, self.size = title, {"viewBox": f"0 0 {width:g} {height:g}", "width": width, "height": height}
+        width, height = 392, 270  # three fit side by side into a window of 1280 pixels
+        self.title, self.size = title, {"viewBox": f"0 0 {width} {height}", "width": width, "height": height}
         self._x, self._y, self._left, self._right, self._bottom = x_range, y_range, 60, width - 12, height - 42
         thousands, bottom = max(map(abs, x_range)) >= 10_000, self._bottom
         self._parts: list[Markup] = []
         for value in ticks(*y_range):
-            y, name = self.y(value), f"{100 * value:.6g}" if percent else f"{value:.6g}"
+            y, name = self.y(value), f"{100 * value:.6g}"
             self._add("line", x1=self._left, x2=self._right, y1=y, y2=y, class_="grid")
             self._add("text", name, x=self._left - 7, y=y + 4, text_anchor="end")
         for value in ticks(*x_range):
-            if not whole or value == int(value):
-                x, name = self.x(value), f"{value / 1000:.6g}k" if thousands and value else f"{value:.6g}"
-                self._add("text", name, x=x, y=bottom + 17, text_anchor="middle")
-                self._add("line", x1=x, x2=x, y1=bottom, y2=bottom + 4, class_="axis")
+            x, name = self.x(value), f"{value / 1000:.6g}k" if thousands and value else f"{value:.6g}"
+            self._add("text", name, x=x, y=bottom + 17, text_anchor="middle")
+            self._add("line", x1=x, x2=x, y1=bottom, y2=bottom + 4, class_="axis")
         self._add("line", x1=self._left, x2=self._right, y1=bottom, y2=bottom, class_="axis")
         middle = (bottom + 12) / 2
         self._add("text", y_label, x=12, y=middle, transform=f"rotate(-90 12 {middle})", text_anchor="middle")
@@ -148,10 +142,6 @@ class Plot:
         if point.low is not None and point.high is not None:
             self._add("line", x1=x, x2=x, y1=self.y(point.low), y2=self.y(point.high), class_=f"{color(series)} bar")
         self._parts.append(mark(series, x, self.y(point.y), point.note))
-
-    def dots(self, points: Iterable[Point], class_: str) -> None:
-        for x, y, note, *_ in points:
-            self._add("circle", element("title", note), cx=self.x(x), cy=self.y(y), r=4, class_=class_)
 
     def line(self, points: Iterable[tuple[float, float]], class_: str) -> None:
         self._add("polyline", points=" ".join(f"{self.x(x)},{self.y(y)}" for x, y in points), class_=f"line {class_}")

@@ -84,7 +84,6 @@ def _environment(folder: Path | None = None) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "between": between,
         "counted": count,
         "lower_name": lower,
         "metric_name": name,

@@ -13,13 +13,14 @@ from pathlib import Path
 
 import dspy
 
+from ...data.benchmarks import SAMPLE
 from ...data.chain import ChainRetriever
 from ...data.sample import load_sample
 from ...engines.models import language_model
 from ...eval.scoring import exact_match
 from ...programs import PROGRAMS, new_program
 from ...programs.prediction import UNKNOWN
-from ..source import SAMPLE, open_source
+from ..source import open_source
 
 
 def main() -> None:

@@ -23,14 +23,13 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from ...data.errors import PolyhopError
 from ...eval.records import read_manifest, read_records
+from ...eval.statistics import calibration_error
 from ...optimizers.confidence import FOLDS, ConfidenceFit, fit_runs
 from ...programs.confidence import logit
 from ...programs.prediction import UNKNOWN
 from .command import new_app, run_command
 
 Floats = npt.NDArray[np.float64]
-
-BINS = 10
 
 app = new_app()
 
@@ -87,12 +86,6 @@ def fit(confidence: Floats, correct: Floats) -> tuple[float, float]:
 
 def _logits(confidence: Floats) -> Floats:
     return np.array([[logit(each)] for each in confidence])
-
-
-def calibration_error(confidence: Floats, correct: Floats) -> float:
-    """The expected calibration error over ten bins of equal width (scikit-learn has no such metric)."""
-    bins = np.minimum((confidence * BINS).astype(int), BINS - 1)
-    return float(sum(abs((confidence - correct)[bins == b].sum()) for b in np.unique(bins)) / len(bins))
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ import dspy
 from dspy import lm15
 
 from polyhop.data.sample import SubQuestion
-from polyhop.programs.complexity import estimate_complexity
-from polyhop.programs.exemplars import Exemplars, as_demos
+from polyhop.programs.complexity import ComplexityEstimator
+from polyhop.programs.exemplars import Exemplars
 from polyhop.programs.prediction import conclude
 from polyhop.programs.program import Program
 from polyhop.programs.run import current, record
@@ -54,10 +54,11 @@ class Tiny(Program):
         self.answerer = dspy.Predict(Answer)
 
     def forward(self, question: str) -> dspy.Prediction:
-        shown = self.exemplars(question, estimate_complexity(question))
+        shown = self.exemplars(question, ComplexityEstimator()(question))
         record(Recalled(tuple(each.question for each in shown)))
         current().trace.calls += 2
-        plan = self.planner(question=question, demos=[*self.planner.demos, *as_demos(shown)])
+        demos = [dspy.Example(question=each.question, sub_questions=list(each.sub_questions)) for each in shown]
+        plan = self.planner(question=question, demos=[*self.planner.demos, *demos])
         record(Decomposed(tuple(plan.sub_questions)))
         reply = self.answerer(question=question, effort=self.effort.value, style=self.style.value)
         record(Answered(reply.answer, "", 1.0))

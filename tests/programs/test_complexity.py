@@ -20,13 +20,7 @@ from polyhop.data.errors import PolyhopError
 from polyhop.data.form import FEATURES
 from polyhop.data.passages import Passage
 from polyhop.programs import ParRag, PolyHop
-from polyhop.programs.complexity import (
-    SHIPPED,
-    Complexity,
-    ComplexityEstimator,
-    ComplexityHead,
-    estimate_complexity,
-)
+from polyhop.programs.complexity import SHIPPED, Complexity, ComplexityEstimator, ComplexityHead
 from polyhop.programs.trace import Estimated
 
 from .scripted import playing, scripted, steps
@@ -42,7 +36,7 @@ def head() -> ComplexityHead:
 
 @given(st.text())
 def test_any_text_gets_probabilities(text: str) -> None:
-    complexity = estimate_complexity(text)
+    complexity = ComplexityEstimator()(text)
     assert math.fsum(complexity.probabilities) == pytest.approx(1)
     assert all(0 <= probability <= 1 for probability in complexity.probabilities)
     assert complexity.hops in (1, 2, 3, 4)
@@ -60,12 +54,12 @@ def test_any_text_gets_probabilities(text: str) -> None:
     ],
 )
 def test_plain_questions(question: str, hops: int) -> None:
-    assert estimate_complexity(question).hops == hops
+    assert ComplexityEstimator()(question).hops == hops
 
 
 def test_most_questions_of_the_sample_that_need_several_hops_are_not_taken_for_one() -> None:
     held_out = [each for split in ("dev", "test") for each in load_questions("sample", split=split)]
-    several = [estimate_complexity(each.question).probabilities[0] for each in held_out if each.hops > 1]
+    several = [ComplexityEstimator()(each.question).probabilities[0] for each in held_out if each.hops > 1]
     assert np.mean([one > 0.5 for one in several]) < 0.1
     assert max(several) < 0.9
 
@@ -116,7 +110,7 @@ def test_what_is_saved_is_loaded(head: ComplexityHead, tmp_path: Path) -> None:
 
 def test_estimating_imports_neither_scikit_learn_nor_java() -> None:
     code = (
-        "import sys; from polyhop.programs.complexity import estimate_complexity; estimate_complexity('Who?');"
+        "import sys; from polyhop.programs.complexity import ComplexityEstimator; ComplexityEstimator()('Who?');"
         "print(sorted({'sklearn', 'scipy', 'torch', 'jnius'} & set(sys.modules)))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from polyhop.eval.statistics import calibration_error
 from polyhop.programs.confidence import logit, sigmoid
 from polyhop.scripts.main import app as commands
-from polyhop.scripts.training.calibration import app, calibration_error, fit, observed
+from polyhop.scripts.training.calibration import app, fit, observed
 
 
 def apply(confidence: np.ndarray, slope: float, offset: float) -> np.ndarray:

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from polyhop.data.benchmarks import load_questions
 from polyhop.data.passages import Evidence, Passage
 from polyhop.eval.run import evaluate
-from polyhop.programs.complexity import ComplexityEstimator, ComplexityHead, estimate_complexity
+from polyhop.programs.complexity import ComplexityEstimator, ComplexityHead
 from polyhop.scripts.training.complexity import SINGLE, Labelled, app, of_run, train
 
 CHAINS = {
@@ -115,7 +115,7 @@ def test_the_shipped_estimator_on_benchmark_questions(shared_data: Path) -> None
     """Few questions of several hops are surely one hop, and most of SQuAD's are probably."""
 
     def share(dataset: str, file: str, limit: float) -> float:
-        found = [estimate_complexity(each.question) for each in load_questions(dataset, shared_data / file)]
+        found = [ComplexityEstimator()(each.question) for each in load_questions(dataset, shared_data / file)]
         return sum(each.probabilities[0] > limit for each in found) / len(found)
 
     assert share("hotpotqa", "hotpotqa_dev_distractor.json.gz", 0.9) < 0.05
