@@ -25,12 +25,12 @@ CREDIBILITY = {"attributable": 1.0, "extrapolatory": 0.5, "contradictory": 0.001
 """By AttrScore's class: the citations support the answer, neither support nor deny it, or deny it."""
 
 
-def checked(accuracy: float, credibility: float) -> Status:
-    """How an answer was checked, by the class of the nearest credibility. What the evidence states is in doubt only if
-    it is more probably not what was asked for."""
-    nearest = min(CREDIBILITY, key=lambda name: abs(CREDIBILITY[name] - credibility))
+def checked(weighed: Weighed) -> Status:
+    """How an answer was checked, by the class of the nearest credibility. What the evidence states is in doubt if the
+    answer does not pass, since it may not be what was asked for."""
+    nearest = min(CREDIBILITY, key=lambda name: abs(CREDIBILITY[name] - weighed.credibility))
     if nearest == "attributable":
-        return "verified" if accuracy >= 0.5 else "in doubt"
+        return "verified" if weighed.passed else "in doubt"
     return "not supported" if nearest == "extrapolatory" else "contradicted"
 
 

@@ -268,7 +268,7 @@ class Review(Part):
             accuracy = scores.get("accuracy", scores.get("credibility", 0.0))
             credibility = scores.get("credibility", accuracy)
         weighed: Weighed = self.confidence(hops, accuracy, credibility, draft.answer)
-        return weighed, checked(accuracy, credibility)
+        return weighed, checked(weighed)
 
     def accuracy(self, draft: CitedAnswer) -> float:
         """The judge's probability; 0 if the reply cannot be read."""

@@ -271,7 +271,7 @@ class PolyHop(Program):
 
         A verdict that cannot be read counts against the answer.
         """
-        accuracy, attribution, status = None, "extrapolatory", answer.status
+        accuracy, attribution = None, "extrapolatory"
         correction, missing = answer.text, ""
         try:
             reply = self.verifier(
@@ -287,9 +287,10 @@ class PolyHop(Program):
         else:
             accuracy, attribution = read_probability(reply.accuracy), str(reply.attribution)
             correction, invalid = tidy(reply.correction)
-            missing, status = read_query(reply.missing)[0], checked(accuracy, CREDIBILITY[attribution])
+            missing = read_query(reply.missing)[0]
             record(Judged("verification", accuracy, attribution, invalid))
         weighed = self.confidence(case.complexity.expected, accuracy, CREDIBILITY[attribution], answer.text)
+        status = answer.status if accuracy is None else checked(weighed)
         answer = replace(answer, confidence=weighed.confidence, status=status)
         return (answer, answer.text, "") if weighed.passed else (answer, correction, missing)
 
