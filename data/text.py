@@ -67,8 +67,8 @@ _OPENS_MARK = re.compile(r"(?<![\w\])])[\[［﹇【](?=\S)")
 
 def quoted(text: str) -> str:
     """A text of a document for a place where our own marks, such as "[2]" and "[notes.md]", tell the sources: on one
-    line, and with a space in what looks like a mark ("[ 2]"), so that it cannot add a source."""
-    return _OPENS_MARK.sub(r"\g<0> ", plain(text))
+    line, and with a space in what looks like a mark ("[ 2]") or a link ("] ("), so that it adds no source."""
+    return _OPENS_MARK.sub(r"\g<0> ", plain(text)).replace("](", "] (")
 
 
 def count(number: int, one: str, many: str = "") -> str:

@@ -14,7 +14,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    StrictFloat,
+    StrictInt,
+    ValidationError,
+    field_validator,
+)
 
 from ..data.errors import first_error
 from ..data.files import LARGEST_JSON, bounded_lines
@@ -25,8 +34,9 @@ from .settings import RunManifest
 read_manifest = RunManifest.read
 
 # Sums and means can hold these. A whole number stays one.
-Score = Annotated[int | float, Field(ge=-1e15, le=1e15)]
-Cost = Annotated[int | float, Field(ge=0, le=1e15)]
+Score = Annotated[StrictInt | StrictFloat, Field(ge=-1e15, le=1e15)]
+Cost = Annotated[StrictInt | StrictFloat, Field(ge=0, le=1e15)]
+Probability = Annotated[float, Field(ge=0, le=1)]
 
 
 class EvidenceRecord(BaseModel):
@@ -61,7 +71,7 @@ class QuestionRecord(BaseModel):
     n: NonNegativeInt  # the number of the question in the dataset, from 0
     id: str
     question: str
-    hops: int | None = None
+    hops: Annotated[int, Field(ge=0, le=1_000)] | None = None
     kind: str | None = None
     gold_answers: tuple[str, ...]
     gold: tuple[str, ...]  # ids of the gold passages
@@ -72,7 +82,7 @@ class QuestionRecord(BaseModel):
     evidence: list[EvidenceRecord]
     ranking: list[str]  # ids of all passages seen, best first
     documents: dict[str, str] = {}  # the documents of those that were split from one
-    confidence: float | None = None
+    confidence: Probability | None = None
     status: str = ""  # how the answer was checked
     stop_reason: str = ""
     trace: list[dict[str, Any]] = []

@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack, closing
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from math import inf, isfinite
+from math import inf
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from tempfile import TemporaryDirectory
@@ -243,7 +243,7 @@ def _read(prediction: Any) -> tuple[ProgramOutput, dict[str, Any]]:
     confidence, trace = prediction.get("confidence"), prediction.get("trace")
     return output, {
         "guess": str(prediction.get("guess") or ""),
-        "confidence": confidence if isinstance(confidence, int | float) and isfinite(confidence) else None,
+        "confidence": confidence if isinstance(confidence, int | float) and 0 <= confidence <= 1 else None,
         **({"status": str(prediction.status)} if prediction.get("status") else {}),
         "stop_reason": str(prediction.get("stop_reason") or ""),
         "trace": trace.to_records() if isinstance(trace, Trace) else [],

@@ -62,10 +62,11 @@ def tool_server(service: Service) -> MCPServer[Any]:
     @server.tool()
     async def read(id: Annotated[str, Field(max_length=1_000, description="An id in brackets.")]) -> str:
         """Read the whole passage with an id that a search returned."""
-        found = await service.in_thread(lambda: service.passages([id]))
-        if id not in found:
+        found = await service.in_thread(lambda: service.passages([id, id.replace("[ ", "[")]))  # as it is shown
+        if not found:
             raise ToolError(f"no passage {id!r}")
-        return "\n".join([quoted(found[id].title), "", *map(quoted, found[id].text.splitlines())])
+        passage = next(iter(found.values()))
+        return "\n".join([quoted(passage.title), "", *map(quoted, passage.text.splitlines())])
 
     @server.tool()
     async def answer(question: Question, context: Context[Any]) -> str:

@@ -174,7 +174,8 @@ class Part(NamedTuple):
         sound = all(table.dtype == _TYPES[name] for name, table in tables.items()) and part.heads.shape == (rows, 7)
         sound = sound and len(part.starts) == len(part.linked) == rows + 1 and len(part.keys) == len(part.rows)
         sound = sound and len(part.stems) == len(part.counts) and part.starts[-1] == len(part.words)
-        if not sound or part.linked[-1] != len(part.links):
+        sound = sound and all((each[1:] >= each[:-1]).all() for each in (part.starts, part.linked))
+        if not sound or part.linked[-1] != len(part.links) or (len(part.rows) and part.rows.max() >= rows):
             raise ValueError(f"the tables in {folder} do not fit together")
         return part
 
