@@ -99,7 +99,7 @@ class QuestionRecord:
             object.__setattr__(self, "official_id", self.id)
 
     def to_example(self) -> dspy.Example:
-        """A DSPy example with all attributes and the first ``answer``, whose inputs are ``question`` and any ``pool``."""
+        """A DSPy example with all attributes and the first ``answer``. Its inputs are ``question`` and any ``pool``."""
         import dspy
 
         own = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "more"}
