@@ -209,7 +209,7 @@ def read(dir: str | Path) -> Artifact:
             raise ArtifactError(f"{path} was saved by another version, with format {value['format']}; {advice}")
         manifest = Manifest.model_validate(value)
         same = hash_of({name: item for name, item in value.items() if name != "hash"}) == manifest.hash
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         run = f"; its program is {path / 'best'}" if (path / "best" / ARTIFACT).exists() else ""
         old = ", as what version 0.1 saved" if (path / "manifest.json").exists() and not run else ""
         raise ArtifactError(f"{path} is not an artifact: it has no {ARTIFACT}{old or run}") from None

@@ -250,7 +250,7 @@ def test_the_model_that_the_code_configures_is_used(folder: Path, parrot: Any) -
         ("hop_of_mine.py:Nope", "cannot import the program"),
         ("nowhere.py:Hop", "cannot import the program"),
         ("hop_of_mine.py:Hop=nowhere.json", "is no saved state"),
-        ("hop_of_mine.py:Hop=q.jsonl", "there is no artifact"),
+        ("hop_of_mine.py:Hop=q.jsonl", "q.jsonl is not an artifact: it has no artifact.json"),
         ("json.py:Hop", "cannot import the program"),
     ],
 )
