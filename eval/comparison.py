@@ -18,6 +18,8 @@ from .questions import given_records
 from .records import QuestionRecord, read_manifest, read_records
 from .statistics import Comparison, compare, holm
 
+_PAID = ("tokens_in", "tokens_out", "tokens", "cost_usd", "seconds")  # what a cached reply does not cost
+
 
 @dataclass(frozen=True)
 class ComparedRun:
@@ -65,6 +67,7 @@ class RunComparison:
     shared: int
     rows: tuple[Row, ...]
     flips: tuple[Flip, ...]
+    cached: int = 0  # how many of the shared questions have replies of DSPy's cache in some run
 
     def row(self, metric: str, run: str) -> Row | None:
         return next((row for row in self.rows if (row.metric, row.run) == (metric, run)), None)
@@ -127,7 +130,10 @@ def compare_records(
         for (n, _), chance in zip(tested, holm([versus.p_permutation for _, versus in tested]), strict=True):
             rows[n] = rows[n]._replace(p_holm=chance)
     pairs = [(run.name, first[id], each[id]) for run, each in zip(runs[1:], others, strict=True) for id in ids]
-    return RunComparison(tuple(runs), len(ids), tuple(rows), tuple(filter(None, (_flip(*pair) for pair in pairs))))
+    flips = tuple(filter(None, (_flip(*pair) for pair in pairs)))
+    return RunComparison(
+        tuple(runs), len(ids), tuple(rows), flips, sum(any(table[id].cached for table in tables) for id in ids)
+    )
 
 
 def _scores_of(path: Path) -> list[QuestionRecord]:
@@ -153,7 +159,7 @@ def run_names(programs: Mapping[Path, str]) -> dict[Path, str]:
 
 def _rows(metric: str, names: Sequence[str], records: Sequence[Sequence[QuestionRecord]]) -> list[Row]:
     """A metric of all runs; nothing if a run shares no value with the first."""
-    columns = [np.array([each.scores.get(metric, each.costs.get(metric, nan)) for each in run]) for run in records]
+    columns = [np.array([_value(each, metric) for each in run]) for run in records]
     first, rows = columns[0], list[Row]()
     for name, column in zip(names, columns, strict=True):
         both = ~np.isnan(column) & ~np.isnan(first)
@@ -162,6 +168,12 @@ def _rows(metric: str, names: Sequence[str], records: Sequence[Sequence[Question
         versus = None if name == names[0] else compare(column[both].tolist(), first[both].tolist())
         rows.append(Row(metric, name, int(both.sum()), float(column[both].mean()), versus))
     return rows
+
+
+def _value(record: QuestionRecord, metric: str) -> float:
+    """A score or a cost; nan where it has none, or where the cache spared a part of the cost."""
+    spared = metric in _PAID and metric not in record.scores and record.cached
+    return nan if spared else record.scores.get(metric, record.costs.get(metric, nan))
 
 
 def _flip(run: str, first: QuestionRecord, other: QuestionRecord) -> Flip | None:

@@ -166,7 +166,7 @@ class GoldReply:
 
     @cached_property
     def is_main(self) -> bool:
-        return title_key(self.text("question")) == title_key(self.oracle.example.question)
+        return title_key(self.text("question")) == title_key(str(self.oracle.example.get("question", "")))
 
     @cached_property
     def at(self) -> int | None:

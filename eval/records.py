@@ -107,6 +107,12 @@ class QuestionRecord(BaseModel):
         told = (((each.id,), (each.question,), each.gold_answers, (each.asked,)) for each in (self, other))
         return all(own == theirs for own, theirs in zip(*told, strict=True) if any(own) and any(theirs))
 
+    @property
+    def cached(self) -> bool:
+        """Whether DSPy's cache gave some of the replies: they have no tokens and no price, and took no time."""
+        asked = sum(each.get("lm_calls", 0) for each in self.costs_by_agent.values())
+        return self.costs.get("lm_calls", 0) > asked
+
     def counted(self, ids: Iterable[str]) -> list[str]:
         """What passages count as, each once: itself if it is gold, else its document."""
         gold = set(self.gold)

@@ -159,7 +159,7 @@ def content(questions: Iterable[dspy.Example]) -> tuple[int, str]:
         answers = example.get("answers") or [example.get("answer")]
         scored = example.get("answers") != ()
         if scored and (isinstance(answers, str) or not all(isinstance(answer, str) for answer in answers)):
-            told = "needs a string 'answer' or a list 'answers', or a metric of your own"
+            told = "needs a string 'answer' or a list 'answers', or a --metric of your own"
             raise RunError(f"Question {count} {told}: {str(example)[:80]!r}.")
         if example.get("id") is not None:
             if hash(example.id) in seen:

@@ -174,7 +174,10 @@ def labeled(job: Job) -> dspy.Module:
         for agent, demo in told.items():
             demos[agent].append(demo)
     if not demos:
-        raise PolyhopError("the questions have no annotations to make demos from")
+        raise PolyhopError(
+            "the questions have no annotations to make demos from: an 'answer' tells only what an agent should reply "
+            "whose output has this name"
+        )
     for name, predictor in job.student.named_predictors():
         predictor.demos = demos[name][: job.size.demos]
     return job.student

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..data.errors import PolyhopError
-from ..data.text import plain
+from ..data.text import count, plain
 from ..eval.comparison import compare_runs, write_csv
 from ..eval.metrics import quantity
 from ..eval.report import p_value
@@ -19,6 +19,11 @@ def compare(given: Compare) -> None:
     for run in result.runs:
         if run.done < run.questions:
             warn(f"{run.path} is not finished: {run.done} of {run.questions}")
+    if result.cached:
+        warn(
+            f"{count(result.cached, 'question')} with replies of DSPy's cache: their tokens, dollars and seconds are "
+            "left out; evaluate with --no-cache to compare them"
+        )
     sizes = ", ".join(f"{run.questions} in {run.name}" for run in result.runs)
     equal = {run.questions for run in result.runs} == {result.shared}
     console.print(f"{result.shared} questions shared" + ("" if equal else f" of {sizes}"))

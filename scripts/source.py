@@ -20,7 +20,8 @@ from ..data.lucene.bm25 import BM25Index
 from ..data.passages import Passage
 from ..data.pool import PassagePool
 from ..data.sample import sample_passages
-from ..eval.gold import ABSTENTIONS
+from ..data.text import plain
+from ..eval.gold import ABSTENTIONS, gold_facts
 from ..eval.options import ProgramOptions
 from ..eval.questions import Questions, is_code
 from ..eval.records import read_records
@@ -188,16 +189,17 @@ class Source:
         if index is None or self.questions.dataset != "own":
             return
         for example in questions:
-            for fact in dict.fromkeys(fact.passage for fact in example.gold if fact.text is None):
+            where = example.get("where") or plain(str(example.get("question")))[:80]  # examples of Python have no line
+            for fact in dict.fromkeys(fact.passage for fact in gold_facts(example) if fact.text is None):
                 documents = list(dict.fromkeys(passage.document for passage in index.named(fact.title)))
                 if len(documents) > 1:
                     listed = ", ".join(documents[:_SHOWN]) + (", ..." if len(documents) > _SHOWN else "")
                     raise PolyhopError(
-                        f"{example.where}: {fact.title!r} names {len(documents)} documents: {listed}. Give more of the "
-                        "path, or words of the passage as text."
+                        f"{where}: {fact.title!r} names {len(documents)} documents: {listed}. Give its id, more of "
+                        "the path, or words of the passage as text."
                     )
                 if not documents:
-                    missing.append((example.where, fact.title))
+                    missing.append((where, fact.title))
         for where, name in missing[:_SHOWN]:
             names = [each for hit in index.search(name, 10) for each in (hit.passage.title, hit.passage.id)]
             near = [f": is it {each!r}?" for each in get_close_matches(name, names, n=1)]

@@ -99,11 +99,12 @@ class QuestionRecord:
             object.__setattr__(self, "official_id", self.id)
 
     def to_example(self) -> dspy.Example:
-        """A DSPy example with all attributes and the first ``answer``, whose inputs are ``question`` and ``pool``."""
+        """A DSPy example with all attributes and the first ``answer``. Its inputs are ``question`` and any ``pool``."""
         import dspy
 
         own = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "more"}
-        return dspy.Example(**{"answer": self.answers[0], **own, **self.more}).with_inputs("question", "pool")
+        inputs = ("question",) if self.pool is None else ("question", "pool")  # most programs of DSPy take no pool
+        return dspy.Example(**{"answer": self.answers[0], **own, **self.more}).with_inputs(*inputs)
 
 
 def distinct(*answers: str) -> tuple[str, ...]:

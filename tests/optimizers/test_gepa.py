@@ -76,6 +76,21 @@ def test_where_a_new_instruction_does_not_help_the_next_agent_has_its_turn() -> 
     assert select(None, [trajectory], [0.0], 1, names) == ["answerer"]  # of another candidate
 
 
+@pytest.mark.parametrize(("reply", "chosen"), [("no", "judge"), ("yes", "scout")])
+def test_examples_need_no_question(reply: str, chosen: str) -> None:
+    scout, judge = dspy.Predict("claim -> query"), dspy.Predict("claim, notes -> answer")
+    program = dspy.Module()
+    program.scout, program.judge = scout, judge
+    example = dspy.Example(claim="Ada is older than Bo.", answer="yes").with_inputs("claim")
+    prediction = dspy.Prediction(answer=reply)
+    trace = [
+        (scout, {"claim": example.claim}, dspy.Prediction(query="Ada")),
+        (judge, {"claim": example.claim, "notes": "Ada is 9, Bo is 8."}, prediction),
+    ]
+    trajectory = {"example": example, "prediction": prediction, "score": 0.0, "trace": trace}
+    assert MostFaults(program)(None, [trajectory], [0.0], 0, {"scout": "", "judge": ""}) == [chosen]
+
+
 def test_a_planted_fault_is_found_in_half_the_calls_of_round_robin() -> None:
     calls = dict[bool, int]()
     for credit in (False, True):

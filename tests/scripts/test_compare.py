@@ -47,6 +47,23 @@ def test_two_real_runs(runs: tuple[Path, Path]) -> None:
     assert everything.count("    gold ") == wins + losses
 
 
+def test_what_the_cache_spared_is_no_difference(runs: tuple[Path, Path], tmp_path: Path) -> None:
+    again = Path(shutil.copytree(runs[0], tmp_path / "again"))
+    lines = list(read_lines(again))
+    for n, line in enumerate(lines):
+        if n:  # the second time, DSPy's cache replies
+            line["costs_by_agent"] = {}
+            line["costs"] |= {"tokens": 0}
+    (again / "predictions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    result = polyhop("compare", runs[0], again)
+    assert "54 questions with replies of DSPy's cache" in " ".join(result.stderr.split())
+    compared = compare_runs([runs[0], again])
+    rows = {row.metric: row for row in compared.rows if row.versus}
+    assert {name: rows[name].questions for name in ("tokens", "seconds", "lm_calls")} == {
+        "tokens": 1, "seconds": 1, "lm_calls": 55,
+    }  # fmt: skip
+
+
 def test_files(runs: tuple[Path, Path], tmp_path: Path) -> None:
     table = tmp_path / "t.csv"
     result = polyhop("compare", *runs, "--metric", "fact_f1", "--metric", "lm_calls", "--csv", table)

@@ -98,6 +98,17 @@ def test_names_that_no_passage_has_are_told(tmp_path: Path, index: Path) -> None
     assert "1 of 6 questions have gold passages that are not in the index" in result.stderr
 
 
+def test_examples_of_python_are_checked_like_a_file(tmp_path: Path, index: Path) -> None:
+    (tmp_path / "q.py").write_text(
+        "import dspy\n"
+        "first = dspy.Example(question='Who owns Kestrel Mill?', answer='Ada Berg', gold=['Kestral Mill'])\n"
+        "examples = [first, dspy.Example(question='Where was Jonas Frey born?', answer='Orrin')]\n"
+    )
+    result = run("evaluate", "--questions", f"{tmp_path}/q.py:examples", "--index", index, "--program", "naive")
+    assert result.exit_code == 0, result.output
+    assert "Who owns Kestrel Mill?: 'Kestral Mill' names no passage of the index" in result.stderr
+
+
 def test_without_gold(tmp_path: Path, index: Path) -> None:
     questions = written(tmp_path, without_gold())
     result = run("evaluate", "--questions", questions, "--index", index, "--program", "naive", "--json")
@@ -170,7 +181,7 @@ def test_the_end_of_a_path_names_a_document(tmp_path: Path) -> None:
         result = run(*asked, questions)
         assert result.exit_code == 1
         assert f"q.jsonl:1: '{name}' names {documents}" in " ".join(result.stderr.split())
-        assert "Give more of the path" in " ".join(result.stderr.split())
+        assert "Give its id, more of the path" in " ".join(result.stderr.split())
 
 
 def test_the_index_is_found_without_an_option(tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
