@@ -31,7 +31,7 @@ from ..eval.linkage import linkage_of, trial_of
 from ..eval.questions import Questions
 from ..signatures import AnalyzeQuestion
 from .options import Doctor
-from .source import dataset_of
+from .source import dataset_of, own_index
 
 _COLORS = {"ok": typer.colors.GREEN, "warning": typer.colors.YELLOW, "failed": typer.colors.RED}
 _QUESTION = "In which country was the director of the film Solaris born?"
@@ -48,9 +48,10 @@ class Finding(NamedTuple):
 
 def doctor(given: Doctor) -> None:
     findings: list[Finding] = []
-    if given.questions is not None and given.index is None:
+    index = given.index or own_index()
+    if given.questions is not None and index is None:
         raise typer.BadParameter("--questions needs --index")
-    for finding in _findings(given):
+    for finding in _findings(given, index):
         findings.append(finding)
         if not given.as_json:
             mark = typer.style(f"{finding.status:<9}", fg=_COLORS[finding.status])
@@ -64,16 +65,16 @@ def doctor(given: Doctor) -> None:
         raise typer.Exit(1)
 
 
-def _findings(given: Doctor) -> Iterator[Finding]:
+def _findings(given: Doctor, index: Path | None) -> Iterator[Finding]:
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("polyhop", "dspy", "pyserini"))
     yield Finding("ok", "packages", f"Python {sys.version.split()[0]}, {versions}")
     java = check_java()
     yield java
-    if given.index is not None and java.status != "failed":
-        sound = _check(partial(_sound, given.index), "index", f"polyhop index CORPUS --out {given.index}")
+    if index is not None and java.status != "failed":
+        sound = _check(partial(_sound, index), "index", f"polyhop index CORPUS --out {index}")
         yield sound
         if sound.status == "ok":
-            yield from _ties(given.index, given.questions)
+            yield from _ties(index, given.questions)
     named, default, profile = chosen_models(given.lm)
     for spec in dict.fromkeys([*named.values(), *(() if "" in named else [default])]):
         fix = "set its key and address, or use --lm lexical, which needs neither"

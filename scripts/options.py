@@ -318,7 +318,9 @@ class Doctor(JsonOptions):
     warnings do not count.
     """
 
-    index: Path | None = option(None, "Also verify an index.", "DIR")
+    index: Path | None = option(
+        None, "Verify this index.  [default: $POLYHOP_INDEX, or that of the current folder, if there is one]", "DIR"
+    )
     questions: Path | None = option(None, "Questions with gold: which retriever finds it in the index?", "FILE")
     lm: tuple[str, ...] = option(
         (), "Ask this model, or those of a profile, one question.  [default: $POLYHOP_LM or lexical]", "[ROLE=]SPEC"

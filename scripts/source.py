@@ -47,6 +47,12 @@ def open_source(index: Path) -> BM25Index | PassagePool:
     return BM25Index(index)
 
 
+def own_index() -> Path | None:
+    """The index of $POLYHOP_INDEX, or of the current folder, if there is one."""
+    index = _variable() or Path(HOME)
+    return index if _is_index(index) else None
+
+
 def chosen_index(index: Path | None) -> Path:
     """What is searched: an index or the sample, by default that of $POLYHOP_INDEX; for a folder of documents, such as
     the current one, its own index. In a terminal, a folder that has none is indexed if the user agrees.

@@ -31,7 +31,8 @@ def test_everything_in_one_command(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     build_index([corpus], index)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     command = [sys.executable, "-m", "polyhop.scripts.main", "doctor", "--json", "--lm", "openai/a-model"]
-    command += ["--index", str(index), "--seconds", "2"]
+    command += ["--seconds", "2"]
+    monkeypatch.setenv("POLYHOP_INDEX", str(index))
     with Listening(FAULTS["hang"].act) as endpoint:
         monkeypatch.setenv("OPENAI_API_BASE", endpoint.url)
         done = subprocess.run(command, capture_output=True, text=True, timeout=300)
