@@ -1,6 +1,6 @@
 """The page of a report: one HTML file that loads nothing, from sections and the data of the question browser.
 
-Tables and charts are plain HTML and SVG; a script shows the questions. A content security policy allows only this
+Tables are plain HTML, with intervals in SVG; a script shows the questions. A content security policy allows only this
 script and no requests, and templates escape every text, so no question, passage or reply can run or load anything.
 """
 
@@ -28,7 +28,6 @@ from ..metrics import METRICS
 from ..settings import SAMPLING
 from ..statistics import Interval
 from . import between, lower, name, number, p_value
-from .charts import Plot, Point, bounds, front, mark, whisker
 from .runs import CHUNK, COMPARED, EvaluationRun, Group, Outcome
 
 GENERATOR = '<!doctype html>\n<meta name="generator" content="polyhop report">'
@@ -44,7 +43,6 @@ _SECTIONS = {
     "overview": "Overview",
     "outcomes": "Outcomes",
     "parts": "Hops and types",
-    "cost": "Cost and quality",
     "agents": "Which agent costs the points",
     "questions": "Questions",
     "about": "About",
@@ -181,10 +179,8 @@ def evaluation_sections(groups: Sequence[Group]) -> list[Section]:
         "compared": COMPARED,
         "outcomes": list(Outcome),
         "unknown": UNKNOWN,
-        "run_name": run_name,
         "scored": _scored,
         "difference": _difference,
-        "tradeoffs": _tradeoffs,
     }
     return [
         Section(each, title, render("evaluation.html.j2", section=each, **context))
@@ -193,17 +189,22 @@ def evaluation_sections(groups: Sequence[Group]) -> list[Section]:
     ]
 
 
-def run_name(run: EvaluationRun) -> Markup:
-    """A run with its number in its color, as charts and tables show it."""
-    ring = Markup('<svg width="18" height="18" aria-hidden="true">{}</svg>').format(mark(run.series))
-    return Markup('<span class="run">{} {}</span>').format(ring, run.name)
+class Chart(NamedTuple):
+    """An interval as a chart in a cell: positions from 5 to 95, and what is said of it."""
+
+    low: float
+    mean: float
+    high: float
+    zero: float
+    series: int
+    note: str
 
 
 class Cell(NamedTuple):
     """A number of a table, with its interval as a chart and in words."""
 
     text: str = "–"
-    chart: Markup = Markup("")
+    chart: Chart | None = None
     notes: tuple[str, ...] = ()
     bold: bool = True
 
@@ -211,7 +212,9 @@ class Cell(NamedTuple):
 def _charted(value: Interval, metric: str, scale: tuple[float, float], series: int, of: str, sign: str = "") -> Cell:
     """A value with its interval as a chart on a scale."""
     text, ends = number(value.mean, metric, sign), between((value.low, value.high), metric, sign)
-    return Cell(text, whisker(*value, scale, series, f"{of}: {name(metric)} {text} ({ends})"), (ends,))
+    first, last = scale
+    at = [round(5 + 90 * (each - first) / (last - first), 1) for each in (value.low, value.mean, value.high, 0.0)]
+    return Cell(text, Chart(*at, series, f"{of}: {name(metric)} {text} ({ends})"), (ends,))
 
 
 def _around_0(values: Iterable[Interval]) -> tuple[float, float]:
@@ -242,37 +245,6 @@ def _difference(run: EvaluationRun, group: Group, metric: str) -> Cell:
     cell = _charted(row.versus.difference, metric, scale, run.series, f"{run.name} against {group.runs[0].name}", "+")
     won = f"p {p_value(row.p_holm)} · {row.versus.wins}:{row.versus.losses}"
     return cell._replace(notes=(*cell.notes, won), bold=row.p_holm < 0.05)
-
-
-def _tradeoffs(group: Group) -> tuple[list[tuple[str, Markup]], list[list[object]]]:
-    """Charts of quality against cost, and the runs on their Pareto fronts."""
-    fronts: dict[str, list[str]] = {run.name: [] for run in group.runs}
-    charts = []
-    for quality in ("answer_f1", "evidence_f1"):
-        for cost in ("lm_calls", "tokens", "cost_usd"):
-            known = [(run, run.mean(cost), run.mean(quality)) for run in group.runs]
-            found = [(run, (x, y)) for run, x, y in known if x is not None and y is not None]
-            points = [point for _, point in found]
-            if not any(x for x, _ in points):
-                continue
-            intervals = [run.summary["intervals"][quality] for run, _ in found]
-            plot = Plot(
-                f"{name(quality)} in percent against {lower(cost)} per question",
-                f"{name(cost)} per question",
-                f"{name(quality)}, %",
-                bounds([0.0, *(1.04 * x for x, _ in points)]),
-                bounds(end for ends in intervals for end in ends),
-            )
-            best = sorted(points[n] for n in front(points))
-            steps = [each for (x, y), (_, was) in zip(best[1:], best, strict=False) for each in ((x, was), (x, y))]
-            plot.line([*best[:1], *steps], "front")
-            for (run, (x, y)), ends in zip(found, intervals, strict=True):
-                said = f"{number(y, quality)} ({between(ends, quality)}) for {number(x, cost)} {lower(cost)}"
-                plot.mark(Point(x, y, f"{run.name}: {said}", *ends), run.series)
-                if (x, y) in best:
-                    fronts[run.name].append(f"{name(quality)} / {lower(cost)}")
-            charts.append((f"{name(quality)} against {lower(cost)}", plot.svg()))
-    return charts, [[run_name(run), ", ".join(fronts[run.name]) or "none"] for run in group.runs]
 
 
 def _diagnosis(run: EvaluationRun) -> tuple[str, list[str], list[tuple[str, list[Cell]]]] | None:

@@ -23,7 +23,7 @@ from ..eval.small import Fake, mixed, numbered
 from ..optimizers.run_folder import write_run
 from .cli import polyhop
 
-_TITLES = "Overview,Outcomes,Hops and types,Cost and quality,Questions,About".split(",")
+_TITLES = "Overview,Outcomes,Hops and types,Questions,About".split(",")
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> \" ' & \ud800 {{x}}"
 KEY = "sk-planted-0123456789"

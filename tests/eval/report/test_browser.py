@@ -167,7 +167,7 @@ def test_one_set_of_questions_is_shown_at_a_time(open_page: Callable[..., Any], 
         assert page.text_content("#count") == f"{count} questions of {count}."
         assert set(page.evaluate(chosen)) == {str(place)}
         assert page.locator("#group").input_value() == str(place)
-        assert page.locator("#cost [data-group]:visible").count() == 1
+        assert page.locator("#parts [data-group]:visible").count() == 1
     page.select_option("#group", "0")
     assert page.text_content("#count") == "3 questions of 3."
 
@@ -191,6 +191,7 @@ def test_hostile_texts_do_nothing(open_page: Callable[..., Any], report_on: Call
     hostile = "</script><script>alert(1)</script><img src=http://127.0.0.1:9/x onerror=alert(2)><b>'\"&amp;"
     path = report_on(
         **dict.fromkeys(("question", "answer", "stop_reason"), hostile),
+        name=hostile,
         gold_answers=[hostile],
         evidence=[{"passage_id": hostile, "title": hostile, "sentence": None, "text": hostile}],
         trace=every_step(hostile),
