@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from math import fsum, isnan, nan
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,28 +49,12 @@ def from_run(run: Path, min_f1: float = MIN_F1) -> Iterator[Exemplar]:
             continue
 
 
-def effects(before: Path, shown: Path, metric: str) -> dict[str, float]:
-    """How useful exemplars are, by question: the mean change of a score where they were shown, between two runs over
-    the same questions. One change of 0 is added, so that one lucky question does not count for much."""
-    scores = {record.n: record.scores.get(metric, nan) for record in read_records(before)}
-    changes: defaultdict[str, list[float]] = defaultdict(list)
-    for record in read_records(shown):
-        change = record.scores.get(metric, nan) - scores.get(record.n, nan)
-        recalled = {text for step in record.trace if step["step"] == "recalled" for text in step["questions"]}
-        for text in recalled if not isnan(change) else ():
-            changes[text].append(change)
-    return {text: fsum(each) / (len(each) + 1) for text, each in changes.items()}
-
-
-def useful(exemplars: Iterable[Exemplar], gains: Mapping[str, float], most: int) -> list[Exemplar]:
-    """The exemplars that helped most, at most so many for each number of hops; those that never showed come after
-    them, those that harmed are left out."""
-    known = sorted(exemplars, key=lambda each: -gains.get(each.question, 0.0))  # stable
+def at_most(count: int, exemplars: Iterable[Exemplar]) -> list[Exemplar]:
+    """The first so many exemplars for each number of hops."""
     by_hops: defaultdict[int, list[Exemplar]] = defaultdict(list)
-    for each in ExemplarMemory(()).joined(known).exemplars:
-        if gains.get(each.question, 0.0) >= 0:
-            by_hops[each.hops].append(each)
-    return [each for hops in sorted(by_hops) for each in by_hops[hops][:most]]
+    for each in ExemplarMemory(()).joined(list(exemplars)).exemplars:
+        by_hops[each.hops].append(each)
+    return [each for hops in sorted(by_hops) for each in by_hops[hops][:count]]
 
 
 def in_words(question: dspy.Example) -> dspy.Example:

@@ -109,7 +109,7 @@ class OptimizationSettings(ProgramOptions, Limits, Resources):
         "NAME=LOW..HIGH",
         "--range",
     )
-    exemplars: int = option(25, "New exemplars at most for each number of hops, the most useful ones.", ge=1)
+    exemplars: int = option(25, "New exemplars at most for each number of hops.", ge=1)
     seed: int = option(0, "Random seed.")
 
     @classmethod
