@@ -83,7 +83,7 @@ class RayTask:
             self._content, shared = dumps((task, settings, own))
         except Exception as error:  # pickling runs anybody's code
             raise PolyhopError(f"with workers, program, questions and metric must pickle: {explain(error)}") from error
-        self.failed, self._where = task.failed, where
+        self.failed, self.too_late, self._where = task.failed, task.too_late, where
         self._ray, self._started = ray, _ = connected(where)
         here = ray.get_runtime_context().get_node_id()  # where the file of the budget is
         affinity = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(here, soft=False)
@@ -167,7 +167,8 @@ class _Worker:
         """The record, or what must stop the run, such as a spent budget; Ray would take it for the end of the actor."""
         try:
             with dspy.context(**self._settings):
-                return next(in_threads(self._task, [(n, example)])), None
+                task = self._task
+                return next(in_threads(task.ask, [(n, example)], 1, task.timeout, task.too_late)), None
         except BaseException as error:  # noqa: BLE001  # raised in the process of the run
             try:
                 cloudpickle.loads(cloudpickle.dumps(error))

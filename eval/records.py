@@ -157,7 +157,7 @@ def read_records(path: Path) -> Iterator[QuestionRecord]:
             yield QuestionRecord.model_validate(line)
         except ValidationError as error:
             told = f"the record of question {line['n']} is damaged ({first_error(error)})"
-            raise RunError(f"{path / PREDICTIONS}: {told}. {_DELETE}") from error
+            raise RunError(f"{path / PREDICTIONS}: {told}. {DELETE}") from error
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
@@ -169,7 +169,7 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
             yield json.loads(file.readline())
 
 
-_DELETE = "Delete the line to have its question executed again, or choose another --out."
+DELETE = "Delete the line to have its question executed again, or choose another --out."
 
 
 def _offsets(path: Path, count: int) -> dict[int, int]:
@@ -188,5 +188,5 @@ def _offsets(path: Path, count: int) -> dict[int, int]:
     except FileNotFoundError:
         raise RunError(f"{path.parent} has no {PREDICTIONS}: it is not the folder of a run.") from None
     except (ValueError, TypeError, LookupError, RecursionError) as error:
-        raise RunError(f"{path}, line {number} is damaged ({error}). {_DELETE}") from error
+        raise RunError(f"{path}, line {number} is damaged ({error}). {DELETE}") from error
     return offsets

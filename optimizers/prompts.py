@@ -35,7 +35,7 @@ from ..eval.gold_replies import GoldReplies
 from ..programs.program import as_asked
 from .diagnose import diagnose
 from .exemplars import in_words
-from .gepa import BriefProposer, MostFaults, PairedAcceptance, feedback_metric
+from .gepa import BriefProposer, MostFaults, feedback_metric
 from .replay import Call, Metric, Replay, argued, named, shortened, with_stand_ins
 
 
@@ -50,8 +50,6 @@ class Size(NamedTuple):
 
 
 SIZES = {"light": Size(20, 20, 2, 3, 100), "medium": Size(50, 40, 3, 6, 300), "heavy": Size(100, 80, 4, 12, 900)}
-
-_LONGEST = 6_000  # characters of an instruction that GEPA writes
 
 
 class Job(NamedTuple):
@@ -173,13 +171,8 @@ def labeled(job: Job) -> dspy.Module:
         replay.run(example, instead=partial(instead, example, GoldReplies(example, seen), told))
         for agent, demo in told.items():
             demos[agent].append(demo)
-    if not demos:
-        raise PolyhopError(
-            "the questions have no annotations to make demos from: an 'answer' tells only what an agent should reply "
-            "whose output has this name"
-        )
     for name, predictor in job.student.named_predictors():
-        predictor.demos = demos[name][: job.size.demos]
+        predictor.demos = demos[name][: job.size.demos] or predictor.demos
     return job.student
 
 
@@ -251,7 +244,6 @@ def gepa(job: Job) -> dspy.Module:
     """For polyhop's metrics the feedback is that of `polyhop.eval.feedback`. GEPA gets no folder to resume from: it
     would read a pickle there, which can run anybody's code. What was asked before comes from DSPy's reply cache."""
     how = {
-        "gepa_kwargs": {"acceptance_criterion": PairedAcceptance(level=0.5, longest=_LONGEST)},
         "max_metric_calls": job.size.runs,
         "reflection_minibatch_size": min(3, len(job.train)),
         "warn_on_score_mismatch": False,

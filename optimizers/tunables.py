@@ -14,7 +14,7 @@ import json
 import random
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from copy import copy
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -40,7 +40,7 @@ from pydantic import BaseModel, Field
 from ..data.errors import PolyhopError
 from ..eval.folder import cut_half_line
 from ..programs.tunable import conditions_of, tunables
-from .replay import Answered, Metric, answered, named
+from .replay import Metric, Scored, named, scored_runs
 
 Values = dict[str, Any]
 """Values of tunables by their dotted names."""
@@ -91,7 +91,7 @@ class TunableSearch(Teleprompter):
         metric: A DSPy metric to maximize.
         trials: How many, including the first one, which is the program as it is. A search can be resumed with more.
         sampler: ``tpe`` (Optuna's tree-structured Parzen estimator) or ``random``.
-        cost: A cost to minimize as well, one of `polyhop.optimizers.replay.Answered.costs`.
+        cost: A cost to minimize as well, one of `polyhop.optimizers.replay.Scored.costs`.
         freeze: Names or globs (``"search.*"``) of tunables that keep their values.
         ranges: Narrower ranges by name or glob: ``{"rounds": (1, 3), "stop": ("stable",)}``.
         threads: Questions answered at the same time.
@@ -172,14 +172,14 @@ class TunableSearch(Teleprompter):
         values = _draw(trial, student, space)
         order = list(range(len(questions)))
         random.Random(_seed(self.seed, number, "order")).shuffle(order)
-        asked: list[Answered] = []
-        pruned = False
-        for one in answered(with_values(student, values), questions, self.metric, order, self.threads):
-            asked.append(one)
-            if self.cost is None:
-                trial.report(one.score, one.number)
-                if len(asked) % _PRUNE_EVERY == 0 and len(asked) < len(order) and trial.should_prune():
-                    pruned = True
+        asked, pruned = list[Scored](), False
+        with closing(scored_runs(with_values(student, values), questions, self.metric, order, self.threads)) as runs:
+            for one in runs:
+                asked.append(one)
+                if self.cost is None:
+                    trial.report(one.score, one.number)
+                    pruned = len(asked) % _PRUNE_EVERY == 0 and len(asked) < len(order) and trial.should_prune()
+                if pruned:
                     break
         failures = [one.failure for one in asked if one.failure]
         if len(failures) == len(asked):

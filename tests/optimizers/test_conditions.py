@@ -18,7 +18,7 @@ import pytest
 from polyhop.data.chain import ChainRetriever
 from polyhop.data.passages import Evidence, Link, Passage, Place
 from polyhop.data.pool import PassagePool
-from polyhop.optimizers.replay import Call, Replay, choices
+from polyhop.optimizers.replay import Call, Replay
 from polyhop.optimizers.tunables import Values, search_space, with_values
 from polyhop.programs import PROGRAMS, Oracle, tunables
 from polyhop.programs.tunable import conditions_of
@@ -130,6 +130,16 @@ def example(n: int) -> dspy.Example:
     asked = f"Where is the {' '.join(dice.sample(WORDS, dice.randint(1, 4)))} of {named}?"
     gold = [Evidence(POOL.passages[n % len(POOL)], 0), Evidence(POOL.passages[0], 0)]
     return dspy.Example(question=asked, gold=gold)
+
+
+def choices(signature: type[dspy.Signature]) -> dict[str, tuple[str, ...]]:
+    """The output fields of a signature that are one of a few words, with these words."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name, info in signature.output_fields.items():
+        words = getattr(info.annotation, "words", None) or getattr(info.annotation, "__args__", ())
+        if words and all(isinstance(word, str) for word in words):
+            found[name] = tuple(words)
+    return found
 
 
 def babble(call: Call) -> dspy.Prediction:
