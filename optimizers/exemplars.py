@@ -70,19 +70,14 @@ _ASKED_AS = {
     "applies to jurisdiction": "To which jurisdiction does {} apply?",
     "award received": "Which award did {} receive?",
     "capital of": "What is {} the capital of?",
-    "cast member": "Who is a cast member of {}?",
-    "child": "Who is a child of {}?",
     "conflict": "In which conflict did {} take part?",
     "contains administrative territorial entity": "Which administrative territorial entity does {} contain?",
-    "continent": "On which continent is {}?",
     "country": "In which country is {}?",
-    "country of citizenship": "What is the country of citizenship of {}?",
     "crosses": "What does {} cross?",
     "educated at": "Where was {} educated?",
     "followed by": "What followed {}?",
     "follows": "What does {} follow?",
     "has part": "What is a part of {}?",
-    "headquarters location": "Where are the headquarters of {}?",
     "instance of": "What is {} an instance of?",
     "licensed to broadcast to": "Where is {} licensed to broadcast to?",
     "located in or next to body of water": "In or next to which body of water is {} located?",
@@ -93,10 +88,7 @@ _ASKED_AS = {
     "member of": "What is {} a member of?",
     "member of political party": "Of which political party is {} a member?",
     "member of sports team": "Of which sports team is {} a member?",
-    "mouth of the watercourse": "What is the mouth of {}?",
-    "occupant": "Who is an occupant of {}?",
     "named after": "What is {} named after?",
-    "operator": "Who operates {}?",
     "owned by": "By whom is {} owned?",
     "part of": "What is {} a part of?",
     "participant in": "In what did {} take part?",
@@ -104,14 +96,12 @@ _ASKED_AS = {
     "place of death": "Where did {} die?",
     "position held": "Which position did {} hold?",
     "shares border with": "With what does {} share a border?",
-    "sibling": "Who is a sibling of {}?",
-    "sport": "Which sport does {} play?",
-    "winner": "Who won {}?",
     "work location": "Where did {} work?",
 }
 _PERSONS = frozenset(
-    "architect author characters child chairperson composer creator designer developer director editor employer father "
-    "founder inventor lyricist manufacturer mother performer producer publisher screenwriter spouse uncle".split()
+    "architect author chairperson characters child composer creator designer developer director editor employer "
+    "father founder inventor lyricist manufacturer mother occupant operator performer producer publisher screenwriter "
+    "sibling spouse uncle winner".split()
 )
 _SHORT = re.compile(r"^(?P<subject>.+?)\s*>>\s*(?P<relation>[^>]+?)\s*$")
 

@@ -48,17 +48,8 @@ def sections(path: Path) -> list[Section]:
         rows.append([stage.folder, number(stage.score, metric), gain, p, spent, verdict])
     for folder, proposal in proposals.items():
         if study := proposal.study:
-            before, after, shares = study.trials[0].values, study.best.values, study.importances
-            values = [
-                (
-                    key,
-                    _value(before.get(key)),
-                    _value(after.get(key)),
-                    f"{100 * shares[key]:.1f}%" if key in shares else "",
-                )
-                for key in dict.fromkeys([*shares, *after])
-            ]
-            searches.append((folder, study, values))
+            before, after = study.trials[0].values, study.best.values
+            searches.append((folder, study, [(key, _value(before.get(key)), _value(after[key])) for key in after]))
     candidates = [folder for folder in proposals if (path / folder / PROGRAM / ARTIFACT).exists()]
     last = path / BEST if summary else path / candidates[-1] / PROGRAM if candidates else path / START / PROGRAM
     try:  # from the start to the result, or to the latest candidate of a run that goes on

@@ -2,7 +2,7 @@
 
     search = TunableSearch(metrics.evidence_f1, trials=60, cost="lm_calls", storage="runs/x/study.journal")
     tuned = search.compile(program, valset=questions)
-    search.result.best.values, search.result.front, search.result.importances
+    search.result.best.values, search.result.front
 
 The study is an ordinary one in a journal file, which Optuna's own tools read. The sampler is seeded anew for each
 trial, so what is drawn depends on the seed and the finished trials alone: a killed search ends as an uninterrupted one.
@@ -14,7 +14,7 @@ import json
 import random
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from copy import copy
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -70,13 +70,11 @@ class TrialRecord(BaseModel):
 
 class StudyResult(BaseModel):
     """The result of a search: the trial whose values the program gets, and the Pareto front of score and cost (see
-    `choose`). ``importances`` are the shares of the score's variance that tunables explain (fANOVA), the largest first;
-    only tunables that every trial draws have one."""
+    `choose`)."""
 
     trials: list[TrialRecord]
     best: TrialRecord
     front: list[TrialRecord]
-    importances: dict[str, float] = {}
     cost: str | None = None
 
 
@@ -154,8 +152,9 @@ class TunableSearch(Teleprompter):
                     self.on_trial(done)
             finally:
                 if done:
-                    self.result = self._result(study, done)
-        return with_values(student, choose(done, self.cost)[0].values)
+                    best, front = choose(done, self.cost)
+                    self.result = StudyResult(trials=[*done], best=best, front=front, cost=self.cost)
+        return with_values(student, best.values)
 
     def _trial(
         self, study: optuna.Study, student: dspy.Module, questions: list[dspy.Example], space: Space, number: int
@@ -197,19 +196,6 @@ class TunableSearch(Teleprompter):
         # Of a pruned trial the mean so far informs the sampler; it is lower than that of the best trial.
         study.tell(trial, [score, costs[self.cost]] if self.cost else score)
         return record
-
-    def _result(self, study: optuna.Study, trials: list[TrialRecord]) -> StudyResult:
-        best, front = choose(trials, self.cost)
-        importances: dict[str, float] = {}
-        with suppress(RuntimeError):  # fANOVA: all trees are without variance
-            if len({trial.score for trial in trials}) > 1:
-                # Not PED-ANOVA, Optuna's default: it finds no importance in a switch that the sampler settled early.
-                importances = optuna.importance.get_param_importances(
-                    study,
-                    evaluator=optuna.importance.FanovaImportanceEvaluator(seed=0),
-                    target=(lambda trial: float(trial.values[0])) if self.cost else None,
-                )
-        return StudyResult(trials=[*trials], best=best, front=front, importances=importances, cost=self.cost)
 
 
 def _journal(path: Path) -> JournalStorage:

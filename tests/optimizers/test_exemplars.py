@@ -27,7 +27,7 @@ from polyhop.scripts.training.exemplars import app
         ("#1 >> place of birth", "Where was #1 born?"),
         ("#2 >> country", "In which country is #2?"),
         ("Emma >> original language", "What is the original language of Emma?"),
-        ("#1 >> Headquarters location", "Where are the headquarters of #1?"),
+        ("#1 >> Headquarters location", "What is the headquarters location of #1?"),
         ("Ann {the first} >> spouse", "Who is the spouse of Ann {the first}?"),
         ("Peak (#1 ) >> part of", "What is Peak (#1) a part of?"),
         ("where is #1 located ?", "Where is #1 located?"),

@@ -46,7 +46,7 @@ def test_a_finished_run(tmp_path: Path) -> None:
         assert text in shown.text, text
     assert ["1-tunables", "20.0", "−5.0", "0.750", "", "not kept: not better"] in shown.rows
     assert ["2-prompts", "75.0", "+50.0", "0.031", "", "kept: better (random_search, light)"] in shown.rows
-    assert ["effort", "3", "4", "75.0%"] in shown.rows
+    assert ["effort", "3", "4"] in shown.rows
     assert ["1", "0.9", "3"] in Page(write_run(tmp_path / "cost", cost="lm_calls")).rows
 
 

@@ -97,17 +97,6 @@ def test_better_values_are_found_and_the_student_is_unchanged(sampler: Any) -> N
     assert found.best.score > found.trials[0].score + 0.3
     assert found.trials[0].values == values(student)
     assert set(found.best.scores) == set(range(30))  # of the valset, in full
-    assert found.importances["width"] > 10 * found.importances["style"]
-
-
-def test_luck_makes_no_tunable_important() -> None:
-    """The same values in every trial, and scores that differ."""
-    scores = iter((0.0, 1.0, 0.0))
-    search = TunableSearch(lambda example, prediction: next(scores), trials=3, ranges={"rounds": (2, 3)}, seed=0)
-    search.freeze = ["width", "style"]
-    search.compile(Hill(), valset=numbered(1))
-    assert len({str(each.values) for each in result(search).trials}) == 1
-    assert result(search).importances == {}
 
 
 def test_a_cost_gives_a_front_whose_cheapest_good_trial_is_chosen() -> None:
@@ -291,7 +280,6 @@ def test_a_resumed_search_ends_like_an_uninterrupted_one(sampler: Any, cost: str
     assert stopped >= 2
     assert facts(part) == facts(whole)
     assert result(part).best.values == result(whole).best.values
-    assert result(part).importances == result(whole).importances
 
 
 def test_a_line_that_a_kill_cut_off_is_left_out(tmp_path: Path) -> None:
