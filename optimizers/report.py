@@ -1,4 +1,4 @@
-"""The sections of a report about runs of `polyhop optimize`: stages, test, searches, changes. A run that goes on is
+"""The section of a report about a run of `polyhop optimize`: stages, test, searches, changes. A run that goes on is
 shown as far as it is."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def is_optimization(path: Path) -> bool:
     return (path / START).is_dir()
 
 
-def sections(path: Path) -> list[Section]:
+def section(path: Path) -> Section:
     """The section of an optimization run.
 
     Raises:
@@ -77,7 +77,7 @@ def sections(path: Path) -> list[Section]:
         searches=searches,
         changes=changes,
     )
-    return [Section("optimization", "Optimization", body)]
+    return Section("optimization", "Optimization", body)
 
 
 def _value(value: Any) -> str:

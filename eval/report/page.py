@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from itertools import groupby
@@ -60,7 +59,7 @@ class Section:
     name: str  # its anchor: lower-case letters, digits and hyphens
     title: str
     body: Markup
-    of: str = ""  # the run that it is about, if the run has several sections
+    of: str = ""  # the optimization that it is about, if there are several
 
 
 def render(template: str, folder: Path | None = None, **context: Any) -> Markup:
@@ -96,21 +95,15 @@ def _environment(folder: Path | None = None) -> Environment:
 
 
 def write_page(
-    path: Path, title: str, lead: str, sections: Iterable[Section], groups: Sequence[Group], chunks: Sequence[str]
+    path: Path, title: str, lead: str, sections: Sequence[Section], groups: Sequence[Group], chunks: Sequence[str]
 ) -> None:
     """Write a report.
 
     Args:
-        lead: One sentence on what the report is about.
+        lead: What the report is about.
         groups: The sets of questions that the page shows one at a time.
         chunks: Their packed details.
     """
-    found, taken = list(sections), Counter[str]()
-    several = len({section.of for section in found if section.of}) > 1
-    for n, section in enumerate(found):  # distinct names; the run of a section is shown only if there are several
-        taken[section.name] += 1
-        again = f"-{taken[section.name]}" if taken[section.name] > 1 else ""
-        found[n] = replace(section, name=section.name + again, of=section.of if several else "")
     script = "(() => {\n" + "\n".join(map(_asset, _SCRIPTS)) + "})();\n"
     outcomes = [{"key": kind.name, "name": kind.value} for kind in Outcome]
     index = {"size": CHUNK, "outcomes": outcomes, "groups": [group.index() for group in groups]}
@@ -120,8 +113,8 @@ def write_page(
         .generate(
             title=title,
             lead=lead,
-            sections=found,
-            by_run=[(of, list(members)) for of, members in groupby(found, lambda section: section.of)],
+            sections=sections,
+            by_run=[(of, list(members)) for of, members in groupby(sections, lambda section: section.of)],
             groups=[group.title for group in groups],
             index=Markup(json.dumps(index, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")),
             style=Markup(_asset("colors.css") + _asset("page.css")),
@@ -143,30 +136,18 @@ def _asset(name: str) -> str:
 # --- evaluation runs -------------------------------------------------------------------------------------------------
 
 
-def heading(groups: Sequence[Group], optimized: Sequence[str]) -> tuple[str, str]:
-    """The title of a report, and what it is about in one sentence.
-
-    Args:
-        optimized: Names of optimization runs.
-    """
-    if not groups:
-        return f"Optimization: {_some(optimized)}", "What was tried, what it gained, and what was kept."
-    names = _some(dict.fromkeys(run.name for group in groups for run in group.runs))
-    runs = count(sum(len(group.runs) for group in groups), "run")
+def heading(groups: Sequence[Group], optimized: Iterable[str]) -> tuple[str, str]:
+    """The title of a report, and what it is about in a few words. ``optimized`` are names of optimization runs."""
+    runs = [run for group in groups for run in group.runs]
+    names = [*dict.fromkeys([*(run.name for run in runs), *optimized])]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     questions = count(sum(len(group.questions) for group in groups), "question")
-    lead = [f"{runs} over {questions}: {groups[0].title}"]
-    if len(groups) > 1:
-        lead = [runs, questions, f"{len(groups)} sets of questions, compared separately"]
-    if optimized:
-        lead.append(f"and {count(len(optimized), 'optimization')}: {_some(optimized)}")
-    return f"{names} on {_some(dict.fromkeys(group.dataset for group in groups))}", ", ".join(lead)
-
-
-def _some(names: Iterable[str]) -> str:
-    *most, last = known = list(names)
-    if len(known) > 3:
-        return f"{', '.join(known[:3])} and {len(known) - 3} more"
-    return f"{', '.join(most)} and {last}" if most else last
+    lead = (
+        [f"{count(len(runs), 'run')} over {questions}: {', '.join(group.title for group in groups[:3])}"]
+        if runs
+        else []
+    )
+    return ", ".join(names[:3]) + more, ", ".join([*lead, *(f"optimization {name}" for name in optimized)])
 
 
 def evaluation_sections(groups: Sequence[Group]) -> list[Section]:

@@ -12,7 +12,7 @@ from lxml import etree
 
 from polyhop.data.errors import PolyhopError
 from polyhop.eval.folder import RunError
-from polyhop.optimizers.report import sections
+from polyhop.optimizers.report import section
 
 from .run_folder import TEXTS, write_run
 
@@ -23,8 +23,7 @@ class Page:
     """The tags, the text and the cells of the section; every element is closed."""
 
     def __init__(self, run: Path) -> None:
-        (section,) = sections(run)
-        tree = etree.fromstring(f"<div>{section.body}</div>")
+        tree = etree.fromstring(f"<div>{section(run).body}</div>")
         self.tags = [str(each.tag) for each in tree.iter()]
         self.rows = [["".join(cell.itertext()) for cell in row] for row in tree.iter("tr")]
         self.text = " ".join("".join(tree.itertext()).split())
@@ -71,8 +70,8 @@ def test_a_damaged_run_is_one_line(name: str, tmp_path: Path) -> None:
     for damage in (b"{", b"[]", b'{"settings": 3, "study": 3, "stages": 3}'):
         (path / name).write_bytes(damage)
         with pytest.raises(PolyhopError, match=re.escape(name.rpartition("/")[2])) as raised:
-            sections(path)
+            section(path)
         assert "\n" not in str(raised.value)
     shutil.rmtree(path / "best")
     with pytest.raises(RunError, match="is not a run folder"):
-        sections(tmp_path)
+        section(tmp_path)
