@@ -6,13 +6,10 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import dspy
 import ir_measures
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from polyhop.data.errors import DataError, PolyhopError
 from polyhop.data.passages import Evidence, Hit, Passage
@@ -280,16 +277,13 @@ def test_real_questions(
     """Our shared definitions and the authors' own agree where they should."""
     program = Prism()
     assign_models(program, ["lexical"])
-    summary = evaluate(program, Questions(dataset, str(shared_data / name), limit=12, seed=1), tmp_path / "run")
-    assert summary["counts"] == {"questions": 12, "answered": 12, "failed": 0, "skipped": 0, "gold_not_found": 0}
+    summary = evaluate(program, Questions(dataset, str(shared_data / name), limit=6, seed=1), tmp_path / "run")
+    assert summary["counts"] == {"questions": 6, "answered": 6, "failed": 0, "skipped": 0, "gold_not_found": 0}
     unit = 100 if dataset == "2wiki" else 1
     for ours, theirs in zip(("answer_em", "answer_f1", "fact_f1", "joint_f1"), official, strict=True):
         if theirs:
             assert summary["official"][theirs] == pytest.approx(unit * summary["metrics"][ours], abs=unit * 6e-4)
     assert all(line["gold"] for line in read_lines(tmp_path / "run"))
-
-
-texts = st.text(min_size=1, max_size=8)
 
 
 def test_lines() -> None:
@@ -300,14 +294,3 @@ def test_lines() -> None:
     assert list(run_lines("q", ["\ud800"], "t")) == ["q Q0 %ED%A0%80 1 1 t\n"]
     with pytest.raises(PolyhopError, match="empty id"):
         list(run_lines("q", ["a", ""], "t"))
-
-
-@given(st.dictionaries(texts, st.lists(texts, min_size=1, max_size=5, unique=True), max_size=4))
-def test_round_trip(tmp_path_factory: pytest.TempPathFactory, rankings: dict[str, list[str]]) -> None:
-    file: Path = tmp_path_factory.mktemp("trec") / "run"
-    file.write_text("".join(line for item in rankings.items() for line in run_lines(*item, "tag")))
-    read: dict[str, list[str]] = {}
-    for hit in sorted(IR.read_trec_run(str(file)), key=lambda hit: -hit.score):
-        question = unquote(hit.query_id, errors="surrogatepass")
-        read.setdefault(question, []).append(unquote(hit.doc_id, errors="surrogatepass"))
-    assert read == rankings

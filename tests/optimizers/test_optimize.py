@@ -66,7 +66,8 @@ class Watching(Engine):
 
 def test_stages_are_kept_if_they_help(tmp_path: Path) -> None:
     engine = Watching()
-    summary = run(tmp_path / "run", SETTINGS, engine, on_progress=engine.watch)
+    summary = run(tmp_path / "run", changed(budget_calls=20_000), engine, on_progress=engine.watch)
+    assert summary.ended == "all stages ran"
     assert [(stage.stage, stage.kept) for stage in summary.stages] == [
         ("start", True),
         ("exemplars", False),  # plans do not help this program
@@ -87,14 +88,6 @@ def test_stages_are_kept_if_they_help(tmp_path: Path) -> None:
     record = read(tmp_path / "run" / "best").manifest.provenance
     assert record.scores["test"]["answer_em"].mean == summary.test.best.mean
     assert record.splits["test"].count == 16
-
-
-@pytest.mark.slow
-def test_workers_do_not_change_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))  # new processes find the tests where this one did
-    found = [run(tmp_path / "one"), run(tmp_path / "two", changed(stages=("tunables",), workers=2))]
-    assert found[0].stages == found[1].stages
-    assert found[0].test == found[1].test
 
 
 # --- the verdict -----------------------------------------------------------------------------------------------------
@@ -223,16 +216,11 @@ def test_budgets_are_never_exceeded(tmp_path: Path) -> None:
     assert engine.calls <= 400
     assert summary.spent.calls == engine.calls
     assert "allows no further stage" in summary.ended
-    whole = run(tmp_path / "whole", changed(budget_calls=20_000))
-    assert whole.ended == "all stages ran"
-    assert whole.test
-    assert whole.test.best.mean > whole.test.start.mean
 
 
-@pytest.mark.parametrize("calls", [300, 500])  # nothing is kept, and something is
-def test_the_final_measurement_is_reserved_from_the_start(calls: int, tmp_path: Path) -> None:
+def test_the_final_measurement_is_reserved_from_the_start(tmp_path: Path) -> None:
     splits = Splits(examples(0, 24), examples(100, 20), examples(200, 40))
-    settings = changed(stages=("tunables",), trials=20, budget_calls=calls)
+    settings = changed(stages=("tunables",), trials=20, budget_calls=300)
     summary = optimize(make(Engine()), splits, tmp_path / "run", settings)
     assert "allows no further stage" in summary.ended
     assert summary.test is not None
@@ -272,11 +260,7 @@ def asked(text: str) -> dspy.Example:
         ),
         ({"stages": ()}, "stages: name at least one stage"),
         ({"stages": "prompts, prompts"}, "stages: name at least one stage, and each stage once"),
-        ({"rounds": 0}, "rounds: Input should be greater than or equal to 1"),
-        ({"trials": "many"}, "trials: Input should be a valid integer"),
         ({"level": 0.0}, "level: Input should be greater than 0"),
-        ({"sampler": "cmaes"}, "sampler: Input should be 'tpe' or 'random'"),
-        ({"auto": "huge"}, "auto: Input should be 'light', 'medium' or 'heavy'"),
         ({"trails": 7}, "trails: Extra inputs are not permitted"),
     ],
 )
@@ -385,17 +369,6 @@ def test_a_run_resumes_after_ctrl_c_and_a_finished_one_asks_nothing(tmp_path: Pa
         run(tmp_path / "run", changed(stages=("tunables",), trials=9))
     with pytest.raises(RunError, match=r"questions.train"):
         optimize(make(Engine()), replace(SPLITS, train=examples(300, 5)), tmp_path / "run", SEARCH)
-
-
-def test_a_folder_with_other_files_is_refused_and_unchanged(tmp_path: Path) -> None:
-    (tmp_path / "thesis.txt").touch()
-    with pytest.raises(RunError, match="contains thesis.txt"):
-        run(tmp_path)
-    assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
-    (tmp_path / "thesis.txt").unlink()
-    (tmp_path / "manifest.json").write_text('{"schema": 1, "program": {}}')
-    with pytest.raises(RunError, match="started with other settings"):
-        run(tmp_path)
 
 
 # --- failures and secrets --------------------------------------------------------------------------------------------
