@@ -29,7 +29,7 @@ from ..engines.replies import explain
 from ..engines.secrets import learn_models
 from ..engines.shared import Shared, dumps, loads
 from .metrics import METRICS
-from .records import Failure, QuestionRecord
+from .records import Failure, RunRecord
 from .run import QuestionTask, in_threads
 
 ATTEMPTS = 3
@@ -103,7 +103,7 @@ class RayTask:
         options = {"num_cpus": cpus, "max_concurrency": self._where.threads, "runtime_env": {"env_vars": _ENVIRONMENT}}
         return _Seat(number, self._ray.remote(_Worker).options(**options).remote(self._content, self._shared, number))
 
-    def ask(self, n: int, example: dspy.Example, ledger: Ledger) -> QuestionRecord:
+    def ask(self, n: int, example: dspy.Example, ledger: Ledger) -> RunRecord:
         record = self._asked(self._seats, n, example, ledger)
         for _ in range(ATTEMPTS - 1):
             if record is None:
@@ -114,7 +114,7 @@ class RayTask:
         lost = Failure(cause="worker", type="WorkerLost", message=message)
         return record or self.failed(n, example, ledger, lost, 0.0)
 
-    def _asked(self, seats: list[_Seat], n: int, example: dspy.Example, ledger: Ledger) -> QuestionRecord | None:
+    def _asked(self, seats: list[_Seat], n: int, example: dspy.Example, ledger: Ledger) -> RunRecord | None:
         """The record; None if the worker ended, which another one replaces."""
         with self._lock:
             seat = min(seats, key=lambda seat: seat.busy)
@@ -163,7 +163,7 @@ class _Worker:
     def ready(self) -> None:
         """Return when the program is loaded."""
 
-    def ask(self, n: int, example: dspy.Example) -> tuple[QuestionRecord | None, BaseException | None]:
+    def ask(self, n: int, example: dspy.Example) -> tuple[RunRecord | None, BaseException | None]:
         """The record, or what must stop the run, such as a spent budget; Ray would take it for the end of the actor."""
         try:
             with dspy.context(**self._settings):

@@ -36,7 +36,7 @@ from .gold import LookUp, PredictionError, ProgramOutput, asked_hash, gold_evide
 from .metrics import METRICS, score
 from .official import SUBMISSIONS, Submission
 from .questions import GivenPredictions, as_questions
-from .records import EvidenceRecord, Failure, QuestionRecord, append, opened, read_records
+from .records import EvidenceRecord, Failure, RunRecord, append, opened, read_records
 from .settings import RunManifest
 from .summary import finish
 
@@ -66,7 +66,7 @@ class RunProgress:
         """The running mean of a score."""
         return self._sums[metric] / self._counts[metric] if self._counts[metric] else None
 
-    def add(self, record: QuestionRecord) -> None:
+    def add(self, record: RunRecord) -> None:
         self.done += 1
         self.failed += record.error is not None
         self.repeated += sum(count for what, count in record.incidents.items() if what.startswith("request failed"))
@@ -166,7 +166,7 @@ class QuestionTask:
     timeout: float | None = None
     attempts: Mapping[int, int] = field(default_factory=dict)  # the number of the attempt, for what is retried
 
-    def ask(self, n: int, example: dspy.Example, ledger: Ledger) -> QuestionRecord:
+    def ask(self, n: int, example: dspy.Example, ledger: Ledger) -> RunRecord:
         start, ledger.attempt = perf_counter(), self.attempts.get(n, 1)
         try:
             # The gold evidence is for a program that says that it reads it.
@@ -183,11 +183,11 @@ class QuestionTask:
             return self.failed(n, example, ledger, _failure(error), perf_counter() - start)
         return self._record(n, example, ledger, output, trace_counts(prediction), seconds=seconds, **details)
 
-    def too_late(self, n: int, example: dspy.Example, ledger: Ledger) -> QuestionRecord:
+    def too_late(self, n: int, example: dspy.Example, ledger: Ledger) -> RunRecord:
         why = Failure(cause="timeout", type="Timeout", message=f"no answer after {self.timeout:g} s")
         return self.failed(n, example, ledger, why, self.timeout or 0.0)
 
-    def failed(self, n: int, example: dspy.Example, ledger: Ledger, why: Failure, seconds: float) -> QuestionRecord:
+    def failed(self, n: int, example: dspy.Example, ledger: Ledger, why: Failure, seconds: float) -> RunRecord:
         return self._record(n, example, ledger, None, {}, seconds=seconds, error=why)
 
     def _record(
@@ -200,13 +200,13 @@ class QuestionTask:
         *,
         seconds: float,
         **details: Any,
-    ) -> QuestionRecord:
+    ) -> RunRecord:
         gold, scores = score(example, output, self.look_up)
         measured = {**ledger.costs(), **counted, "seconds": seconds}
         costs = {"lm_calls_critical_path": measured["lm_calls"], "searches": 0, **measured}
         if ledger.attempt > 1:
             details["attempt"] = ledger.attempt
-        return QuestionRecord(
+        return RunRecord(
             n=n,
             id=str(example.get("id") or n),
             question=example.question,

@@ -25,7 +25,7 @@ from .gold import asked_hash
 from .metrics import COSTS, METRICS
 from .official import Submission
 from .official.scores import Prediction
-from .records import DELETE, QuestionRecord, read_records
+from .records import DELETE, RunRecord, read_records
 from .settings import SCHEMA, RunManifest
 from .statistics import intervals
 
@@ -63,7 +63,7 @@ def finish(
     return summary
 
 
-def summarize(records: Iterable[QuestionRecord], skipped: int = 0) -> dict[str, Any]:
+def summarize(records: Iterable[RunRecord], skipped: int = 0) -> dict[str, Any]:
     """The numbers of a run.
 
     ``metrics`` has the means over all questions with such a value, a failure as 0; ``scored`` the number of these

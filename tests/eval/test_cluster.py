@@ -24,7 +24,7 @@ from polyhop.engines.shared import Shared, dumps, loads
 from polyhop.eval.cluster import Ray
 from polyhop.eval.metrics import METRICS, Attempt, metric
 from polyhop.eval.options import Resources
-from polyhop.eval.records import QuestionRecord, read_records
+from polyhop.eval.records import RunRecord, read_records
 from polyhop.eval.run import RunProgress, evaluate
 
 from . import small
@@ -50,7 +50,7 @@ def cluster() -> Iterator[None]:
 def facts(run: Path) -> list[dict[str, Any]]:
     """What is recorded, but for the time."""
 
-    def fact(record: QuestionRecord) -> dict[str, Any]:
+    def fact(record: RunRecord) -> dict[str, Any]:
         return {**record.model_dump(), "costs": {k: v for k, v in record.costs.items() if k != "seconds"}}
 
     return sorted(map(fact, read_records(run)), key=lambda each: each["n"])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from polyhop.eval.records import QuestionRecord, read_lines
+from polyhop.eval.records import RunRecord, read_lines
 from polyhop.eval.report.runs import Outcome, outcome
 from polyhop.eval.run import evaluate
 from polyhop.scripts.main import app
@@ -132,13 +132,13 @@ def test_filters(
     assert page.text_content("#count").startswith(f"{gained} question")
     page.select_option("#other", label="none")
     page.select_option("#outcome", "reading error")
-    reading = [line for line in lines if outcome(QuestionRecord.model_validate(line)) is Outcome.reading]
+    reading = [line for line in lines if outcome(RunRecord.model_validate(line)) is Outcome.reading]
     assert page.text_content("#count").startswith(f"{len(reading)} question")
     page.select_option("#sort", "confidence-")
     first = max(reading, key=lambda line: (line["confidence"], -line["n"]))
     assert page.text_content("#rows li a").startswith(first["question"])
     page.click("[data-outcome=correct][data-run='1']")
-    right = [line for line in others if outcome(QuestionRecord.model_validate(line)) is Outcome.correct]
+    right = [line for line in others if outcome(RunRecord.model_validate(line)) is Outcome.correct]
     assert page.text_content("#count").startswith(f"{len(right)} question")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from polyhop.eval.folder import RunError
-from polyhop.eval.records import QuestionRecord
+from polyhop.eval.records import RunRecord
 from polyhop.eval.report import between, name, number, p_value
 from polyhop.eval.report.runs import CHUNK, Details, Group, Outcome, outcome, read_groups
 
@@ -69,8 +69,8 @@ def parallel(*branches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"step": "parallel", "branches": [list(branch) for branch in branches]}
 
 
-def record(line: Mapping[str, Any]) -> QuestionRecord:
-    return QuestionRecord.model_validate(line)
+def record(line: Mapping[str, Any]) -> RunRecord:
+    return RunRecord.model_validate(line)
 
 
 IN_BRANCHES = [searched("a"), parallel([searched("c")], [parallel([searched("b")])])]
