@@ -43,7 +43,7 @@ from ..eval.run import evaluate
 from ..eval.settings import ProgramSettings, RunManifest
 from ..eval.statistics import compare, interval
 from ..programs.exemplars import Exemplars
-from .artifact import ARTIFACT, Provenance, Score, Split, load, save
+from .artifact import ARTIFACT, Provenance, Score, Split, dump, load, save
 from .exemplars import at_most, from_musique, from_run
 from .prompts import check, optimize_prompts
 from .settings import BEST, OptimizationSettings, Splits, divide
@@ -388,7 +388,7 @@ class _Run:
         settings = self.settings
         self.report(0, None, settings.optimizer)
         first, second = divide(self.splits.train, (0.5, 0.5), self.seed)
-        program = optimize_prompts(
+        tuned = optimize_prompts(
             settings.optimizer,
             program,
             first,
@@ -400,11 +400,12 @@ class _Run:
             prompt_model=self.budget.meter(self.prompt_model) if self.prompt_model else None,
             log=self.folder / "log.txt",
         )
-        return program, {"note": f"{settings.optimizer}, {settings.auto}"}
+        note = f"{settings.optimizer}, {settings.auto}"
+        return (None, {"note": f"{note}: nothing changed"}) if dump(tuned) == dump(program) else (tuned, {"note": note})
 
     def _tunables(self, program: dspy.Module) -> Proposed:
         settings = self.settings
-        return self._search(program, f"{settings.trials} trials, {settings.sampler}", settings.trials)
+        return self._search(program, f"{settings.trials} trials", settings.trials)
 
     def _search(self, program: dspy.Module, note: str, trials: int, frozen: Set[str] = frozenset()) -> Proposed:
         """Search the tunables of a program within the settings' limits."""
@@ -417,7 +418,6 @@ class _Run:
         search = TunableSearch(
             find_metric(settings.metric),
             trials=trials,
-            sampler=settings.sampler,
             cost=settings.cost,
             freeze=[*settings.freeze, *frozen],
             ranges=settings.ranges,

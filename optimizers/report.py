@@ -56,7 +56,7 @@ def section(path: Path) -> Section:
         changes = diff(read(path / START / PROGRAM).state, read(last).state)
     except PolyhopError as error:
         raise RunError(f"The run {path} cannot be reported: {error}") from error
-    details = {"prompts": f" ({settings.optimizer})", "tunables": f" ({settings.trials} trials, {settings.sampler})"}
+    details = {"prompts": f" ({settings.optimizer})", "tunables": f" ({settings.trials} trials)"}
     body = render(
         "optimization.html.j2",
         Path(__file__).parent / "templates",

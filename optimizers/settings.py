@@ -100,7 +100,6 @@ class OptimizationSettings(ProgramOptions, Limits, Resources):
     )
     auto: Literal["light", "medium", "heavy"] = option("light", "How many calls it may make: light, medium or heavy.")
     trials: int = option(40, "Trials of the search over tunables.", ge=2)
-    sampler: Literal["tpe", "random"] = option("tpe", "The sampler of that search: tpe or random.")
     freeze: tuple[str, ...] = option((), "Do not tune these, such as 'search.*'. May be repeated.", "NAME")
     ranges: Annotated[dict[str, tuple[Any, ...]], BeforeValidator(_ranges)] = option(
         {},

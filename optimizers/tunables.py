@@ -4,7 +4,7 @@
     tuned = search.compile(program, valset=questions)
     search.result.best.values, search.result.front
 
-The study is an ordinary one in a journal file, which Optuna's own tools read. The sampler is seeded anew for each
+The study is an ordinary one in a journal file, which Optuna's own tools read. The sampler (TPE) is seeded anew for each
 trial, so what is drawn depends on the seed and the finished trials alone: a killed search ends as an uninterrupted one.
 """
 
@@ -22,7 +22,7 @@ from hashlib import blake2b
 from math import sqrt
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any
 
 import dspy
 import numpy as np
@@ -88,7 +88,6 @@ class TunableSearch(Teleprompter):
     Attributes:
         metric: A DSPy metric to maximize.
         trials: How many, including the first one, which is the program as it is. A search can be resumed with more.
-        sampler: ``tpe`` (Optuna's tree-structured Parzen estimator) or ``random``.
         cost: A cost to minimize as well, one of `polyhop.optimizers.replay.Scored.costs`.
         freeze: Names or globs (``"search.*"``) of tunables that keep their values.
         ranges: Narrower ranges by name or glob: ``{"rounds": (1, 3), "stop": ("stable",)}``.
@@ -100,7 +99,6 @@ class TunableSearch(Teleprompter):
 
     metric: Metric
     trials: int = 60
-    sampler: Literal["tpe", "random"] = "tpe"
     cost: str | None = None
     freeze: Sequence[str] = ()
     ranges: Ranges | None = None
@@ -133,7 +131,7 @@ class TunableSearch(Teleprompter):
         with warnings.catch_warnings(action="ignore", category=optuna.exceptions.ExperimentalWarning):
             # All that decides what is found is in the name, so that another search does not resume this one.
             texts = [dict(each.items()) for each in questions]
-            decides = [_values(student), str(space), texts, named(self.metric), self.sampler, self.cost, self.seed]
+            decides = [_values(student), str(space), texts, named(self.metric), self.cost, self.seed]
             text = json.dumps([*decides, optuna.__version__], default=lambda value: type(value).__name__)
             study = optuna.create_study(
                 storage=None if self.storage is None else _journal(Path(self.storage)),
@@ -161,7 +159,7 @@ class TunableSearch(Teleprompter):
     ) -> TrialRecord:
         """Draw the values of the next trial, ask the questions in an order of its own, and store it."""
         seed = _seed(self.seed, number)
-        study.sampler = (samplers.TPESampler if self.sampler == "tpe" else samplers.RandomSampler)(seed=seed)
+        study.sampler = samplers.TPESampler(seed=seed)
         if number == 0:  # the program as it is; a value outside of its range is not drawn
             own = {name: value for name, value in _values(student).items() if name in space}
             own = {name: value for name, value in own.items() if _inside(space[name], value)}

@@ -231,7 +231,7 @@ def test_a_search_that_the_budget_ends_proposes_its_best_trial(tmp_path: Path) -
     settings = {"stages": ("tunables", "prompts"), "trials": 40}
     summary = run(tmp_path / "run", changed(**settings, budget_calls=600), engine)
     assert engine.calls <= 600
-    assert str(summary.stages[1].note).startswith("40 trials, tpe, ended by the budget after ")
+    assert str(summary.stages[1].note).startswith("40 trials, ended by the budget after ")
     assert summary.stages[1].kept
     again = run(tmp_path / "run", changed(**settings, budget_calls=1_400))  # the search has ended as it did
     assert [stage.stage for stage in again.stages] == [stage.stage for stage in summary.stages]

@@ -32,7 +32,7 @@ class Page:
 def test_a_finished_run(tmp_path: Path) -> None:
     shown = Page(write_run(tmp_path / "run"))
     for text in (
-        "Tiny was tuned for Answer F1: tunables (3 trials, tpe), then prompts (random_search); seed 0",
+        "Tiny was tuned for Answer F1: tunables (3 trials), then prompts (random_search); seed 0",
         "gives p < 0.05",
         "Finished: all stages ran. The result is that of 2-prompts",
         "Over 16 test questions, which no stage has seen, Answer F1 is 25.0 (15.0 to 35.0) at the start and 75.0 (65.0",

@@ -20,8 +20,6 @@ from polyhop.optimizers.tunables import StudyResult, TrialRecord, TunableSearch,
 from polyhop.programs import Prism, tunables
 from polyhop.programs.tunable import choice, integer, real
 
-SAMPLERS = ("tpe", "random")
-
 
 class Hill(dspy.Module):
     """Its answer is a height, highest at width 0.7, rounds 4 and style "plain".
@@ -86,10 +84,9 @@ def facts(search: TunableSearch) -> list[Any]:
 # --- what it finds ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_better_values_are_found_and_the_student_is_unchanged(sampler: Any) -> None:
+def test_better_values_are_found_and_the_student_is_unchanged() -> None:
     student = deepcopy(Hill())
-    search = TunableSearch(height, trials=40, sampler=sampler)
+    search = TunableSearch(height, trials=40)
     tuned = search.compile(student, trainset=numbered(5), valset=numbered(30))
     found = result(search)
     assert values(student) == values(Hill())
@@ -182,7 +179,7 @@ class Switched(dspy.Module):
 
 
 def test_what_does_not_matter_is_not_drawn() -> None:
-    search = TunableSearch(height, trials=40, sampler="random")
+    search = TunableSearch(height, trials=40)
     search.compile(Switched(), valset=numbered(2))
     drawn = {(each.values["mode"], each.values.get("kind"), "bend" in each.values) for each in result(search).trials}
     assert drawn == {("on", "straight", False), ("on", "bent", True), ("off", None, False)}
@@ -258,10 +255,9 @@ def after(count: int) -> Callable[[str], None]:
 
 
 @pytest.mark.parametrize("cost", [None, "lm_calls"])
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_a_resumed_search_ends_like_an_uninterrupted_one(sampler: Any, cost: str | None, tmp_path: Path) -> None:
+def test_a_resumed_search_ends_like_an_uninterrupted_one(cost: str | None, tmp_path: Path) -> None:
     def search(storage: Path | None) -> TunableSearch:
-        return TunableSearch(height, trials=16, sampler=sampler, cost=cost, storage=storage, seed=5)
+        return TunableSearch(height, trials=16, cost=cost, storage=storage, seed=5)
 
     program = Costly if cost else Hill
     whole = search(None)
@@ -318,7 +314,7 @@ def test_a_finished_search_asks_nothing_and_more_trials_go_on(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     "other",
-    [{"seed": 1}, {"metric": lambda example, prediction: 1.0}, {"freeze": ["width"]}, {"sampler": "random"}, {}],
+    [{"seed": 1}, {"metric": lambda example, prediction: 1.0}, {"freeze": ["width"]}, {}],
 )
 def test_another_search_in_the_same_storage_begins_anew(other: dict[str, Any], tmp_path: Path) -> None:
     def ask(settings: dict[str, Any], count: int) -> int:
