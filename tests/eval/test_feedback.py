@@ -40,16 +40,16 @@ ONE = (Evidence(FILM, 1),)
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (prediction(), "The search found all needed passages. The evidence is complete. Nothing in it is irrelevant."),
+        (prediction(), "The evidence is complete, and nothing in it is irrelevant."),
         (
             prediction("Moscow"),
-            """The answer "Moscow" is wrong: expected 'Zavrazhye' or 'Zavrazhye village'. The search""",
+            """The answer "Moscow" is wrong: expected 'Zavrazhye' or 'Zavrazhye village'. The evidence""",
         ),
         (prediction("Zavrazhye in Russia"), "'Zavrazhye village'. It shares words with that: give exactly the name"),
-        (prediction(evidence=ONE), 'The final evidence misses "Andrei Tarkovsky" (He was born in Zavrazhye.).'),
+        (prediction(evidence=ONE), 'The final evidence misses "Andrei Tarkovsky".'),
         (
             prediction(evidence=(*ONE, Evidence(NOISE))),
-            'It contains what the answer does not need: "Solaris (novel)" (A novel by Lem.).',
+            'It contains what the answer does not need: "Solaris (novel)".',
         ),
         (prediction(evidence=ONE, ranking=(FILM,)), 'The search did not find "director"'),  # the id is all there is
     ],
@@ -127,7 +127,7 @@ def test_every_agent_of_every_program_hears_of_its_own_faults(name: str) -> None
         own |= {field: value for field, value in degrees.items() if field in signature.output_fields}
         text = of_call(signature, own, prediction("Moscow"), **inputs)
         assert "This reply has no fault." not in text, agent
-        assert "The search found all needed passages" not in text, agent  # the text for the whole program
+        assert "The evidence is complete" not in text, agent  # the text for the whole program
 
 
 def test_the_metric_is_what_gepa_wants() -> None:
