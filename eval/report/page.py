@@ -194,8 +194,12 @@ def _charted(value: Interval, metric: str, scale: tuple[float, float], series: i
     """A value with its interval as a chart on a scale."""
     text, ends = number(value.mean, metric, sign), between((value.low, value.high), metric, sign)
     first, last = scale
-    at = [round(5 + 90 * (each - first) / (last - first), 1) for each in (value.low, value.mean, value.high, 0.0)]
-    return Cell(text, Chart(*at, series, f"{of}: {name(metric)} {text} ({ends})"), (ends,))
+
+    def at(each: float) -> float:
+        return round(5 + 90 * (each - first) / (last - first), 1)
+
+    note = f"{of}: {name(metric)} {text} ({ends})"
+    return Cell(text, Chart(at(value.low), at(value.mean), at(value.high), at(0.0), series, note), (ends,))
 
 
 def _around_0(values: Iterable[Interval]) -> tuple[float, float]:
