@@ -81,16 +81,6 @@ def test_the_interval_of_a_cost(changes: list[float], mean: float, low: float, h
     assert Diagnosis(asked, [], ["a", "b"]).costs("b", "m") is None
 
 
-def test_any_dspy_metric_has_costs() -> None:
-    def right(gold: dspy.Example, prediction: dspy.Prediction, trace: object = None) -> float:
-        return float(prediction.answer == gold.answers[0])
-
-    program, _ = prism(answerer=answer("Paris"))
-    found = diagnose(program, [example()], [right]).costs("answerer", "right")
-    assert found is not None
-    assert found.mean == 1.0
-
-
 def test_searches_cost_what_they_do_not_find() -> None:
     program, _ = prism()
     program.search.k.value = 1

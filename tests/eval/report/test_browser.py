@@ -142,9 +142,8 @@ def test_filters(
     assert page.text_content("#count").startswith(f"{len(right)} question")
 
 
-@pytest.mark.parametrize("width", [900, 390])
-def test_narrow_screens(open_page: Callable[..., Any], report: Path, width: int, lines: list[dict[str, Any]]) -> None:
-    page = open_page(report, width)
+def test_narrow_screens(open_page: Callable[..., Any], report: Path, lines: list[dict[str, Any]]) -> None:
+    page = open_page(report, 390)
     assert overflow(page) <= 0
     page.click("#rows [data-place='2']")
     wait_until_open(page, lines[2]["question"])
