@@ -33,6 +33,11 @@ SETTINGS = OptimizationSettings(
 )
 
 
+@pytest.fixture(autouse=True)
+def few_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polyhop.optimizers.optimize.EXEMPLAR_TRIALS", 5)
+
+
 def changed(**more: Any) -> OptimizationSettings:
     return OptimizationSettings.model_validate({**SETTINGS.model_dump(), **more})
 
