@@ -7,6 +7,7 @@ pool and on every machine.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -348,6 +349,10 @@ class Told(str):
     long_text = property(str)
 
 
+ON_TOOL_SEARCH: ContextVar[Callable[[str, list[Hit], int], None] | None] = ContextVar("on tool search", default=None)
+"""Told the query, the hits and the offset of each search by a `SearchTool`."""
+
+
 class SearchTool:
     """Makes a retriever a tool of DSPy's agents: ``dspy.Tool(retriever)``, ``dspy.ReAct(..., tools=[retriever])``."""
 
@@ -360,7 +365,9 @@ class SearchTool:
 
     def __call__(self, query: str, k: int = 5, offset: int = 0) -> list[str]:
         """Search the documents; returns the k best passages, each as "title | text". An offset skips the first ones."""
-        hits = self.search(query, k, offset)  # type: ignore[attr-defined]
+        hits: list[Hit] = self.search(query, k, offset)  # type: ignore[attr-defined]
+        if (told := ON_TOOL_SEARCH.get()) is not None:
+            told(query, hits, offset)
         return [Told(f"{hit.passage.title} | {hit.passage.text[:_TOLD]}") for hit in hits]
 
 

@@ -29,7 +29,7 @@ from ..engines.replies import explain
 from ..engines.secrets import learn_models
 from ..engines.shared import Shared, dumps, loads
 from .metrics import METRICS
-from .records import Failure, QuestionRecord
+from .records import Failure, RunRecord
 from .run import QuestionTask, in_threads
 
 ATTEMPTS = 3
@@ -83,7 +83,7 @@ class RayTask:
             self._content, shared = dumps((task, settings, own))
         except Exception as error:  # pickling runs anybody's code
             raise PolyhopError(f"with workers, program, questions and metric must pickle: {explain(error)}") from error
-        self.failed, self._where = task.failed, where
+        self.failed, self.too_late, self._where = task.failed, task.too_late, where
         self._ray, self._started = ray, _ = connected(where)
         here = ray.get_runtime_context().get_node_id()  # where the file of the budget is
         affinity = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(here, soft=False)
@@ -103,7 +103,7 @@ class RayTask:
         options = {"num_cpus": cpus, "max_concurrency": self._where.threads, "runtime_env": {"env_vars": _ENVIRONMENT}}
         return _Seat(number, self._ray.remote(_Worker).options(**options).remote(self._content, self._shared, number))
 
-    def ask(self, n: int, example: dspy.Example, ledger: Ledger) -> QuestionRecord:
+    def ask(self, n: int, example: dspy.Example, ledger: Ledger) -> RunRecord:
         record = self._asked(self._seats, n, example, ledger)
         for _ in range(ATTEMPTS - 1):
             if record is None:
@@ -114,7 +114,7 @@ class RayTask:
         lost = Failure(cause="worker", type="WorkerLost", message=message)
         return record or self.failed(n, example, ledger, lost, 0.0)
 
-    def _asked(self, seats: list[_Seat], n: int, example: dspy.Example, ledger: Ledger) -> QuestionRecord | None:
+    def _asked(self, seats: list[_Seat], n: int, example: dspy.Example, ledger: Ledger) -> RunRecord | None:
         """The record; None if the worker ended, which another one replaces."""
         with self._lock:
             seat = min(seats, key=lambda seat: seat.busy)
@@ -163,11 +163,12 @@ class _Worker:
     def ready(self) -> None:
         """Return when the program is loaded."""
 
-    def ask(self, n: int, example: dspy.Example) -> tuple[QuestionRecord | None, BaseException | None]:
+    def ask(self, n: int, example: dspy.Example) -> tuple[RunRecord | None, BaseException | None]:
         """The record, or what must stop the run, such as a spent budget; Ray would take it for the end of the actor."""
         try:
             with dspy.context(**self._settings):
-                return next(in_threads(self._task, [(n, example)])), None
+                task = self._task
+                return next(in_threads(task.ask, [(n, example)], 1, task.timeout, task.too_late)), None
         except BaseException as error:  # noqa: BLE001  # raised in the process of the run
             try:
                 cloudpickle.loads(cloudpickle.dumps(error))

@@ -15,7 +15,7 @@ from ..data.text import count, plain
 from .folder import RunError, replacing
 from .metrics import COSTS, METRICS, quantity
 from .questions import given_records
-from .records import QuestionRecord, read_manifest, read_records
+from .records import RunRecord, read_manifest, read_records
 from .statistics import Comparison, compare, holm
 
 _PAID = ("tokens_in", "tokens_out", "tokens", "cost_usd", "seconds")  # what a cached reply does not cost
@@ -81,7 +81,7 @@ def compare_runs(paths: Sequence[Path], metrics: Sequence[str] | None = None, fe
     """
     if len(paths) < 2:
         raise RunError("Name at least two runs: polyhop compare RUN RUN ...")
-    runs, records, datasets = list[ComparedRun](), list[list[QuestionRecord]](), dict[str | None, Path]()
+    runs, records, datasets = list[ComparedRun](), list[list[RunRecord]](), dict[str | None, Path]()
     for path in paths:
         if path.is_file():
             records.append(_scores_of(path))
@@ -100,7 +100,7 @@ def compare_runs(paths: Sequence[Path], metrics: Sequence[str] | None = None, fe
 
 def compare_records(
     runs: Sequence[ComparedRun],
-    records: Sequence[Sequence[QuestionRecord]],
+    records: Sequence[Sequence[RunRecord]],
     metrics: Sequence[str] | None = None,
     few: bool = False,
 ) -> RunComparison:
@@ -136,9 +136,9 @@ def compare_records(
     )
 
 
-def _scores_of(path: Path) -> list[QuestionRecord]:
+def _scores_of(path: Path) -> list[RunRecord]:
     """The records of JSON lines such as ``{"id": "q1", "f1": 0.5}``: every number and truth value is a score."""
-    records: dict[str, QuestionRecord] = {}
+    records: dict[str, RunRecord] = {}
     nothing: dict[str, Any] = {"gold_answers": [], "gold": [], "evidence": [], "ranking": [], "answer": None}
     for n, line in enumerate(given_records(path)):
         question = str(line.get("question", ""))
@@ -146,7 +146,7 @@ def _scores_of(path: Path) -> list[QuestionRecord]:
         scores = {name: float(each) for name, each in line.items() if isinstance(each, int | float) and isfinite(each)}
         if id in records or not scores:
             raise RunError(f"{path}: {plain(id)[:80]!r} is there twice or has no score.")
-        records[id] = QuestionRecord(n=n, id=id, question=question, scores=scores, costs={}, **nothing)
+        records[id] = RunRecord(n=n, id=id, question=question, scores=scores, costs={}, **nothing)
     return list(records.values())
 
 
@@ -157,7 +157,7 @@ def run_names(programs: Mapping[Path, str]) -> dict[Path, str]:
     return next((names for names in named if len(set(names.values())) == len(names)), named[-1])
 
 
-def _rows(metric: str, names: Sequence[str], records: Sequence[Sequence[QuestionRecord]]) -> list[Row]:
+def _rows(metric: str, names: Sequence[str], records: Sequence[Sequence[RunRecord]]) -> list[Row]:
     """A metric of all runs; nothing if a run shares no value with the first."""
     columns = [np.array([_value(each, metric) for each in run]) for run in records]
     first, rows = columns[0], list[Row]()
@@ -170,13 +170,13 @@ def _rows(metric: str, names: Sequence[str], records: Sequence[Sequence[Question
     return rows
 
 
-def _value(record: QuestionRecord, metric: str) -> float:
+def _value(record: RunRecord, metric: str) -> float:
     """A score or a cost; nan where it has none, or where the cache spared a part of the cost."""
     spared = metric in _PAID and metric not in record.scores and record.cached
     return nan if spared else record.scores.get(metric, record.costs.get(metric, nan))
 
 
-def _flip(run: str, first: QuestionRecord, other: QuestionRecord) -> Flip | None:
+def _flip(run: str, first: RunRecord, other: RunRecord) -> Flip | None:
     before, after = (record.scores.get("answer_em") for record in (first, other))
     if before is None or after is None or before == after:
         return None

@@ -14,28 +14,27 @@ from typing import Any
 
 import dspy
 
-from ..data.passages import Evidence, Fact, Passage
 from .gold_replies import GoldReplies, GoldReply, asked
 from .metrics import Attempt, Metric, attempt_of, joint_f1, takes_feedback
-from .scoring import counted, exact_match, fact_in, sentences_of
+from .scoring import counted, exact_match
 
 _MOST_NAMED = 5  # sentences or texts listed in one sentence
 _LONGEST_QUOTE = 200  # characters
-
-CALIBRATION = frozenset({"confidence", "accuracy", "sufficiency"})
-"""Fields whose faults are of degree."""
 
 Call = tuple[type[dspy.Signature], Mapping[str, Any], Mapping[str, Any]]
 """The signature, the inputs and the reply of one call of an agent."""
 
 
-def with_feedback(metric: Metric = joint_f1) -> Callable[..., Any]:
-    """A DSPy metric that returns ``dspy.Prediction(score, feedback)``, as GEPA needs it.
+def with_feedback(metric: Callable[..., Any] = joint_f1) -> Callable[..., Any]:
+    """A metric as GEPA calls it; one of polyhop's returns ``dspy.Prediction(score, feedback)``.
 
     While exemplars are collected (a trace without the name of an agent) it returns a bool, as every `Metric`.
     """
-    if metric.own is not None and takes_feedback(metric.own):
-        return metric.own
+    own = metric if not isinstance(metric, Metric) else metric.own
+    if own is not None and takes_feedback(own):
+        return own
+    if not isinstance(metric, Metric):
+        return lambda gold, pred, trace=None, pred_name=None, pred_trace=None: metric(gold, pred)
 
     def explained(
         gold: dspy.Example,
@@ -61,7 +60,7 @@ def explain(attempt: Attempt, call: Call | None = None) -> str:
         if reply.told:
             texts = _faults(reply, call[2]).values() or ["This reply has no fault."]
             return " ".join(filter(None, [*texts, _not_shown(reply), _answer(attempt)]))
-    return " ".join(filter(None, (_answer(attempt), _search(attempt), _evidence(attempt))))
+    return " ".join(filter(None, (_answer(attempt), _evidence(attempt))))
 
 
 def _answer(attempt: Attempt) -> str:
@@ -73,62 +72,27 @@ def _answer(attempt: Attempt) -> str:
     return verdict + (more if attempt.values["answer_f1"] else "")
 
 
-def _search(attempt: Attempt) -> str:
-    wanted = attempt.gold.passages
-    found = {counted(wanted, passage) for passage in attempt.output.ranking}
-    if missing := [_quoted(attempt, Fact(id)) for id in wanted if id not in found]:
-        return f"The search did not find {_listed(missing)}: ask for what these are about by name."
-    return "The search found all needed passages." if wanted else ""
-
-
 def _evidence(attempt: Attempt) -> str:
-    """The final evidence, sentence by sentence, or passage by passage where no gold sentences are known."""
-    gold, evidence = attempt.gold, attempt.output.evidence
+    """The passages that were not found, not kept, and kept in vain."""
+    wanted, output = attempt.gold.passages, attempt.output
+    known = [*(attempt.example.get("pool") or ()), *output.passages]
+    titles = {counted(wanted, passage): passage.title for passage in known}
+    found = {counted(wanted, passage) for passage in output.passages}
+    kept = dict.fromkeys(counted(wanted, item.passage) for item in output.evidence)
 
-    def facts(item: Evidence) -> set[Fact]:
-        if not gold.facts:
-            return {Fact(counted(gold.passages, item.passage))}
-        return {fact_in(gold.passages, passage, sentence) for passage, sentence in sentences_of([item])}
+    def named(ids: Iterable[str]) -> str:
+        return _listed(f'"{titles.get(id, id)}"' for id in ids)
 
-    wanted = gold.facts or tuple(map(Fact, gold.passages))
-    if not wanted:
-        return f"No evidence was needed, but {len(evidence)} pieces were kept." if evidence else ""
-    shown = {fact for item in evidence for fact in facts(item)}
-    missing = [_quoted(attempt, fact) for fact in wanted if fact not in shown]
-    vain = [f'"{item.passage.title}" ({_quote(item.text)})' for item in evidence if not facts(item) & set(wanted)]
-    return " ".join(
-        [
-            f"The final evidence misses {_listed(missing)}." if missing else "The evidence is complete.",
-            f"It contains what the answer does not need: {_listed(vain)}." if vain else "Nothing in it is irrelevant.",
-        ]
+    lost, unkept = [id for id in wanted if id not in found], [id for id in wanted if id in found and id not in kept]
+    vain = [id for id in kept if id not in wanted]
+    texts = [
+        f"The search did not find {named(lost)}: ask for what these are about by name." if lost else "",
+        f"The final evidence misses {named(unkept)}." if unkept else "",
+        f"It contains what the answer does not need: {named(vain)}." if vain else "",
+    ]
+    return " ".join(filter(None, texts)) or (
+        "The evidence is complete, and nothing in it is irrelevant." if wanted else ""
     )
-
-
-def _quoted(attempt: Attempt, fact: Fact) -> str:
-    """The title of a gold fact and its sentence, as far as they are known."""
-    gold, known = attempt.gold, [*(attempt.example.get("pool") or ()), *attempt.output.ranking]
-    title = next((each.title for each in known if counted(gold.passages, each) == fact.passage_id), fact.passage_id)
-    sentences = sentences_of(Evidence(passage) for passage in known)
-    found = next((Evidence(*each).text for each in sentences if fact_in(gold.passages, *each) == fact), "")
-    return f'"{title}"' + (f" ({_quote(found)})" if found else "")
-
-
-def faults(
-    example: dspy.Example,
-    passages: Iterable[Passage],
-    signature: type[dspy.Signature],
-    inputs: Mapping[str, Any],
-    own: Mapping[str, Any],
-) -> dict[str, str] | None:
-    """What is wrong with a reply, by output field; empty if nothing is, None if the annotations do not tell.
-
-    Args:
-        passages: What the program saw, for a question without passages of its own.
-        inputs: What the agent was given; passages as `NumberedPassages`.
-        own: Its reply.
-    """
-    reply = GoldReplies(example, passages).reply(signature, inputs, own)
-    return _faults(reply, own) if reply.told else None
 
 
 def _faults(reply: GoldReply, own: Mapping[str, Any]) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """The files of an evaluation run.
 
 RUN/manifest.json        `RunManifest`: settings and provenance
-RUN/predictions.jsonl    one `QuestionRecord` per line, in the order of completion
+RUN/predictions.jsonl    one `RunRecord` per line, in the order of completion
 RUN/summary.json         written last: a run that has one is finished
 RUN/spent.json           with a budget: what all processes spent on the run
 """
@@ -63,7 +63,7 @@ class Failure(BaseModel):
     at: str | None = None  # the line of code that raised
 
 
-class QuestionRecord(BaseModel):
+class RunRecord(BaseModel):
     """A question of a run: the gold, the program's output, scores and costs."""
 
     model_config = ConfigDict(frozen=True)
@@ -102,7 +102,7 @@ class QuestionRecord(BaseModel):
                 raise ValueError(f"{name} is between 0 and 1, but is {value}")
         return scores
 
-    def same_question(self, other: QuestionRecord) -> bool:
+    def same_question(self, other: RunRecord) -> bool:
         """Whether two records are of one question with one gold, as far as both tell."""
         told = (((each.id,), (each.question,), each.gold_answers, (each.asked,)) for each in (self, other))
         return all(own == theirs for own, theirs in zip(*told, strict=True) if any(own) and any(theirs))
@@ -118,7 +118,7 @@ class QuestionRecord(BaseModel):
         gold = set(self.gold)
         return list(dict.fromkeys(id if id in gold else self.documents.get(id, id) for id in ids))
 
-    def in_brief(self) -> QuestionRecord:
+    def in_brief(self) -> RunRecord:
         """Without its trace and evidence, to keep in memory."""
         return self.model_copy(update={"trace": [], "evidence": [], "ranking": [], "documents": {}})
 
@@ -136,7 +136,7 @@ def opened(path: Path, manifest: RunManifest) -> Iterator[None]:
         yield
 
 
-def append(path: Path, record: QuestionRecord) -> None:
+def append(path: Path, record: RunRecord) -> None:
     """Write a record; when this returns, it survives the process. The last record of a question counts."""
     try:
         with (path / PREDICTIONS).open("ab") as file:
@@ -150,14 +150,14 @@ def read_summary(path: Path) -> dict[str, Any]:
     return read_json(path / SUMMARY, f"The run {path} is not finished: start it again to finish it.")
 
 
-def read_records(path: Path) -> Iterator[QuestionRecord]:
+def read_records(path: Path) -> Iterator[RunRecord]:
     """The records of a run, finished or not, in the order of the questions, one in memory at a time."""
     for line in read_lines(path):
         try:
-            yield QuestionRecord.model_validate(line)
+            yield RunRecord.model_validate(line)
         except ValidationError as error:
             told = f"the record of question {line['n']} is damaged ({first_error(error)})"
-            raise RunError(f"{path / PREDICTIONS}: {told}. {_DELETE}") from error
+            raise RunError(f"{path / PREDICTIONS}: {told}. {DELETE}") from error
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
@@ -169,7 +169,7 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
             yield json.loads(file.readline())
 
 
-_DELETE = "Delete the line to have its question executed again, or choose another --out."
+DELETE = "Delete the line to have its question executed again, or choose another --out."
 
 
 def _offsets(path: Path, count: int) -> dict[int, int]:
@@ -188,5 +188,5 @@ def _offsets(path: Path, count: int) -> dict[int, int]:
     except FileNotFoundError:
         raise RunError(f"{path.parent} has no {PREDICTIONS}: it is not the folder of a run.") from None
     except (ValueError, TypeError, LookupError, RecursionError) as error:
-        raise RunError(f"{path}, line {number} is damaged ({error}). {_DELETE}") from error
+        raise RunError(f"{path}, line {number} is damaged ({error}). {DELETE}") from error
     return offsets

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from contextvars import copy_context
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ from queue import Empty, SimpleQueue
 from tempfile import TemporaryDirectory
 from time import monotonic, perf_counter
 from traceback import extract_tb
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import dspy
 from dspy import AdapterParseError, LMError
@@ -35,13 +35,15 @@ from .folder import SUMMARY, RunError
 from .gold import LookUp, PredictionError, ProgramOutput, asked_hash, gold_evidence
 from .metrics import METRICS, score
 from .official import SUBMISSIONS, Submission
-from .questions import as_questions
-from .records import EvidenceRecord, Failure, QuestionRecord, append, opened, read_records
+from .questions import GivenPredictions, as_questions
+from .records import EvidenceRecord, Failure, RunRecord, append, opened, read_records
 from .settings import RunManifest
 from .summary import finish
 
 if TYPE_CHECKING:
     from .cluster import Ray, RayTask
+
+T = TypeVar("T")
 
 _COUNTED = ("lm_calls", "lm_calls_critical_path", "searches", "rounds")
 
@@ -64,7 +66,7 @@ class RunProgress:
         """The running mean of a score."""
         return self._sums[metric] / self._counts[metric] if self._counts[metric] else None
 
-    def add(self, record: QuestionRecord) -> None:
+    def add(self, record: RunRecord) -> None:
         self.done += 1
         self.failed += record.error is not None
         self.repeated += sum(count for what, count in record.incidents.items() if what.startswith("request failed"))
@@ -139,7 +141,8 @@ def evaluate(
             if executor is not None:
                 asked, threads = stack.enter_context(executor.start(task)), executor.workers * executor.threads
             pending = ((n, example) for n, example in enumerate(questions) if n not in done)
-            for record in stack.enter_context(closing(in_threads(asked, pending, threads))):
+            records = in_threads(asked.ask, pending, threads, asked.timeout, asked.too_late)
+            for record in stack.enter_context(closing(records)):
                 append(path, record)
                 progress.add(record)
                 on_progress(progress)
@@ -163,24 +166,28 @@ class QuestionTask:
     timeout: float | None = None
     attempts: Mapping[int, int] = field(default_factory=dict)  # the number of the attempt, for what is retried
 
-    def ask(self, n: int, example: dspy.Example, ledger: Ledger) -> QuestionRecord:
+    def ask(self, n: int, example: dspy.Example, ledger: Ledger) -> RunRecord:
         start, ledger.attempt = perf_counter(), self.attempts.get(n, 1)
         try:
             # The gold evidence is for a program that says that it reads it.
             reads_gold = getattr(self.program, "reads_gold", False)
             more = {"gold": gold_evidence(example, self.look_up)} if reads_gold else {}
             # Histories and DSPy's trace would keep the last 10,000 calls.
-            with dspy.context(usage_tracker=ledger, disable_history=True, trace=None):
+            with dspy.context(disable_history=True, trace=None):
                 prediction = ask(self.program, example, **more)
             seconds = perf_counter() - start
             if self.timeout is not None and seconds > self.timeout:
-                return self.failed(n, example, ledger, _too_late(self.timeout), self.timeout)
+                return self.too_late(n, example, ledger)
             output, details = _read(prediction)
         except Exception as error:  # noqa: BLE001  # one failed question must not stop the others
             return self.failed(n, example, ledger, _failure(error), perf_counter() - start)
         return self._record(n, example, ledger, output, trace_counts(prediction), seconds=seconds, **details)
 
-    def failed(self, n: int, example: dspy.Example, ledger: Ledger, why: Failure, seconds: float) -> QuestionRecord:
+    def too_late(self, n: int, example: dspy.Example, ledger: Ledger) -> RunRecord:
+        why = Failure(cause="timeout", type="Timeout", message=f"no answer after {self.timeout:g} s")
+        return self.failed(n, example, ledger, why, self.timeout or 0.0)
+
+    def failed(self, n: int, example: dspy.Example, ledger: Ledger, why: Failure, seconds: float) -> RunRecord:
         return self._record(n, example, ledger, None, {}, seconds=seconds, error=why)
 
     def _record(
@@ -193,12 +200,13 @@ class QuestionTask:
         *,
         seconds: float,
         **details: Any,
-    ) -> QuestionRecord:
+    ) -> RunRecord:
         gold, scores = score(example, output, self.look_up)
-        costs = {**ledger.costs(), **counted, "seconds": seconds}
+        measured = {**ledger.costs(), **counted, "seconds": seconds}
+        costs = {"lm_calls_critical_path": measured["lm_calls"], "searches": 0, **measured}
         if ledger.attempt > 1:
             details["attempt"] = ledger.attempt
-        return QuestionRecord(
+        return RunRecord(
             n=n,
             id=str(example.get("id") or n),
             question=example.question,
@@ -216,7 +224,7 @@ class QuestionTask:
             ranking=[passage.id for passage in output.ranking] if output else [],
             documents={each.id: each.document for each in output.passages if each.place} if output else {},
             scores=scores,
-            costs={"lm_calls_critical_path": costs["lm_calls"], "searches": 0, **costs},
+            costs={} if isinstance(self.program, GivenPredictions) else costs,  # nobody knows what those cost
             costs_by_agent=ledger.by_agent(),
             incidents=ledger.incidents,
             official=self.submission.predict(example, output) if self.submission else None,
@@ -265,44 +273,45 @@ def _failure(error: Exception) -> Failure:
     return Failure(cause=cause, type=type(error).__name__, message=explain(error), at=place)
 
 
-def _too_late(timeout: float) -> Failure:
-    return Failure(cause="timeout", type="Timeout", message=f"no answer after {timeout:g} s")
-
-
 def in_threads(
-    task: QuestionTask | RayTask, questions: Iterable[tuple[int, dspy.Example]], threads: int = 1
-) -> Generator[QuestionRecord, None, None]:
-    """The records of (number, question), up to ``threads`` at a time in the caller's context (DSPy's settings), in the
-    order of completion. When this is closed, what is still asked is given up.
+    ask: Callable[[int, dspy.Example, Ledger], T],
+    questions: Iterable[tuple[int, dspy.Example]],
+    threads: int = 1,
+    timeout: float | None = None,
+    too_late: Callable[[int, dspy.Example, Ledger], T] | None = None,
+) -> Generator[T, None, None]:
+    """What ``ask`` returns for each (number, question), up to ``threads`` at a time in the caller's context (DSPy's
+    settings), in the order of completion. When this is closed, what is still asked is given up.
 
     Python cannot stop a thread: a question that exceeds its time limit is abandoned in its thread, which ends at its
     current or next call to a language model, and another takes its place.
     """
     if threads < 1:
         raise ValueError(f"threads must be positive, got {threads}")
-    limit = inf if task.timeout is None else task.timeout
+    limit = inf if timeout is None or too_late is None else timeout
     running: dict[int, tuple[dspy.Example, Ledger, float]] = {}  # with its deadline, in the order of the start
-    done: SimpleQueue[tuple[int, QuestionRecord | BaseException]] = SimpleQueue()
+    done: SimpleQueue[tuple[int, T | None, BaseException | None]] = SimpleQueue()
 
     def work(n: int, example: dspy.Example, ledger: Ledger) -> None:
         try:
-            done.put((n, task.ask(n, example, ledger)))
+            with dspy.context(usage_tracker=ledger):
+                done.put((n, ask(n, example, ledger), None))
         except BaseException as error:  # noqa: BLE001  # raised again in the waiting thread
-            done.put((n, error))
+            done.put((n, None, error))
 
-    def finished() -> QuestionRecord:
+    def finished() -> Any:
         while True:
             first, (example, ledger, deadline) = next(iter(running.items()))
             try:
-                n, result = done.get(timeout=None if deadline == inf else max(deadline - monotonic(), 0.0))
+                n, result, error = done.get(timeout=None if deadline == inf else max(deadline - monotonic(), 0.0))
             except Empty:
                 del running[first]
                 ledger.abandoned.set()
-                return task.failed(first, example, ledger, _too_late(limit), limit)
+                return too_late and too_late(first, example, ledger)
             if running.pop(n, None) is None:
                 continue  # it took too long
-            if isinstance(result, BaseException):
-                raise result
+            if error is not None:
+                raise error
             return result
 
     try:
@@ -319,3 +328,19 @@ def in_threads(
     finally:
         for _, ledger, _ in running.values():
             ledger.abandoned.set()
+
+
+def in_order(
+    ask: Callable[[int, dspy.Example, Ledger], T], questions: Sequence[tuple[int, dspy.Example]], threads: int = 1
+) -> Generator[T, None, None]:
+    """`in_threads` in the order of the questions."""
+    early = dict[int, T]()
+
+    def numbered(n: int, example: dspy.Example, ledger: Ledger) -> tuple[int, T]:
+        return n, ask(n, example, ledger)
+
+    with closing(in_threads(numbered, questions, threads)) as results:
+        for wanted, _ in questions:
+            while wanted not in early:
+                n, early[n] = next(results)
+            yield early.pop(wanted)

@@ -20,10 +20,12 @@ import numpy.typing as npt
 
 from ..data.errors import PolyhopError
 from ..engines.costs import sum_costs
-from .folder import SUMMARY, replacing, write_json
+from .folder import SUMMARY, RunError, replacing, write_json
+from .gold import asked_hash
 from .metrics import COSTS, METRICS
 from .official import Submission
-from .records import QuestionRecord, read_records
+from .official.scores import Prediction
+from .records import DELETE, RunRecord, read_records
 from .settings import SCHEMA, RunManifest
 from .statistics import intervals
 
@@ -34,15 +36,23 @@ _TELLING = {"answer": "answer_em", "evidence": "evidence_f1", "ranking": "passag
 def finish(
     path: Path, manifest: RunManifest, questions: Iterable[dspy.Example], submission: Submission | None
 ) -> dict[str, Any]:
-    """Write everything that is derived from the records; the summary last, since it marks the run as finished."""
+    """Write everything that is derived from the records; the summary last, since it marks the run as finished.
+
+    Raises:
+        RunError: a record is of another question.
+    """
+    official, pairs = None, list[tuple[Prediction, tuple[Any, ...]]]()
     with replacing(path / "run.trec") as ranked, replacing(path / "qrels.trec") as gold:
-        for record in read_records(path):
+        for example, record in zip(questions, read_records(path), strict=True):
+            if (record.question, record.asked) != (example.question, asked_hash(example)):
+                raise RunError(
+                    f"{path}: the record of question {record.n} is not of {example.question[:80]!r}. {DELETE}"
+                )
             ranked.writelines(run_lines(record.id, record.counted(record.ranking), "polyhop"))
             gold.writelines(f"{_safe(record.id)} 0 {_safe(id)} 1\n" for id in dict.fromkeys(record.gold))
-    official: dict[str, Any] | None = None
+            if submission is not None:
+                pairs.append((record.official or {}, submission.gold(example)))
     if submission is not None:
-        both = zip(questions, read_records(path), strict=True)
-        pairs = [(record.official or {}, submission.gold(example)) for example, record in both]
         submission.write(path, pairs)
         try:
             official = submission.evaluate(pairs)
@@ -53,7 +63,7 @@ def finish(
     return summary
 
 
-def summarize(records: Iterable[QuestionRecord], skipped: int = 0) -> dict[str, Any]:
+def summarize(records: Iterable[RunRecord], skipped: int = 0) -> dict[str, Any]:
     """The numbers of a run.
 
     ``metrics`` has the means over all questions with such a value, a failure as 0; ``scored`` the number of these
@@ -86,7 +96,7 @@ def summarize(records: Iterable[QuestionRecord], skipped: int = 0) -> dict[str, 
         return {"metrics": {}, "intervals": {}, "counts": {"questions": 0, "answered": 0, "failed": 0}}
     order = dict.fromkeys(name for name in (*METRICS, *COSTS, *values) if name in values)  # the user's own come last
     columns = {name: np.array([*values[name], *[nan] * (len(failed) - len(values[name]))]) for name in order}
-    seconds = columns.pop("seconds")
+    seconds = columns.pop("seconds", np.array([]))  # predictions that were made elsewhere have none
     if not priced:  # a sum of some prices is not the cost
         columns.pop("cost_usd", None)
     if {"joint_f1", "fact_f1"} <= columns.keys():
@@ -115,7 +125,8 @@ def summarize(records: Iterable[QuestionRecord], skipped: int = 0) -> dict[str, 
 
     total = part(np.ones(len(failed), bool))
     total["counts"] |= {"skipped": skipped, "gold_not_found": not_found}
-    total["metrics"] |= {f"seconds_p{rank}": float(np.percentile(seconds, rank)) for rank in (50, 95)}
+    if seconds.size:
+        total["metrics"] |= {f"seconds_p{rank}": float(np.percentile(seconds, rank)) for rank in (50, 95)}
     return {
         "schema": SCHEMA,
         **total,
@@ -129,7 +140,7 @@ def summarize(records: Iterable[QuestionRecord], skipped: int = 0) -> dict[str, 
         "by_hops": parts(hops),
         "by_kind": parts(kinds),
         "totals": {name: float(np.nansum(columns[name])) for name in COSTS if name in columns},
-        "timing": {"seconds_mean": float(seconds.mean()), "seconds_total": float(seconds.sum())},
+        "timing": {"seconds_mean": float(seconds.sum() / len(failed)), "seconds_total": float(seconds.sum())},
     }
 
 

@@ -13,31 +13,31 @@ import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from math import fsum, isnan, nan, sqrt
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import dspy
 
+from ..engines.costs import Ledger
 from ..engines.models import roles
 from ..eval.folder import replacing
 from ..eval.gold import LookUp, gold_facts
 from ..eval.gold_replies import GoldReplies
 from ..eval.metrics import joint_f1
 from ..eval.questions import as_questions
+from ..eval.run import in_order
 from ..eval.statistics import Interval
 from ..programs.search import Search
 from ..signatures.fields import fenced
 from .exemplars import in_words
-from .replay import REFERENCES, Call, Key, Metric, Replay, ReplayedRun, absent, argued, in_threads, named
+from .replay import Call, Key, Metric, Replay, ReplayedRun, argued, named
 
 RETRIEVAL = "retrieval"
 """What `diagnose` calls the searches of a program, beside the names of its agents."""
 
-Reference: TypeAlias = str | dspy.LM
-"""What an agent is compared with: "gold", the reply that the annotations ask for; "absent", an empty reply; or another
-model in its place."""
+Reference: TypeAlias = Literal["gold"] | dspy.LM
+"""What an agent is compared with: "gold", the reply that the annotations ask for, or another model in its place."""
 
 Corrected: TypeAlias = Sequence[tuple[Call, dspy.Prediction]]
 """Calls for which the reference has another reply, with it."""
@@ -122,8 +122,7 @@ def diagnose(
     Args:
         questions: With annotations.
         metrics: DSPy metrics.
-        against: Whose replies count as the best: "gold", those of the annotations; "absent", empty ones (the change is
-            what the agent adds, negative if it helps); or another language model.
+        against: Whose replies count as the best: "gold", those of the annotations, or another language model.
         alone: Whether one agent is replaced at a time; costs then overlap where one agent could repair what another
             spoiled. By default only where the reference is not "gold".
         among: The roles whose costs are asked for; by default all of `roles_of`.
@@ -134,8 +133,6 @@ def diagnose(
     Raises:
         BaseException: what is not an `Exception`, such as a spent budget.
     """
-    if not isinstance(against, dspy.LM) and against not in REFERENCES:
-        raise ValueError(f"against is {' or '.join(map(repr, REFERENCES))} or a language model, not {against!r}")
     known = roles_of(program, against)
     alone, among = (
         against != "gold" if alone is None else alone,
@@ -143,7 +140,7 @@ def diagnose(
     )
     replay, perfect = Replay(program), Replay(program, perfect_search=True) if RETRIEVAL in known else None
 
-    def costs(example: dspy.Example) -> QuestionCosts:
+    def costs(n: int, example: dspy.Example, ledger: Ledger) -> QuestionCosts:
         """One run as it is, and one for each role of ``among`` that took part."""
         start = before = replay.run(example)
         seen = start.prediction.get("ranking") or () if start.prediction is not None else ()
@@ -167,9 +164,7 @@ def diagnose(
                     other = call.ask(lm=against)
                 else:
                     own = own or call.ask()
-                    if against == "absent":
-                        other = dspy.Prediction(**absent(call.signature, own))
-                    elif (reply := oracle.reply(call.signature, call.inputs, own)).told:
+                    if (reply := oracle.reply(call.signature, call.inputs, own)).told:
                         other = dspy.Prediction(**reply.fields)
                 if other is not None and call.role in new:
                     told.add(call.key)
@@ -217,7 +212,7 @@ def diagnose(
         )
 
     results = []
-    for one in in_threads([partial(costs, example) for example in as_questions(questions)], threads):
+    for one in in_order(costs, list(enumerate(as_questions(questions))), threads):
         results.append(one)
         on_progress(one)
     return Diagnosis(results, metrics, known)

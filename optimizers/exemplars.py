@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from math import fsum, isnan, nan
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,28 +49,12 @@ def from_run(run: Path, min_f1: float = MIN_F1) -> Iterator[Exemplar]:
             continue
 
 
-def effects(before: Path, shown: Path, metric: str) -> dict[str, float]:
-    """How useful exemplars are, by question: the mean change of a score where they were shown, between two runs over
-    the same questions. One change of 0 is added, so that one lucky question does not count for much."""
-    scores = {record.n: record.scores.get(metric, nan) for record in read_records(before)}
-    changes: defaultdict[str, list[float]] = defaultdict(list)
-    for record in read_records(shown):
-        change = record.scores.get(metric, nan) - scores.get(record.n, nan)
-        recalled = {text for step in record.trace if step["step"] == "recalled" for text in step["questions"]}
-        for text in recalled if not isnan(change) else ():
-            changes[text].append(change)
-    return {text: fsum(each) / (len(each) + 1) for text, each in changes.items()}
-
-
-def useful(exemplars: Iterable[Exemplar], gains: Mapping[str, float], most: int) -> list[Exemplar]:
-    """The exemplars that helped most, at most so many for each number of hops; those that never showed come after
-    them, those that harmed are left out."""
-    known = sorted(exemplars, key=lambda each: -gains.get(each.question, 0.0))  # stable
+def at_most(count: int, exemplars: Iterable[Exemplar]) -> list[Exemplar]:
+    """The first so many exemplars for each number of hops."""
     by_hops: defaultdict[int, list[Exemplar]] = defaultdict(list)
-    for each in ExemplarMemory(()).joined(known).exemplars:
-        if gains.get(each.question, 0.0) >= 0:
-            by_hops[each.hops].append(each)
-    return [each for hops in sorted(by_hops) for each in by_hops[hops][:most]]
+    for each in ExemplarMemory(()).joined(list(exemplars)).exemplars:
+        by_hops[each.hops].append(each)
+    return [each for hops in sorted(by_hops) for each in by_hops[hops][:count]]
 
 
 def in_words(question: dspy.Example) -> dspy.Example:
@@ -87,19 +70,14 @@ _ASKED_AS = {
     "applies to jurisdiction": "To which jurisdiction does {} apply?",
     "award received": "Which award did {} receive?",
     "capital of": "What is {} the capital of?",
-    "cast member": "Who is a cast member of {}?",
-    "child": "Who is a child of {}?",
     "conflict": "In which conflict did {} take part?",
     "contains administrative territorial entity": "Which administrative territorial entity does {} contain?",
-    "continent": "On which continent is {}?",
     "country": "In which country is {}?",
-    "country of citizenship": "What is the country of citizenship of {}?",
     "crosses": "What does {} cross?",
     "educated at": "Where was {} educated?",
     "followed by": "What followed {}?",
     "follows": "What does {} follow?",
     "has part": "What is a part of {}?",
-    "headquarters location": "Where are the headquarters of {}?",
     "instance of": "What is {} an instance of?",
     "licensed to broadcast to": "Where is {} licensed to broadcast to?",
     "located in or next to body of water": "In or next to which body of water is {} located?",
@@ -110,10 +88,7 @@ _ASKED_AS = {
     "member of": "What is {} a member of?",
     "member of political party": "Of which political party is {} a member?",
     "member of sports team": "Of which sports team is {} a member?",
-    "mouth of the watercourse": "What is the mouth of {}?",
-    "occupant": "Who is an occupant of {}?",
     "named after": "What is {} named after?",
-    "operator": "Who operates {}?",
     "owned by": "By whom is {} owned?",
     "part of": "What is {} a part of?",
     "participant in": "In what did {} take part?",
@@ -121,14 +96,12 @@ _ASKED_AS = {
     "place of death": "Where did {} die?",
     "position held": "Which position did {} hold?",
     "shares border with": "With what does {} share a border?",
-    "sibling": "Who is a sibling of {}?",
-    "sport": "Which sport does {} play?",
-    "winner": "Who won {}?",
     "work location": "Where did {} work?",
 }
 _PERSONS = frozenset(
-    "architect author characters child chairperson composer creator designer developer director editor employer father "
-    "founder inventor lyricist manufacturer mother performer producer publisher screenwriter spouse uncle".split()
+    "architect author chairperson characters child composer creator designer developer director editor employer "
+    "father founder inventor lyricist manufacturer mother occupant operator performer producer publisher screenwriter "
+    "sibling spouse uncle winner".split()
 )
 _SHORT = re.compile(r"^(?P<subject>.+?)\s*>>\s*(?P<relation>[^>]+?)\s*$")
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import dspy
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from pydantic import TypeAdapter
 
 from ..data.errors import PolyhopError
@@ -129,51 +129,20 @@ def record(program: dspy.Module, name: str, adapter: AdapterName = "chat", agent
     }
 
 
-# --- Markdown --------------------------------------------------------------------------------------------------------
-
-
 def markdown(program: dspy.Module, name: str, adapter: AdapterName = "chat", agent: str = "") -> str:
     """The prompts (of one ``agent`` or all), exemplars and tunables of the program ``name`` as a document."""
     known = record(program, name, adapter, agent)
     about = (inspect.getdoc(type(program)) or "").partition("\n\n")[0] if type(program).__doc__ else ""
     used = {each["format"] for one in known["agents"] for each in one["inputs"]}
-    parts = [
-        f"# {name}",
-        about,
-        "## How to use the prompts",
-        "Below are the messages of each agent, word for word. In the last one, `{{name}}` is the placeholder of an "
-        "input; replace all of them in one pass. Inputs are written like this:",
-        "\n".join(f"- **{kind}**: {rule}" for kind, rule in FORMATS.items() if kind in used),
-        REPLIES[adapter],
-    ]
-    for one in known["agents"]:
-        parts += [f"## {one['agent']}", "\n".join(f"> {line}".rstrip() for line in one["instructions"].splitlines())]
-        for fields, kind in (("input", "format"), ("output", "type")):
-            rows = [(each["name"], each[kind], each["description"]) for each in one[f"{fields}s"]]
-            parts.append(_table((fields, kind, ""), rows))
-        if one["shown_exemplars"]:
-            parts.append(
-                "At each call the program adds exemplars for the question, as pairs of a user and an assistant "
-                "message, before the last message. They are not shown here."
-            )
-        for message in one["messages"]:
-            fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", message["content"])), default=0))
-            parts += [f"**{message['role']}**", f"{fence}text\n{message['content']}\n{fence}"]
-    for part in () if agent else known["exemplars"]:
-        rows = [(each["question"], str(each["hops"]), " / ".join(each["sub_questions"])) for each in part["memory"]]
-        parts += [
-            "## Exemplars",
-            f"{len(part['memory'])} solved questions, of which up to {part['count']} are shown for a question "
-            f"(mode: {part['mode']}), the most similar last.",
-            _table(("question", "hops", "sub-questions"), rows),
-        ]
-    if known["tunables"] and not agent:
-        rows = [(name, json.dumps(each["value"]), range_of(each)) for name, each in known["tunables"].items()]
-        parts += ["## Thresholds and switches", _table(("name", "value", "range"), rows)]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return _TEMPLATES.get_template("export.md.j2").render(known, about=about, used=used, agent=agent)
 
 
-def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    lines = [head, ("---",) * len(head), *rows]
-    cells = [[" ".join(text.split()).replace("|", "\\|") for text in line] for line in lines]
-    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
+_TEMPLATES = Environment(  # Markdown, so nothing is escaped but what ends a cell or a block
+    loader=PackageLoader(__package__), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+)
+_TEMPLATES.filters |= {
+    "row": lambda field, kind: (field["name"], field[kind], field["description"]),
+    "exemplar": lambda each: (each["question"], str(each["hops"]), " / ".join(each["sub_questions"])),
+    "tunable": lambda item: (item[0], json.dumps(item[1]["value"]), range_of(item[1])),
+    "fence": lambda text: "`" * max(3, 1 + max(map(len, re.findall(r"`+", text)), default=0)),
+}

@@ -12,8 +12,8 @@ RUN/manifest.json       the settings, the program and the questions
 RUN/spent.json          what was spent, by all processes
 RUN/N-STAGE/program/    the candidate of a stage, as an artifact; that of 0-start is the program at the start
 RUN/N-STAGE/val/        its evaluation on the validation questions
-RUN/N-STAGE/stage.json, study.journal, shown/    how the candidate was found
-RUN/N-STAGE/train/      its evaluation on the training questions, if a later stage reads it
+RUN/N-STAGE/stage.json, study.journal    how the candidate was found
+RUN/N-STAGE/train/      its evaluation on the training questions, if the stage of exemplars reads it
 RUN/test/N-STAGE/       evaluations of the start and of the best program on the test questions
 RUN/best/               the best program, as an artifact
 RUN/summary.json        written last
@@ -42,11 +42,9 @@ from ..eval.records import read_records
 from ..eval.run import evaluate
 from ..eval.settings import ProgramSettings, RunManifest
 from ..eval.statistics import compare, interval
-from ..programs.confidence import Confidence
 from ..programs.exemplars import Exemplars
-from .artifact import ARTIFACT, Provenance, Score, Split, load, save
-from .confidence import fit_runs
-from .exemplars import effects, from_musique, from_run, useful
+from .artifact import ARTIFACT, Provenance, Score, Split, dump, load, save
+from .exemplars import at_most, from_musique, from_run
 from .prompts import check, optimize_prompts
 from .settings import BEST, OptimizationSettings, Splits, divide
 from .tunables import StudyResult, TrialRecord, TunableSearch, matching, search_space, with_values
@@ -365,22 +363,16 @@ class _Run:
     # --- the stages: each proposes a copy of the incumbent, tuned on the training questions, or says why not ---------
 
     def _exemplars(self, program: dspy.Module) -> Proposed:
-        """Add plans to the exemplar memory, gold ones and those of correct answers, that were shown where scores rose;
-        then tune how many it shows, and which."""
+        """Add plans to the exemplar memory, gold ones and those of correct answers; then tune how many it shows, and
+        which."""
         names = [name.removeprefix("self.") for name, _ in program.named_sub_modules(Exemplars)]
         if not names:
             return None, {"note": "the program has no exemplar memory"}
-        settings, before = self.settings, self._trained(program)
-        gold, own = list(from_musique(self.splits.train)), list(from_run(before))
-        every, program = program.deepcopy(), program.deepcopy()
-        for _, part in every.named_sub_modules(Exemplars):
-            part.memory = part.memory.joined([*gold, *own])
-            part.count.value = max(part.count.value, 1)
-            part.mode.value = "same complexity" if part.mode.value == "none" else part.mode.value
-        shown = self.measure(every, TRAIN, self.folder / "shown")
-        added, gains = 0, effects(before, shown, settings.scored)
+        settings, added = self.settings, 0
+        trained = self.measure(program, TRAIN, self.path / self.incumbent.folder / TRAIN)
+        gold, own = list(from_musique(self.splits.train)), list(from_run(trained))
         for _, part in program.named_sub_modules(Exemplars):
-            joined = part.memory.joined(useful([*gold, *own], gains, settings.exemplars))
+            joined = part.memory.joined(at_most(settings.exemplars, [*gold, *own]))
             added, part.memory = added + len(joined) - len(part.memory), joined
         note = f"{added} plans added, of {len(gold)} gold and {len(own)} own ones"
         if not added:
@@ -391,28 +383,12 @@ class _Run:
             return program, {"note": f"{note}; their tunables are frozen"}
         return self._search(program, note, EXEMPLAR_TRIALS, {*matching(program, ["*"])} - searched)
 
-    def _confidence(self, program: dspy.Module) -> Proposed:
-        """Fit alpha, minima and threshold to the judgements of the training questions."""
-        if not any(True for _ in program.named_sub_modules(Confidence)):
-            return None, {"note": "the program weighs no judgements"}
-        try:
-            found = fit_runs([self._trained(program)])
-        except PolyhopError as error:
-            return None, {"note": str(error)}
-        old, new = (100 * figures.error for figures in (found.before, found.after))
-        note = f"{found.before.answers} judged answers, {old:.1f}% misjudged, {new:.1f}% with fitted values"
-        if not found.helps:
-            return None, {"note": note}
-        frozen = matching(program, self.settings.freeze)
-        values = {name: value for name, value in found.values.items() if name not in frozen}
-        return with_values(program, values), {"note": note}
-
     def _prompts(self, program: dspy.Module) -> Proposed:
         """Run a prompt optimizer, on one half of the questions with the other half for validation."""
         settings = self.settings
         self.report(0, None, settings.optimizer)
         first, second = divide(self.splits.train, (0.5, 0.5), self.seed)
-        program = optimize_prompts(
+        tuned = optimize_prompts(
             settings.optimizer,
             program,
             first,
@@ -424,15 +400,12 @@ class _Run:
             prompt_model=self.budget.meter(self.prompt_model) if self.prompt_model else None,
             log=self.folder / "log.txt",
         )
-        return program, {"note": f"{settings.optimizer}, {settings.auto}"}
+        note = f"{settings.optimizer}, {settings.auto}"
+        return (None, {"note": f"{note}: nothing changed"}) if dump(tuned) == dump(program) else (tuned, {"note": note})
 
     def _tunables(self, program: dspy.Module) -> Proposed:
         settings = self.settings
-        return self._search(program, f"{settings.trials} trials, {settings.sampler}", settings.trials)
-
-    def _trained(self, program: dspy.Module) -> Path:
-        """The evaluation of the incumbent on the training questions, which later stages share."""
-        return self.measure(program, TRAIN, self.path / self.incumbent.folder / TRAIN)
+        return self._search(program, f"{settings.trials} trials", settings.trials)
 
     def _search(self, program: dspy.Module, note: str, trials: int, frozen: Set[str] = frozenset()) -> Proposed:
         """Search the tunables of a program within the settings' limits."""
@@ -445,7 +418,6 @@ class _Run:
         search = TunableSearch(
             find_metric(settings.metric),
             trials=trials,
-            sampler=settings.sampler,
             cost=settings.cost,
             freeze=[*settings.freeze, *frozen],
             ranges=settings.ranges,

@@ -11,10 +11,9 @@ the program fails scores 0; a `BaseException` that is no `Exception`, such as a 
 from __future__ import annotations
 
 import re
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import ContextVar, copy_context
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,7 +21,7 @@ from hashlib import blake2b
 from math import nan
 from threading import Lock
 from time import perf_counter
-from typing import Any, NamedTuple, TypeVar, get_origin
+from typing import Any, NamedTuple
 
 import dspy
 
@@ -36,23 +35,21 @@ from ..engines.secrets import learn_models
 from ..eval.gold_replies import GoldReplies
 from ..eval.metrics import Metric as PolyhopMetric
 from ..eval.metrics import arguments, attempt_of, score_of
-from ..eval.run import trace_counts
-from ..programs.prediction import UNKNOWN
+from ..eval.run import in_order, trace_counts
 from ..programs.program import ask
 from ..programs.run import Run, running
 from ..programs.search import Search
 from ..signatures.fields import NumberedPassages
 from .exemplars import in_words
 
-T = TypeVar("T")
-
 Metric = Callable[..., Any]
 """A DSPy metric: called with an example and a prediction, returns a number (or a `dspy.Prediction` with ``score``)."""
 
 
-class Answered(NamedTuple):
-    """A question that was answered, or failed. Costs are ``seconds``, ``lm_calls``, ``tokens_in``, ``tokens_out``,
-    ``cost_usd`` where prices are known, and what a polyhop trace counts: there ``lm_calls`` includes cached replies.
+class Scored(NamedTuple):
+    """The score of a question, and why it failed, if so. Costs are ``seconds``, ``lm_calls``, ``tokens_in``,
+    ``tokens_out``, ``cost_usd`` where prices are known, and what a polyhop trace counts: there ``lm_calls`` includes
+    cached replies.
     """
 
     number: int
@@ -61,9 +58,9 @@ class Answered(NamedTuple):
     failure: str | None
 
 
-def answered(
+def scored_runs(
     program: dspy.Module, questions: Sequence[dspy.Example], metric: Metric, order: Sequence[int], threads: int = 1
-) -> Iterator[Answered]:
+) -> Generator[Scored, None, None]:
     """Run a program on questions and score its predictions, in the ``order`` of their numbers whatever the threads.
 
     Raises:
@@ -71,41 +68,18 @@ def answered(
             bad program.
     """
 
-    def answer(number: int, ledger: Ledger) -> Answered:
-        start, counts, score, failure = perf_counter(), dict[str, float](), 0.0, None
+    def run(number: int, example: dspy.Example, ledger: Ledger) -> Scored:
+        start = perf_counter()
         try:
-            with dspy.context(usage_tracker=ledger, disable_history=True, trace=None):
-                prediction = ask(program, questions[number])
-            counts = trace_counts(prediction)
+            with dspy.context(disable_history=True, trace=None):
+                prediction = ask(program, example)
         except Exception as error:  # noqa: BLE001  # one question must not fail the others
-            failure = explain(error)
-        costs = {**ledger.costs(), **counts, "seconds": perf_counter() - start}
-        if failure is None:
-            score = scored(metric, questions[number], prediction)
-        return Answered(number, score, costs, failure)
+            return Scored(number, 0.0, {**ledger.costs(), "seconds": perf_counter() - start}, explain(error))
+        costs = {**ledger.costs(), **trace_counts(prediction), "seconds": perf_counter() - start}
+        return Scored(number, scored(metric, example, prediction), costs, None)
 
     learn_models(program)
-    ledgers = [Ledger() for _ in order]
-    try:
-        yield from in_threads([partial(answer, *each) for each in zip(order, ledgers, strict=True)], threads)
-    finally:
-        for ledger in ledgers:  # cancels what still runs
-            ledger.abandoned.set()
-
-
-def in_threads(tasks: Sequence[Callable[[], T]], threads: int) -> Iterator[T]:
-    """The results of tasks in their order, in the context of the caller. Those that have not begun when this is closed,
-    or when one fails, never begin."""
-    ahead = 2 * threads - 1  # tasks that have begun or wait, so that a slow one does not leave threads idle
-    with ThreadPoolExecutor(threads) as pool:
-        futures = deque(pool.submit(copy_context().run, task) for task in tasks[:ahead])
-        try:
-            for n in range(len(tasks)):
-                yield futures.popleft().result()
-                futures.extend(pool.submit(copy_context().run, task) for task in tasks[n + ahead : n + ahead + 1])
-        finally:
-            for future in futures:
-                future.cancel()
+    return in_order(run, [(number, questions[number]) for number in order], threads)
 
 
 def named(metric: Metric) -> str:
@@ -324,37 +298,11 @@ def with_stand_ins(program: dspy.Module, brief: bool = False) -> dspy.Module:
 
 # --- what a reply should be ------------------------------------------------------------------------------------------
 
-REFERENCES = ("gold", "absent")
-
 _REASONING = frozenset({"reasoning", "reason", "thought", "thoughts"})
 """Fields in which an agent argues for its reply."""
 
 _DISTRACTORS = 2  # passages in a demo that nothing in it refers to
 _ID = re.compile(r"(?<![\w#.])(\d{1,3})(?:s\d{1,3})?(?![\w.])")
-
-
-def absent(signature: type[dspy.Signature], own: Mapping[str, Any]) -> dict[str, Any]:
-    """The reply of an agent that is not there: empty lists and texts, numbers 0, answers unknown. Choices stay."""
-    reply: dict[str, Any] = {}
-    for name, info in signature.output_fields.items():
-        kind = get_origin(info.annotation) or info.annotation
-        if name in choices(signature):
-            reply[name] = own.get(name)
-        elif isinstance(kind, type) and issubclass(kind, list | dict | int | float):
-            reply[name] = kind()
-        else:
-            reply[name] = UNKNOWN if name in ("answer", "correction") else ""
-    return reply
-
-
-def choices(signature: type[dspy.Signature]) -> dict[str, tuple[str, ...]]:
-    """The output fields of a signature that are one of a few words, with these words."""
-    found: dict[str, tuple[str, ...]] = {}
-    for name, info in signature.output_fields.items():
-        words = getattr(info.annotation, "words", None) or getattr(info.annotation, "__args__", ())
-        if words and all(isinstance(word, str) for word in words):
-            found[name] = tuple(words)
-    return found
 
 
 def argued(example: dspy.Example, signature: type[dspy.Signature], reply: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The sections of a report about runs of `polyhop optimize`: stages, test, searches, changes. A run that goes on is
+"""The section of a report about a run of `polyhop optimize`: stages, test, searches, changes. A run that goes on is
 shown as far as it is."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def is_optimization(path: Path) -> bool:
     return (path / START).is_dir()
 
 
-def sections(path: Path) -> list[Section]:
+def section(path: Path) -> Section:
     """The section of an optimization run.
 
     Raises:
@@ -48,24 +48,15 @@ def sections(path: Path) -> list[Section]:
         rows.append([stage.folder, number(stage.score, metric), gain, p, spent, verdict])
     for folder, proposal in proposals.items():
         if study := proposal.study:
-            before, after, shares = study.trials[0].values, study.best.values, study.importances
-            values = [
-                (
-                    key,
-                    _value(before.get(key)),
-                    _value(after.get(key)),
-                    f"{100 * shares[key]:.1f}%" if key in shares else "",
-                )
-                for key in dict.fromkeys([*shares, *after])
-            ]
-            searches.append((folder, study, values))
+            before, after = study.trials[0].values, study.best.values
+            searches.append((folder, study, [(key, _value(before.get(key)), _value(after[key])) for key in after]))
     candidates = [folder for folder in proposals if (path / folder / PROGRAM / ARTIFACT).exists()]
     last = path / BEST if summary else path / candidates[-1] / PROGRAM if candidates else path / START / PROGRAM
     try:  # from the start to the result, or to the latest candidate of a run that goes on
         changes = diff(read(path / START / PROGRAM).state, read(last).state)
     except PolyhopError as error:
         raise RunError(f"The run {path} cannot be reported: {error}") from error
-    details = {"prompts": f" ({settings.optimizer})", "tunables": f" ({settings.trials} trials, {settings.sampler})"}
+    details = {"prompts": f" ({settings.optimizer})", "tunables": f" ({settings.trials} trials)"}
     body = render(
         "optimization.html.j2",
         Path(__file__).parent / "templates",
@@ -86,7 +77,7 @@ def sections(path: Path) -> list[Section]:
         searches=searches,
         changes=changes,
     )
-    return [Section("optimization", "Optimization", body)]
+    return Section("optimization", "Optimization", body)
 
 
 def _value(value: Any) -> str:

@@ -23,7 +23,7 @@ from ..eval.options import Limits, ProgramOptions, Resources, option
 if TYPE_CHECKING:
     import dspy
 
-StageName = Literal["exemplars", "confidence", "prompts", "tunables"]
+StageName = Literal["exemplars", "prompts", "tunables"]
 
 BEST = "best"  # the folder of the best program
 
@@ -85,7 +85,7 @@ class OptimizationSettings(ProgramOptions, Limits, Resources):
     prompt_lm: str | None = option(None, "The model that writes instructions, or a profile with one.", "SPEC")
 
     stages: Annotated[tuple[StageName, ...], BeforeValidator(_stages)] = option(
-        ("exemplars", "prompts", "tunables"), "Stages in their order; also confidence.", "LIST"
+        ("exemplars", "prompts", "tunables"), "Stages in their order.", "LIST"
     )
     rounds: int = option(1, "How often to run the stages; stops after a round in which none helped.", ge=1)
     metric: Annotated[str, BeforeValidator(_metric_name)] = option(
@@ -100,7 +100,6 @@ class OptimizationSettings(ProgramOptions, Limits, Resources):
     )
     auto: Literal["light", "medium", "heavy"] = option("light", "How many calls it may make: light, medium or heavy.")
     trials: int = option(40, "Trials of the search over tunables.", ge=2)
-    sampler: Literal["tpe", "random"] = option("tpe", "The sampler of that search: tpe or random.")
     freeze: tuple[str, ...] = option((), "Do not tune these, such as 'search.*'. May be repeated.", "NAME")
     ranges: Annotated[dict[str, tuple[Any, ...]], BeforeValidator(_ranges)] = option(
         {},
@@ -109,7 +108,7 @@ class OptimizationSettings(ProgramOptions, Limits, Resources):
         "NAME=LOW..HIGH",
         "--range",
     )
-    exemplars: int = option(25, "New exemplars at most for each number of hops, the most useful ones.", ge=1)
+    exemplars: int = option(25, "New exemplars at most for each number of hops.", ge=1)
     seed: int = option(0, "Random seed.")
 
     @classmethod

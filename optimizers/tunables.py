@@ -2,9 +2,9 @@
 
     search = TunableSearch(metrics.evidence_f1, trials=60, cost="lm_calls", storage="runs/x/study.journal")
     tuned = search.compile(program, valset=questions)
-    search.result.best.values, search.result.front, search.result.importances
+    search.result.best.values, search.result.front
 
-The study is an ordinary one in a journal file, which Optuna's own tools read. The sampler is seeded anew for each
+The study is an ordinary one in a journal file, which Optuna's own tools read. The sampler (TPE) is seeded anew for each
 trial, so what is drawn depends on the seed and the finished trials alone: a killed search ends as an uninterrupted one.
 """
 
@@ -14,7 +14,7 @@ import json
 import random
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing
 from copy import copy
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -22,7 +22,7 @@ from hashlib import blake2b
 from math import sqrt
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any
 
 import dspy
 import numpy as np
@@ -40,7 +40,7 @@ from pydantic import BaseModel, Field
 from ..data.errors import PolyhopError
 from ..eval.folder import cut_half_line
 from ..programs.tunable import conditions_of, tunables
-from .replay import Answered, Metric, answered, named
+from .replay import Metric, Scored, named, scored_runs
 
 Values = dict[str, Any]
 """Values of tunables by their dotted names."""
@@ -70,13 +70,11 @@ class TrialRecord(BaseModel):
 
 class StudyResult(BaseModel):
     """The result of a search: the trial whose values the program gets, and the Pareto front of score and cost (see
-    `choose`). ``importances`` are the shares of the score's variance that tunables explain (fANOVA), the largest first;
-    only tunables that every trial draws have one."""
+    `choose`)."""
 
     trials: list[TrialRecord]
     best: TrialRecord
     front: list[TrialRecord]
-    importances: dict[str, float] = {}
     cost: str | None = None
 
 
@@ -90,8 +88,7 @@ class TunableSearch(Teleprompter):
     Attributes:
         metric: A DSPy metric to maximize.
         trials: How many, including the first one, which is the program as it is. A search can be resumed with more.
-        sampler: ``tpe`` (Optuna's tree-structured Parzen estimator) or ``random``.
-        cost: A cost to minimize as well, one of `polyhop.optimizers.replay.Answered.costs`.
+        cost: A cost to minimize as well, one of `polyhop.optimizers.replay.Scored.costs`.
         freeze: Names or globs (``"search.*"``) of tunables that keep their values.
         ranges: Narrower ranges by name or glob: ``{"rounds": (1, 3), "stop": ("stable",)}``.
         threads: Questions answered at the same time.
@@ -102,7 +99,6 @@ class TunableSearch(Teleprompter):
 
     metric: Metric
     trials: int = 60
-    sampler: Literal["tpe", "random"] = "tpe"
     cost: str | None = None
     freeze: Sequence[str] = ()
     ranges: Ranges | None = None
@@ -135,7 +131,7 @@ class TunableSearch(Teleprompter):
         with warnings.catch_warnings(action="ignore", category=optuna.exceptions.ExperimentalWarning):
             # All that decides what is found is in the name, so that another search does not resume this one.
             texts = [dict(each.items()) for each in questions]
-            decides = [_values(student), str(space), texts, named(self.metric), self.sampler, self.cost, self.seed]
+            decides = [_values(student), str(space), texts, named(self.metric), self.cost, self.seed]
             text = json.dumps([*decides, optuna.__version__], default=lambda value: type(value).__name__)
             study = optuna.create_study(
                 storage=None if self.storage is None else _journal(Path(self.storage)),
@@ -154,15 +150,16 @@ class TunableSearch(Teleprompter):
                     self.on_trial(done)
             finally:
                 if done:
-                    self.result = self._result(study, done)
-        return with_values(student, choose(done, self.cost)[0].values)
+                    best, front = choose(done, self.cost)
+                    self.result = StudyResult(trials=[*done], best=best, front=front, cost=self.cost)
+        return with_values(student, best.values)
 
     def _trial(
         self, study: optuna.Study, student: dspy.Module, questions: list[dspy.Example], space: Space, number: int
     ) -> TrialRecord:
         """Draw the values of the next trial, ask the questions in an order of its own, and store it."""
         seed = _seed(self.seed, number)
-        study.sampler = (samplers.TPESampler if self.sampler == "tpe" else samplers.RandomSampler)(seed=seed)
+        study.sampler = samplers.TPESampler(seed=seed)
         if number == 0:  # the program as it is; a value outside of its range is not drawn
             own = {name: value for name, value in _values(student).items() if name in space}
             own = {name: value for name, value in own.items() if _inside(space[name], value)}
@@ -172,14 +169,14 @@ class TunableSearch(Teleprompter):
         values = _draw(trial, student, space)
         order = list(range(len(questions)))
         random.Random(_seed(self.seed, number, "order")).shuffle(order)
-        asked: list[Answered] = []
-        pruned = False
-        for one in answered(with_values(student, values), questions, self.metric, order, self.threads):
-            asked.append(one)
-            if self.cost is None:
-                trial.report(one.score, one.number)
-                if len(asked) % _PRUNE_EVERY == 0 and len(asked) < len(order) and trial.should_prune():
-                    pruned = True
+        asked, pruned = list[Scored](), False
+        with closing(scored_runs(with_values(student, values), questions, self.metric, order, self.threads)) as runs:
+            for one in runs:
+                asked.append(one)
+                if self.cost is None:
+                    trial.report(one.score, one.number)
+                    pruned = len(asked) % _PRUNE_EVERY == 0 and len(asked) < len(order) and trial.should_prune()
+                if pruned:
                     break
         failures = [one.failure for one in asked if one.failure]
         if len(failures) == len(asked):
@@ -197,19 +194,6 @@ class TunableSearch(Teleprompter):
         # Of a pruned trial the mean so far informs the sampler; it is lower than that of the best trial.
         study.tell(trial, [score, costs[self.cost]] if self.cost else score)
         return record
-
-    def _result(self, study: optuna.Study, trials: list[TrialRecord]) -> StudyResult:
-        best, front = choose(trials, self.cost)
-        importances: dict[str, float] = {}
-        with suppress(RuntimeError):  # fANOVA: all trees are without variance
-            if len({trial.score for trial in trials}) > 1:
-                # Not PED-ANOVA, Optuna's default: it finds no importance in a switch that the sampler settled early.
-                importances = optuna.importance.get_param_importances(
-                    study,
-                    evaluator=optuna.importance.FanovaImportanceEvaluator(seed=0),
-                    target=(lambda trial: float(trial.values[0])) if self.cost else None,
-                )
-        return StudyResult(trials=[*trials], best=best, front=front, importances=importances, cost=self.cost)
 
 
 def _journal(path: Path) -> JournalStorage:

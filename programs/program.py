@@ -17,14 +17,14 @@ from dspy.streaming import StatusMessageProvider
 from dspy.utils.callback import BaseCallback
 
 from ..data.errors import PolyhopError
-from ..data.passages import Evidence, Passage, Retriever
+from ..data.passages import ON_TOOL_SEARCH, Evidence, Hit, Passage, Retriever
 from ..engines.costs import FREE
 from ..engines.models import name_predictors
 from .agent import Agent, Part
 from .prediction import UNKNOWN, Prediction, check_question
 from .run import ABSTAIN_BELOW, PROMPT_TOKENS, Pool, Run, running
 from .search import Search
-from .trace import Replied, Trace, asking
+from .trace import Replied, Searched, Trace, asking
 from .tunable import integer, real
 
 P = TypeVar("P", bound="type[Program]")
@@ -106,8 +106,18 @@ def ask(program: dspy.Module, example: dspy.Example, **more: Any) -> dspy.Predic
         return found
     name_predictors(program)
     run = Run(example.get("question") or "", more.get("pool", example.get("pool")))
-    with running(run), dspy.context(callbacks=[*(dspy.settings.callbacks or ()), _Steps(run.trace)]):
-        prediction = program(**inputs)
+
+    def searched(query: str, hits: list[Hit], offset: int) -> None:
+        run.trace.add(
+            Searched(query, tuple((hit.passage.id, hit.passage.title, hit.score) for hit in hits), (), offset)
+        )
+
+    told = ON_TOOL_SEARCH.set(searched)
+    try:
+        with running(run), dspy.context(callbacks=[*(dspy.settings.callbacks or ()), _Steps(run.trace)]):
+            prediction = program(**inputs)
+    finally:
+        ON_TOOL_SEARCH.reset(told)
     if isinstance(prediction, dspy.Prediction):
         if "trace" not in prediction:
             prediction.trace = run.trace

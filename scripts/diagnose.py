@@ -20,9 +20,8 @@ from ..eval.metrics import Metric, find_metric
 from ..eval.options import ProgramOptions
 from ..eval.questions import Questions, is_code
 from ..eval.settings import RunManifest
-from ..optimizers.diagnose import Diagnosis, QuestionCosts, roles_of, training_pairs, write_pairs
+from ..optimizers.diagnose import Diagnosis, QuestionCosts, Reference, roles_of, training_pairs, write_pairs
 from ..optimizers.diagnose import diagnose as repeat
-from ..optimizers.replay import REFERENCES
 from ..programs import PROGRAMS
 from ..programs.tunable import tunables
 from .options import Diagnose
@@ -42,7 +41,7 @@ def diagnose(given: Diagnose) -> None:
     examples = list(source.questions)
     if given.limit and given.limit < len(examples):
         examples = Random(0).sample(examples, given.limit)
-    reference = given.against if given.against in REFERENCES else language_model(given.against)
+    reference: Reference = "gold" if given.against == "gold" else language_model(given.against)
     known, groups = roles_of(program, reference), role_groups(program)
     if unknown := [name for name in given.agent if name not in known and name not in groups]:
         raise PolyhopError(f"no agent {unknown[0]!r}: the agents are {', '.join([*known, *groups])}")

@@ -219,7 +219,7 @@ class Diagnose(Limits, JsonOptions):
     run: Path = _argument(..., "The folder of a run of `polyhop evaluate`.", "RUN")
     metric: tuple[str, ...] = option((), "May be repeated.  [default: answer_f1, evidence_f1, joint_f1]", "NAME")
     against: str = option(
-        "gold", "What replaces replies: the one that the gold asks for, none, or another model's.", "gold|absent|SPEC"
+        "gold", "What replaces replies: the one that the gold asks for, or another model's.", "gold|SPEC"
     )
     lm: tuple[str, ...] = option((), "Other models than those of the run, as for 'ask'.", "[ROLE=]SPEC")
     agent: tuple[str, ...] = option((), "Only this agent, or group of agents. May be repeated.", "NAME")

@@ -10,7 +10,7 @@ from ..data.errors import PolyhopError
 from ..eval.records import read_manifest
 from ..eval.report.page import GENERATOR, evaluation_sections, heading, write_page
 from ..eval.report.runs import Details, read_groups
-from ..optimizers.report import is_optimization, sections
+from ..optimizers.report import is_optimization, section
 from .options import Report
 from .terminal import progress_bar, warn
 
@@ -28,7 +28,11 @@ def report(given: Report) -> None:
         task = bar.add_task("reading", total=sum(read_manifest(path).questions.count for path in evaluated))
         groups = read_groups(evaluated, details, lambda: bar.advance(task))
         page = evaluation_sections(groups) if groups else []
-        page[-1:-1] = [replace(each, of=name) for path, name in optimized.items() for each in sections(path)]
+        of = list(optimized.values()) if len(optimized) > 1 else [""]
+        page[-1:-1] = [
+            replace(section(path), name=f"optimization-{n}", of=name)
+            for n, (path, name) in enumerate(zip(optimized, of, strict=False), 1)
+        ]
         title, lead = heading(groups, list(optimized.values()))
         try:
             out.parent.mkdir(parents=True, exist_ok=True)

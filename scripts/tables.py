@@ -87,8 +87,9 @@ def summary_table(summaries: Mapping[str, Mapping[str, Any]], title: str) -> Tab
             ends = [" to ".join(map(quantity.text, single["intervals"][quantity.name]))] if single else []
             shown.add_row(_heading(quantity, summaries), *map(quantity.text, values), *ends)
     for percent in (50, 95):
-        times = [f"{1000 * summary['metrics'][f'seconds_p{percent}']:.1f}" for summary in summaries.values()]
-        shown.add_row(f"ms per question, p{percent}", *times)
+        times = [summary["metrics"].get(f"seconds_p{percent}") for summary in summaries.values()]
+        if None not in times:  # predictions that were made elsewhere
+            shown.add_row(f"ms per question, p{percent}", *(f"{1000 * time:.1f}" for time in times))
     shown.add_row("failed questions", *(str(summary["counts"]["failed"]) for summary in summaries.values()))
     return shown
 

@@ -1,6 +1,6 @@
 """The page of a report: one HTML file that loads nothing, from sections and the data of the question browser.
 
-Tables and charts are plain HTML and SVG; a script shows the questions. A content security policy allows only this
+Tables are plain HTML, with intervals in SVG; a script shows the questions. A content security policy allows only this
 script and no requests, and templates escape every text, so no question, passage or reply can run or load anything.
 """
 
@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from itertools import groupby
@@ -28,7 +27,6 @@ from ..metrics import METRICS
 from ..settings import SAMPLING
 from ..statistics import Interval
 from . import between, lower, name, number, p_value
-from .charts import Plot, Point, bounds, front, mark, whisker
 from .runs import CHUNK, COMPARED, EvaluationRun, Group, Outcome
 
 GENERATOR = '<!doctype html>\n<meta name="generator" content="polyhop report">'
@@ -44,7 +42,6 @@ _SECTIONS = {
     "overview": "Overview",
     "outcomes": "Outcomes",
     "parts": "Hops and types",
-    "cost": "Cost and quality",
     "agents": "Which agent costs the points",
     "questions": "Questions",
     "about": "About",
@@ -62,7 +59,7 @@ class Section:
     name: str  # its anchor: lower-case letters, digits and hyphens
     title: str
     body: Markup
-    of: str = ""  # the run that it is about, if the run has several sections
+    of: str = ""  # the optimization that it is about, if there are several
 
 
 def render(template: str, folder: Path | None = None, **context: Any) -> Markup:
@@ -98,21 +95,15 @@ def _environment(folder: Path | None = None) -> Environment:
 
 
 def write_page(
-    path: Path, title: str, lead: str, sections: Iterable[Section], groups: Sequence[Group], chunks: Sequence[str]
+    path: Path, title: str, lead: str, sections: Sequence[Section], groups: Sequence[Group], chunks: Sequence[str]
 ) -> None:
     """Write a report.
 
     Args:
-        lead: One sentence on what the report is about.
+        lead: What the report is about.
         groups: The sets of questions that the page shows one at a time.
         chunks: Their packed details.
     """
-    found, taken = list(sections), Counter[str]()
-    several = len({section.of for section in found if section.of}) > 1
-    for n, section in enumerate(found):  # distinct names; the run of a section is shown only if there are several
-        taken[section.name] += 1
-        again = f"-{taken[section.name]}" if taken[section.name] > 1 else ""
-        found[n] = replace(section, name=section.name + again, of=section.of if several else "")
     script = "(() => {\n" + "\n".join(map(_asset, _SCRIPTS)) + "})();\n"
     outcomes = [{"key": kind.name, "name": kind.value} for kind in Outcome]
     index = {"size": CHUNK, "outcomes": outcomes, "groups": [group.index() for group in groups]}
@@ -122,8 +113,8 @@ def write_page(
         .generate(
             title=title,
             lead=lead,
-            sections=found,
-            by_run=[(of, list(members)) for of, members in groupby(found, lambda section: section.of)],
+            sections=sections,
+            by_run=[(of, list(members)) for of, members in groupby(sections, lambda section: section.of)],
             groups=[group.title for group in groups],
             index=Markup(json.dumps(index, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")),
             style=Markup(_asset("colors.css") + _asset("page.css")),
@@ -145,30 +136,18 @@ def _asset(name: str) -> str:
 # --- evaluation runs -------------------------------------------------------------------------------------------------
 
 
-def heading(groups: Sequence[Group], optimized: Sequence[str]) -> tuple[str, str]:
-    """The title of a report, and what it is about in one sentence.
-
-    Args:
-        optimized: Names of optimization runs.
-    """
-    if not groups:
-        return f"Optimization: {_some(optimized)}", "What was tried, what it gained, and what was kept."
-    names = _some(dict.fromkeys(run.name for group in groups for run in group.runs))
-    runs = count(sum(len(group.runs) for group in groups), "run")
+def heading(groups: Sequence[Group], optimized: Iterable[str]) -> tuple[str, str]:
+    """The title of a report, and what it is about in a few words. ``optimized`` are names of optimization runs."""
+    runs = [run for group in groups for run in group.runs]
+    names = [*dict.fromkeys([*(run.name for run in runs), *optimized])]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     questions = count(sum(len(group.questions) for group in groups), "question")
-    lead = [f"{runs} over {questions}: {groups[0].title}"]
-    if len(groups) > 1:
-        lead = [runs, questions, f"{len(groups)} sets of questions, compared separately"]
-    if optimized:
-        lead.append(f"and {count(len(optimized), 'optimization')}: {_some(optimized)}")
-    return f"{names} on {_some(dict.fromkeys(group.dataset for group in groups))}", ", ".join(lead)
-
-
-def _some(names: Iterable[str]) -> str:
-    *most, last = known = list(names)
-    if len(known) > 3:
-        return f"{', '.join(known[:3])} and {len(known) - 3} more"
-    return f"{', '.join(most)} and {last}" if most else last
+    lead = (
+        [f"{count(len(runs), 'run')} over {questions}: {', '.join(group.title for group in groups[:3])}"]
+        if runs
+        else []
+    )
+    return ", ".join(names[:3]) + more, ", ".join([*lead, *(f"optimization {name}" for name in optimized)])
 
 
 def evaluation_sections(groups: Sequence[Group]) -> list[Section]:
@@ -181,10 +160,8 @@ def evaluation_sections(groups: Sequence[Group]) -> list[Section]:
         "compared": COMPARED,
         "outcomes": list(Outcome),
         "unknown": UNKNOWN,
-        "run_name": run_name,
         "scored": _scored,
         "difference": _difference,
-        "tradeoffs": _tradeoffs,
     }
     return [
         Section(each, title, render("evaluation.html.j2", section=each, **context))
@@ -193,17 +170,22 @@ def evaluation_sections(groups: Sequence[Group]) -> list[Section]:
     ]
 
 
-def run_name(run: EvaluationRun) -> Markup:
-    """A run with its number in its color, as charts and tables show it."""
-    ring = Markup('<svg width="18" height="18" aria-hidden="true">{}</svg>').format(mark(run.series))
-    return Markup('<span class="run">{} {}</span>').format(ring, run.name)
+class Chart(NamedTuple):
+    """An interval as a chart in a cell: positions from 5 to 95, and what is said of it."""
+
+    low: float
+    mean: float
+    high: float
+    zero: float
+    series: int
+    note: str
 
 
 class Cell(NamedTuple):
     """A number of a table, with its interval as a chart and in words."""
 
     text: str = "–"
-    chart: Markup = Markup("")
+    chart: Chart | None = None
     notes: tuple[str, ...] = ()
     bold: bool = True
 
@@ -211,7 +193,13 @@ class Cell(NamedTuple):
 def _charted(value: Interval, metric: str, scale: tuple[float, float], series: int, of: str, sign: str = "") -> Cell:
     """A value with its interval as a chart on a scale."""
     text, ends = number(value.mean, metric, sign), between((value.low, value.high), metric, sign)
-    return Cell(text, whisker(*value, scale, series, f"{of}: {name(metric)} {text} ({ends})"), (ends,))
+    first, last = scale
+
+    def at(each: float) -> float:
+        return round(5 + 90 * (each - first) / (last - first), 1)
+
+    note = f"{of}: {name(metric)} {text} ({ends})"
+    return Cell(text, Chart(at(value.low), at(value.mean), at(value.high), at(0.0), series, note), (ends,))
 
 
 def _around_0(values: Iterable[Interval]) -> tuple[float, float]:
@@ -242,37 +230,6 @@ def _difference(run: EvaluationRun, group: Group, metric: str) -> Cell:
     cell = _charted(row.versus.difference, metric, scale, run.series, f"{run.name} against {group.runs[0].name}", "+")
     won = f"p {p_value(row.p_holm)} · {row.versus.wins}:{row.versus.losses}"
     return cell._replace(notes=(*cell.notes, won), bold=row.p_holm < 0.05)
-
-
-def _tradeoffs(group: Group) -> tuple[list[tuple[str, Markup]], list[list[object]]]:
-    """Charts of quality against cost, and the runs on their Pareto fronts."""
-    fronts: dict[str, list[str]] = {run.name: [] for run in group.runs}
-    charts = []
-    for quality in ("answer_f1", "evidence_f1"):
-        for cost in ("lm_calls", "tokens", "cost_usd"):
-            known = [(run, run.mean(cost), run.mean(quality)) for run in group.runs]
-            found = [(run, (x, y)) for run, x, y in known if x is not None and y is not None]
-            points = [point for _, point in found]
-            if not any(x for x, _ in points):
-                continue
-            intervals = [run.summary["intervals"][quality] for run, _ in found]
-            plot = Plot(
-                f"{name(quality)} in percent against {lower(cost)} per question",
-                f"{name(cost)} per question",
-                f"{name(quality)}, %",
-                bounds([0.0, *(1.04 * x for x, _ in points)]),
-                bounds(end for ends in intervals for end in ends),
-            )
-            best = sorted(points[n] for n in front(points))
-            steps = [each for (x, y), (_, was) in zip(best[1:], best, strict=False) for each in ((x, was), (x, y))]
-            plot.line([*best[:1], *steps], "front")
-            for (run, (x, y)), ends in zip(found, intervals, strict=True):
-                said = f"{number(y, quality)} ({between(ends, quality)}) for {number(x, cost)} {lower(cost)}"
-                plot.mark(Point(x, y, f"{run.name}: {said}", *ends), run.series)
-                if (x, y) in best:
-                    fronts[run.name].append(f"{name(quality)} / {lower(cost)}")
-            charts.append((f"{name(quality)} against {lower(cost)}", plot.svg()))
-    return charts, [[run_name(run), ", ".join(fronts[run.name]) or "none"] for run in group.runs]
 
 
 def _diagnosis(run: EvaluationRun) -> tuple[str, list[str], list[tuple[str, list[Cell]]]] | None:

@@ -20,7 +20,7 @@ from ...data.text import plain
 from ...programs.prediction import UNKNOWN
 from ..comparison import ComparedRun, RunComparison, compare_records, run_names
 from ..folder import SUMMARY, RunError
-from ..records import QuestionRecord, read_manifest, read_records
+from ..records import RunRecord, read_manifest, read_records
 from ..settings import RunManifest
 from ..statistics import calibration_error
 from ..summary import summarize
@@ -50,7 +50,7 @@ class Outcome(StrEnum):
     failed = "failed"
 
 
-def outcome(record: QuestionRecord) -> Outcome:
+def outcome(record: RunRecord) -> Outcome:
     if record.error is not None:
         return Outcome.failed
     if record.scores.get("answer_em") == 1.0:
@@ -91,7 +91,7 @@ class EvaluationRun:
     manifest: RunManifest
     first: int
     series: int
-    records: list[QuestionRecord] = field(default_factory=list)
+    records: list[RunRecord] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
     summary: dict[str, Any] = field(default_factory=dict)
 
@@ -134,7 +134,7 @@ class Group:
 
     title: str
     runs: list[EvaluationRun] = field(default_factory=list)
-    questions: dict[int, QuestionRecord] = field(default_factory=dict)  # a record of each, by number in the dataset
+    questions: dict[int, RunRecord] = field(default_factory=dict)  # a record of each, by number in the dataset
     titles: dict[str, str] = field(default_factory=dict)  # titles of gold passages that a run has found, by id
     missed: set[str] = field(default_factory=set)  # ids of gold passages that a run has not found
     versus: RunComparison | None = None  # with the first run

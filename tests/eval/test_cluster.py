@@ -24,7 +24,7 @@ from polyhop.engines.shared import Shared, dumps, loads
 from polyhop.eval.cluster import Ray
 from polyhop.eval.metrics import METRICS, Attempt, metric
 from polyhop.eval.options import Resources
-from polyhop.eval.records import QuestionRecord, read_records
+from polyhop.eval.records import RunRecord, read_records
 from polyhop.eval.run import RunProgress, evaluate
 
 from . import small
@@ -32,31 +32,25 @@ from .small import Fake, mixed, numbered
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    """Two nodes on this machine."""
-    pytest.importorskip("ray", reason="Ray is not installed: make ray")
-    import ray
-    from ray.cluster_utils import Cluster
-
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
-    cluster.add_node(num_cpus=1)
-    ray.init(cluster.address, log_to_driver=False)
+def cluster() -> Iterator[None]:
+    """Ray on this machine."""
+    ray = pytest.importorskip("ray", reason="Ray is not installed: make ray")
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
     modules = (small, sys.modules[__name__])
     for module in modules:  # the workers do not have the tests
         cloudpickle.register_pickle_by_value(module)
     try:
-        yield cluster
+        yield
     finally:
         for module in modules:
             cloudpickle.unregister_pickle_by_value(module)
         ray.shutdown()
-        cluster.shutdown()
 
 
 def facts(run: Path) -> list[dict[str, Any]]:
     """What is recorded, but for the time."""
 
-    def fact(record: QuestionRecord) -> dict[str, Any]:
+    def fact(record: RunRecord) -> dict[str, Any]:
         return {**record.model_dump(), "costs": {k: v for k, v in record.costs.items() if k != "seconds"}}
 
     return sorted(map(fact, read_records(run)), key=lambda each: each["n"])
@@ -102,9 +96,9 @@ def letters() -> Iterator[None]:
 
 
 def test_workers_give_the_records_of_threads_even_if_one_of_them_ends(
-    cluster: Any, letters: None, tmp_path: Path
+    cluster: None, letters: None, tmp_path: Path
 ) -> None:
-    marker, executor = tmp_path / "marker", Ray(cluster.address, workers=2, threads=2)
+    marker, executor = tmp_path / "marker", Ray(workers=2, threads=2)
     program = Fake({**mixed(20), "question 3": DiesOnce(marker)})
 
     def interrupt(progress: RunProgress) -> None:
@@ -122,9 +116,9 @@ def test_workers_give_the_records_of_threads_even_if_one_of_them_ends(
 
 
 @pytest.mark.slow
-def test_a_question_that_ends_its_workers_is_a_failure_of_its_own(cluster: Any, tmp_path: Path) -> None:
+def test_a_question_that_ends_its_workers_is_a_failure_of_its_own(cluster: None, tmp_path: Path) -> None:
     program = Fake({"question 1": lambda: os._exit(9)})
-    evaluate(program, numbered(4), tmp_path / "run", executor=Ray(cluster.address, workers=2, threads=4))
+    evaluate(program, numbered(4), tmp_path / "run", executor=Ray("auto", workers=2, threads=4))
     assert [(fact["answer"], (fact["error"] or {}).get("cause")) for fact in facts(tmp_path / "run")] == [
         ("France", None),
         (None, "worker"),
@@ -164,8 +158,8 @@ class Asking(dspy.Module):
 
 
 @pytest.mark.slow
-def test_workers_share_limits_and_a_budget(cluster: Any, tmp_path: Path) -> None:
-    folder, executor = tmp_path / "requests", Ray(cluster.address, workers=2, threads=3)
+def test_workers_share_limits_and_a_budget(cluster: None, tmp_path: Path) -> None:
+    folder, executor = tmp_path / "requests", Ray(workers=2, threads=3)
     folder.mkdir()
     (folder / "counts.log").touch()
     lm = dspy.LM("made/up", engine=Counting(folder), cache=False)
@@ -179,9 +173,9 @@ def test_workers_share_limits_and_a_budget(cluster: Any, tmp_path: Path) -> None
     assert len(facts(tmp_path / "run")) <= 12
 
 
-def test_a_program_that_does_not_pickle_is_an_error(cluster: Any) -> None:
+def test_a_program_that_does_not_pickle_is_an_error(cluster: None) -> None:
     with pytest.raises(PolyhopError, match="must pickle"):
-        evaluate(Fake({"x": Lock().__enter__}), numbered(1), executor=Ray(cluster.address, workers=1))
+        evaluate(Fake({"x": Lock().__enter__}), numbered(1), executor=Ray(workers=1))
 
 
 # --- what is shared --------------------------------------------------------------------------------------------------
@@ -245,6 +239,7 @@ assert handler() == java
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads a structure of Linux")
 def test_java_keeps_the_signal_by_which_it_notices_null() -> None:
     pytest.importorskip("ray", reason="Ray is not installed: make ray")

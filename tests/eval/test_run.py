@@ -318,3 +318,12 @@ def test_the_weights_of_a_chain_are_among_the_tunables() -> None:
     adaptive = Naive(ChainRetriever(POOL, ChainWeights(link=0.25), adaptive=True))
     assert manifest(adaptive)["tunables"]["search.chain['adaptive']"] is True
     assert manifest(adaptive)["state_hash"] != manifest(one)["state_hash"]
+
+
+def test_searches_of_retrievers_as_tools_are_counted() -> None:
+    class Looks(dspy.Module):
+        def forward(self, question: str) -> dspy.Prediction:
+            return dspy.Prediction(answer=POOL(question, k=1)[0].partition(" | ")[0])
+
+    summary = evaluate(Looks(), [dspy.Example(question="Which city?", answer="Paris").with_inputs("question")])
+    assert (summary["metrics"]["searches"], summary["metrics"]["answer_em"]) == (1, 1)

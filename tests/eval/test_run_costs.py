@@ -14,7 +14,7 @@ from polyhop.data.pool import PassagePool
 from polyhop.engines.costs import price, sum_costs
 from polyhop.engines.limits import LimitedLM, Limits, RateLimit
 from polyhop.engines.replies import respond
-from polyhop.eval.records import QuestionRecord, read_lines
+from polyhop.eval.records import RunRecord, read_lines
 from polyhop.eval.run import RunProgress, evaluate
 from polyhop.eval.summary import summarize
 from polyhop.programs import Agent, Naive, Prism, Program
@@ -151,7 +151,7 @@ def test_what_a_model_could_not_be_asked_is_not_paid_again(tmp_path: Path) -> No
     assert (first.calls, engine.calls) == (1, 2)
 
 
-def line(n: int, costs: dict[str, float] | None = None, /, **scores: float) -> QuestionRecord:
+def line(n: int, costs: dict[str, float] | None = None, /, **scores: float) -> RunRecord:
     told: dict[str, Any] = {
         "question": "?",
         "gold_answers": (),
@@ -160,7 +160,7 @@ def line(n: int, costs: dict[str, float] | None = None, /, **scores: float) -> Q
         "evidence": [],
         "ranking": [],
     }
-    return QuestionRecord(n=n, id=str(n), scores=scores, costs={"seconds": 1.0, **(costs or {})}, **told)
+    return RunRecord(n=n, id=str(n), scores=scores, costs={"seconds": 1.0, **(costs or {})}, **told)
 
 
 def test_a_mean_cost_needs_the_price_of_every_question() -> None:

@@ -6,15 +6,12 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import dspy
 import ir_measures
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from polyhop.data.errors import DataError, PolyhopError
+from polyhop.data.errors import PolyhopError
 from polyhop.data.passages import Evidence, Hit, Passage
 from polyhop.engines.models import assign_models
 from polyhop.eval.official import SUBMISSIONS, mean_of
@@ -116,12 +113,6 @@ def test_two_wiki_accepts_the_official_aliases(tmp_path: Path) -> None:
         summary = evaluate(Reader(), Questions("2wiki", path, aliases=aliases), tmp_path / str(right))
         assert (summary["metrics"]["answer_em"], summary["official"]["em"]) == (right, 100 * right)
     assert read_manifest(tmp_path / "1").questions.aliases == "id_aliases.json"
-    for content in ('{"aliases": []}\n', '{"Q_id": "Q1", "aliases": 5}\n', "[1]", ""):
-        file.write_text(content)
-        with pytest.raises(DataError):
-            list(Questions("2wiki", path, aliases=file))
-    with pytest.raises(DataError, match="--aliases is for 2WikiMultihopQA"):
-        list(Questions("hotpotqa", path, aliases=file))
 
 
 def musique_record(n: int, answerable: bool = True) -> dict[str, Any]:
@@ -180,8 +171,6 @@ SECTIONS = {"answer": {"1": "André", "2": ""}, "sp": {"1": [['Title "x"', 0]], 
     [
         ("hotpotqa", HOTPOTQA, [SECTIONS]),
         ("2wiki", HOTPOTQA, [{**SECTIONS, "evidence": {"1": [["a", "b", "c"]]}}]),
-        ("musique", [{"id": "b"}, {"id": "a"}, {"id": "b"}], [{"id": "b"}, {"id": "a"}, {"id": "b"}]),
-        ("squad", [{"id": "1", "answer": "André"}, {"id": "2", "answer": None}], [{"1": "André"}]),
         (
             "nq",
             [{"id": "who?", "answer": "me\n"}, {"id": "why?", "answer": None}],
@@ -280,16 +269,13 @@ def test_real_questions(
     """Our shared definitions and the authors' own agree where they should."""
     program = Prism()
     assign_models(program, ["lexical"])
-    summary = evaluate(program, Questions(dataset, str(shared_data / name), limit=12, seed=1), tmp_path / "run")
-    assert summary["counts"] == {"questions": 12, "answered": 12, "failed": 0, "skipped": 0, "gold_not_found": 0}
+    summary = evaluate(program, Questions(dataset, str(shared_data / name), limit=6, seed=1), tmp_path / "run")
+    assert summary["counts"] == {"questions": 6, "answered": 6, "failed": 0, "skipped": 0, "gold_not_found": 0}
     unit = 100 if dataset == "2wiki" else 1
     for ours, theirs in zip(("answer_em", "answer_f1", "fact_f1", "joint_f1"), official, strict=True):
         if theirs:
             assert summary["official"][theirs] == pytest.approx(unit * summary["metrics"][ours], abs=unit * 6e-4)
     assert all(line["gold"] for line in read_lines(tmp_path / "run"))
-
-
-texts = st.text(min_size=1, max_size=8)
 
 
 def test_lines() -> None:
@@ -300,14 +286,3 @@ def test_lines() -> None:
     assert list(run_lines("q", ["\ud800"], "t")) == ["q Q0 %ED%A0%80 1 1 t\n"]
     with pytest.raises(PolyhopError, match="empty id"):
         list(run_lines("q", ["a", ""], "t"))
-
-
-@given(st.dictionaries(texts, st.lists(texts, min_size=1, max_size=5, unique=True), max_size=4))
-def test_round_trip(tmp_path_factory: pytest.TempPathFactory, rankings: dict[str, list[str]]) -> None:
-    file: Path = tmp_path_factory.mktemp("trec") / "run"
-    file.write_text("".join(line for item in rankings.items() for line in run_lines(*item, "tag")))
-    read: dict[str, list[str]] = {}
-    for hit in sorted(IR.read_trec_run(str(file)), key=lambda hit: -hit.score):
-        question = unquote(hit.query_id, errors="surrogatepass")
-        read.setdefault(question, []).append(unquote(hit.doc_id, errors="surrogatepass"))
-    assert read == rankings

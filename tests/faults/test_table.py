@@ -26,7 +26,7 @@ from polyhop.data.pool import PassagePool
 from polyhop.data.sample import load_sample, sample_passages
 from polyhop.engines.budget import Budget, BudgetSpent
 from polyhop.engines.limits import LimitedLM, Limits, RateLimit
-from polyhop.eval.records import QuestionRecord, read_records, read_summary
+from polyhop.eval.records import RunRecord, read_records, read_summary
 from polyhop.eval.run import evaluate
 from polyhop.programs import new_program
 
@@ -89,7 +89,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "sleep", lambda seconds: _sleep(min(seconds, 0.05)))
 
 
-def run(row: Row, out: Path) -> tuple[dict[int, QuestionRecord], Server]:
+def run(row: Row, out: Path) -> tuple[dict[int, RunRecord], Server]:
     with Server(row.faults) as server:
         lm = dspy.LM("openai/behind-http", api_base=server.url, api_key="none", cache=False)
         limited = LimitedLM(lm, RateLimit(Limits(timeout=row.timeout, retries=8)))
@@ -108,17 +108,17 @@ def ask(name: str, lm: dspy.LM, out: Path) -> None:
 
 
 @cache
-def sound(program: str) -> dict[int, QuestionRecord]:
+def sound(program: str) -> dict[int, RunRecord]:
     with TemporaryDirectory() as folder:
         return run(Row((), program=program), Path(folder) / "run")[0]
 
 
-def result(record: QuestionRecord) -> tuple[object, ...]:
+def result(record: RunRecord) -> tuple[object, ...]:
     """What must not depend on faults."""
     return record.answer, record.confidence, record.evidence, record.ranking, record.scores
 
 
-def misjudged(record: QuestionRecord) -> bool:
+def misjudged(record: RunRecord) -> bool:
     return any(step["step"] == "judged" and step["invalid"] and not step["score"] for step in record.trace)
 
 

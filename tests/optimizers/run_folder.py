@@ -79,5 +79,4 @@ def searched(style: str, cost: str | None = None) -> StudyResult:
         for n in range(3)
     ]
     front = trials[:2] if cost else [trials[1]]
-    shares = {"effort": 0.75, "style": 0.25}
-    return StudyResult(trials=trials, best=trials[1], front=front, importances=shares, cost=cost)
+    return StudyResult(trials=trials, best=trials[1], front=front, cost=cost)

@@ -6,7 +6,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import dspy
 import pytest
 from typer.testing import CliRunner
 
@@ -16,9 +15,8 @@ from polyhop.data.sample import SubQuestion, load_sample, sample_passages
 from polyhop.eval.folder import RunError
 from polyhop.eval.records import read_lines
 from polyhop.eval.run import evaluate
-from polyhop.optimizers.exemplars import effects, from_musique, from_run, readable, useful
+from polyhop.optimizers.exemplars import at_most, from_musique, from_run, readable
 from polyhop.programs.exemplars import Exemplar, ExemplarMemory
-from polyhop.programs.trace import Recalled, Trace
 from polyhop.scripts.training.exemplars import app
 
 
@@ -29,7 +27,7 @@ from polyhop.scripts.training.exemplars import app
         ("#1 >> place of birth", "Where was #1 born?"),
         ("#2 >> country", "In which country is #2?"),
         ("Emma >> original language", "What is the original language of Emma?"),
-        ("#1 >> Headquarters location", "Where are the headquarters of #1?"),
+        ("#1 >> Headquarters location", "What is the headquarters location of #1?"),
         ("Ann {the first} >> spouse", "Who is the spouse of Ann {the first}?"),
         ("Peak (#1 ) >> part of", "What is Peak (#1) a part of?"),
         ("where is #1 located ?", "Where is #1 located?"),
@@ -92,28 +90,9 @@ def test_successes_become_exemplars(run: Path) -> None:
     assert len(list(from_run(run, min_f1=1.0))) < right
 
 
-def shown(folder: Path, scores: list[float], recalled: list[list[str]]) -> Path:
-    """A run over so many questions, with the exemplars that each was shown."""
-
-    def ask(question: str) -> dspy.Prediction:
-        n = int(question)
-        return dspy.Prediction(answer=str(scores[n]), trace=Trace([Recalled(tuple(recalled[n]))]))
-
-    program = dspy.Module()
-    program.forward = ask
-    questions = [dspy.Example(question=str(n), answers=["1.0"]).with_inputs("question") for n in range(len(scores))]
-    evaluate(program, questions, folder)
-    return folder
-
-
-def test_the_useful_exemplars_are_those_with_which_scores_rose(tmp_path: Path) -> None:
-    before = shown(tmp_path / "before", [0.0, 0.0, 0.0, 1.0], [[]] * 4)
-    after = shown(tmp_path / "after", [1.0, 1.0, 0.0, 0.0], [["good"], ["good", "lucky"], ["good"], ["bad"]])
-    gains = effects(before, after, "answer_em")
-    assert gains == {"good": 2 / 4, "lucky": 1 / 2, "bad": -1 / 2}  # one change of 0 is added to each
-    plans = [Exemplar(text, ("Why?",), hops) for text, hops in (("bad", 2), ("new", 2), ("good", 2), ("one", 1))]
-    assert [each.question for each in useful([*plans, plans[2]], gains, 1)] == ["one", "good"]
-    assert [each.question for each in useful(plans, gains, 9)] == ["one", "good", "new"]  # without the one that harmed
+def test_the_first_exemplars_of_each_number_of_hops() -> None:
+    plans = [Exemplar(text, ("Why?",), hops) for text, hops in (("a", 2), ("a", 2), ("b", 2), ("c", 2), ("d", 1))]
+    assert [each.question for each in at_most(2, plans)] == ["d", "a", "b"]
 
 
 def test_the_command_fills_a_file(run: Path, tmp_path: Path) -> None:

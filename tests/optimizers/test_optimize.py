@@ -27,10 +27,15 @@ from polyhop.optimizers.settings import OptimizationSettings, Splits, divide, re
 
 from .tiny import Engine, Tiny, examples, make
 
-SPLITS = Splits(examples(0, 24), examples(100, 60), examples(200, 16))
+SPLITS = Splits(examples(0, 16), examples(100, 40), examples(200, 8))
 SETTINGS = OptimizationSettings(
-    metric="answer_em", optimizer="random_search", trials=8, seed=3, ranges={"effort": (3, 7)}
+    metric="answer_em", optimizer="random_search", trials=6, seed=3, ranges={"effort": (3, 7)}
 )
+
+
+@pytest.fixture(autouse=True)
+def few_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polyhop.optimizers.optimize.EXEMPLAR_TRIALS", 5)
 
 
 def changed(**more: Any) -> OptimizationSettings:
@@ -66,7 +71,8 @@ class Watching(Engine):
 
 def test_stages_are_kept_if_they_help(tmp_path: Path) -> None:
     engine = Watching()
-    summary = run(tmp_path / "run", SETTINGS, engine, on_progress=engine.watch)
+    summary = run(tmp_path / "run", changed(budget_calls=20_000), engine, on_progress=engine.watch)
+    assert summary.ended == "all stages ran"
     assert [(stage.stage, stage.kept) for stage in summary.stages] == [
         ("start", True),
         ("exemplars", False),  # plans do not help this program
@@ -78,7 +84,7 @@ def test_stages_are_kept_if_they_help(tmp_path: Path) -> None:
     assert summary.test
     assert summary.test.start.mean < summary.test.best.mean
     assert list(dict.fromkeys(engine.stages)) == ["validation", "exemplars", "prompts", "tunables", "test"]
-    assert "plans added, of 24 gold and " in summary.stages[1].note
+    assert "plans added, of 16 gold and " in summary.stages[1].note
     assert 2 not in set().union(*(seen for stage, seen in engine.seen.items() if stage != "test"))
     assert 2 in engine.seen["test"]
     best = load(tmp_path / "run" / "best", program=Tiny())
@@ -86,15 +92,7 @@ def test_stages_are_kept_if_they_help(tmp_path: Path) -> None:
     assert best.answerer.demos
     record = read(tmp_path / "run" / "best").manifest.provenance
     assert record.scores["test"]["answer_em"].mean == summary.test.best.mean
-    assert record.splits["test"].count == 16
-
-
-@pytest.mark.slow
-def test_workers_do_not_change_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))  # new processes find the tests where this one did
-    found = [run(tmp_path / "one"), run(tmp_path / "two", changed(stages=("tunables",), workers=2))]
-    assert found[0].stages == found[1].stages
-    assert found[0].test == found[1].test
+    assert record.splits["test"].count == 8
 
 
 # --- the verdict -----------------------------------------------------------------------------------------------------
@@ -219,20 +217,15 @@ def test_a_function_is_a_metric(tmp_path: Path) -> None:
 
 def test_budgets_are_never_exceeded(tmp_path: Path) -> None:
     engine = Engine()
-    summary = run(tmp_path / "run", changed(budget_calls=400, threads=16), engine)
-    assert engine.calls <= 400
+    summary = run(tmp_path / "run", changed(budget_calls=300, threads=16), engine)
+    assert engine.calls <= 300
     assert summary.spent.calls == engine.calls
     assert "allows no further stage" in summary.ended
-    whole = run(tmp_path / "whole", changed(budget_calls=20_000))
-    assert whole.ended == "all stages ran"
-    assert whole.test
-    assert whole.test.best.mean > whole.test.start.mean
 
 
-@pytest.mark.parametrize("calls", [300, 500])  # nothing is kept, and something is
-def test_the_final_measurement_is_reserved_from_the_start(calls: int, tmp_path: Path) -> None:
-    splits = Splits(examples(0, 24), examples(100, 20), examples(200, 40))
-    settings = changed(stages=("tunables",), trials=20, budget_calls=calls)
+def test_the_final_measurement_is_reserved_from_the_start(tmp_path: Path) -> None:
+    splits = Splits(examples(0, 16), examples(100, 12), examples(200, 24))
+    settings = changed(stages=("tunables",), trials=20, budget_calls=200)
     summary = optimize(make(Engine()), splits, tmp_path / "run", settings)
     assert "allows no further stage" in summary.ended
     assert summary.test is not None
@@ -241,11 +234,11 @@ def test_the_final_measurement_is_reserved_from_the_start(calls: int, tmp_path: 
 def test_a_search_that_the_budget_ends_proposes_its_best_trial(tmp_path: Path) -> None:
     engine = Engine()
     settings = {"stages": ("tunables", "prompts"), "trials": 40}
-    summary = run(tmp_path / "run", changed(**settings, budget_calls=900), engine)
-    assert engine.calls <= 900
-    assert str(summary.stages[1].note).startswith("40 trials, tpe, ended by the budget after ")
+    summary = run(tmp_path / "run", changed(**settings, budget_calls=600), engine)
+    assert engine.calls <= 600
+    assert str(summary.stages[1].note).startswith("40 trials, ended by the budget after ")
     assert summary.stages[1].kept
-    again = run(tmp_path / "run", changed(**settings, budget_calls=2_000))  # the search has ended as it did
+    again = run(tmp_path / "run", changed(**settings, budget_calls=1_400))  # the search has ended as it did
     assert [stage.stage for stage in again.stages] == [stage.stage for stage in summary.stages]
 
 
@@ -268,15 +261,11 @@ def asked(text: str) -> dspy.Example:
     [
         (
             {"stages": ("prompts", "magic")},
-            "mine: stages.1: Input should be 'exemplars', 'confidence', 'prompts' or 'tunables'",
+            "mine: stages.1: Input should be 'exemplars', 'prompts' or 'tunables'",
         ),
         ({"stages": ()}, "stages: name at least one stage"),
         ({"stages": "prompts, prompts"}, "stages: name at least one stage, and each stage once"),
-        ({"rounds": 0}, "rounds: Input should be greater than or equal to 1"),
-        ({"trials": "many"}, "trials: Input should be a valid integer"),
         ({"level": 0.0}, "level: Input should be greater than 0"),
-        ({"sampler": "cmaes"}, "sampler: Input should be 'tpe' or 'random'"),
-        ({"auto": "huge"}, "auto: Input should be 'light', 'medium' or 'heavy'"),
         ({"trails": 7}, "trails: Extra inputs are not permitted"),
     ],
 )
@@ -365,7 +354,7 @@ def test_costs_that_a_cache_hides_are_refused(tmp_path: Path) -> None:
 def test_a_run_resumes_after_ctrl_c_and_a_finished_one_asks_nothing(tmp_path: Path) -> None:
     class Impatient(Engine):
         def complete(self, request: Any) -> Any:
-            if self.calls == 300:
+            if self.calls == 200:
                 raise KeyboardInterrupt
             return super().complete(request)
 
@@ -381,21 +370,10 @@ def test_a_run_resumes_after_ctrl_c_and_a_finished_one_asks_nothing(tmp_path: Pa
     again = run(tmp_path / "run", changed(stages=("tunables",), threads=2), engine)  # resources may change
     assert engine.calls == 0
     assert again.model_copy(update={"spent": summary.spent}) == summary
-    with pytest.raises(RunError, match=r"settings.trials: 8 before, 9 now"):
+    with pytest.raises(RunError, match=r"settings.trials: 6 before, 9 now"):
         run(tmp_path / "run", changed(stages=("tunables",), trials=9))
     with pytest.raises(RunError, match=r"questions.train"):
         optimize(make(Engine()), replace(SPLITS, train=examples(300, 5)), tmp_path / "run", SEARCH)
-
-
-def test_a_folder_with_other_files_is_refused_and_unchanged(tmp_path: Path) -> None:
-    (tmp_path / "thesis.txt").touch()
-    with pytest.raises(RunError, match="contains thesis.txt"):
-        run(tmp_path)
-    assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
-    (tmp_path / "thesis.txt").unlink()
-    (tmp_path / "manifest.json").write_text('{"schema": 1, "program": {}}')
-    with pytest.raises(RunError, match="started with other settings"):
-        run(tmp_path)
 
 
 # --- failures and secrets --------------------------------------------------------------------------------------------

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
 
 import dspy
 
 from polyhop.eval.gold_replies import GoldReplies
-from polyhop.optimizers.replay import Replay, absent, choices, shortened
+from polyhop.optimizers.replay import Replay, shortened
 from polyhop.programs import ParRag
 from polyhop.signatures import NumberedPassage, NumberedPassages
 
@@ -97,23 +96,6 @@ def test_parallel_agents_are_replayed_too() -> None:
     assert asked > 5
     assert replay.run(example(), first.replies).asked == 0
     assert len(script.order) == asked
-
-
-def test_the_reply_of_an_agent_that_is_not_there() -> None:
-    class Reply(dspy.Signature):
-        """Reply."""
-
-        question: str = dspy.InputField()
-        keep: list[str] = dspy.OutputField()
-        confidence: float = dspy.OutputField()
-        route: Literal["one", "two"] = dspy.OutputField()
-        answer: str = dspy.OutputField()
-        reasoning: str = dspy.OutputField()
-
-    assert choices(Reply) == {"route": ("one", "two")}
-    own = {"keep": ["1"], "route": "two"}
-    gone = {"keep": [], "confidence": 0.0, "route": "two", "answer": "unknown", "reasoning": ""}
-    assert absent(Reply, own) == gone
 
 
 def test_a_demo_shows_what_is_cited_and_two_other_passages() -> None:

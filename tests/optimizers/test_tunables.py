@@ -20,8 +20,6 @@ from polyhop.optimizers.tunables import StudyResult, TrialRecord, TunableSearch,
 from polyhop.programs import Prism, tunables
 from polyhop.programs.tunable import choice, integer, real
 
-SAMPLERS = ("tpe", "random")
-
 
 class Hill(dspy.Module):
     """Its answer is a height, highest at width 0.7, rounds 4 and style "plain".
@@ -86,10 +84,9 @@ def facts(search: TunableSearch) -> list[Any]:
 # --- what it finds ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_better_values_are_found_and_the_student_is_unchanged(sampler: Any) -> None:
+def test_better_values_are_found_and_the_student_is_unchanged() -> None:
     student = deepcopy(Hill())
-    search = TunableSearch(height, trials=40, sampler=sampler)
+    search = TunableSearch(height, trials=40)
     tuned = search.compile(student, trainset=numbered(5), valset=numbered(30))
     found = result(search)
     assert values(student) == values(Hill())
@@ -97,17 +94,6 @@ def test_better_values_are_found_and_the_student_is_unchanged(sampler: Any) -> N
     assert found.best.score > found.trials[0].score + 0.3
     assert found.trials[0].values == values(student)
     assert set(found.best.scores) == set(range(30))  # of the valset, in full
-    assert found.importances["width"] > 10 * found.importances["style"]
-
-
-def test_luck_makes_no_tunable_important() -> None:
-    """The same values in every trial, and scores that differ."""
-    scores = iter((0.0, 1.0, 0.0))
-    search = TunableSearch(lambda example, prediction: next(scores), trials=3, ranges={"rounds": (2, 3)}, seed=0)
-    search.freeze = ["width", "style"]
-    search.compile(Hill(), valset=numbered(1))
-    assert len({str(each.values) for each in result(search).trials}) == 1
-    assert result(search).importances == {}
 
 
 def test_a_cost_gives_a_front_whose_cheapest_good_trial_is_chosen() -> None:
@@ -193,7 +179,7 @@ class Switched(dspy.Module):
 
 
 def test_what_does_not_matter_is_not_drawn() -> None:
-    search = TunableSearch(height, trials=40, sampler="random")
+    search = TunableSearch(height, trials=40)
     search.compile(Switched(), valset=numbered(2))
     drawn = {(each.values["mode"], each.values.get("kind"), "bend" in each.values) for each in result(search).trials}
     assert drawn == {("on", "straight", False), ("on", "bent", True), ("off", None, False)}
@@ -247,7 +233,6 @@ def test_a_failed_question_scores_0() -> None:
     [
         ({"cost": "euros"}, "no cost 'euros'; it has .*lm_calls.*seconds"),
         ({"metric": lambda *_: float("nan")}, "the metric failed on '.*ValueError: it returned nan, which is not"),
-        ({"freeze": ["depth"]}, "no tunable 'depth'"),
     ],
 )
 def test_invalid_searches(settings: dict[str, Any], message: str) -> None:
@@ -270,19 +255,18 @@ def after(count: int) -> Callable[[str], None]:
 
 
 @pytest.mark.parametrize("cost", [None, "lm_calls"])
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_a_resumed_search_ends_like_an_uninterrupted_one(sampler: Any, cost: str | None, tmp_path: Path) -> None:
+def test_a_resumed_search_ends_like_an_uninterrupted_one(cost: str | None, tmp_path: Path) -> None:
     def search(storage: Path | None) -> TunableSearch:
-        return TunableSearch(height, trials=25, sampler=sampler, cost=cost, storage=storage, seed=5)
+        return TunableSearch(height, trials=16, cost=cost, storage=storage, seed=5)
 
     program = Costly if cost else Hill
     whole = search(None)
-    whole.compile(program(), valset=numbered(30))
+    whole.compile(program(), valset=numbered(12))
     stopped = 0
     while True:
         part = search(tmp_path / "study.journal")
         try:
-            part.compile(program(after(17 + 90 * stopped)), valset=numbered(30))  # at first within trial 0
+            part.compile(program(after(7 + 60 * stopped)), valset=numbered(12))  # at first within trial 0
         except BudgetSpent:
             stopped += 1
             assert (part.result is None) == (stopped == 1)
@@ -291,7 +275,6 @@ def test_a_resumed_search_ends_like_an_uninterrupted_one(sampler: Any, cost: str
     assert stopped >= 2
     assert facts(part) == facts(whole)
     assert result(part).best.values == result(whole).best.values
-    assert result(part).importances == result(whole).importances
 
 
 def test_a_line_that_a_kill_cut_off_is_left_out(tmp_path: Path) -> None:
@@ -331,7 +314,7 @@ def test_a_finished_search_asks_nothing_and_more_trials_go_on(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     "other",
-    [{"seed": 1}, {"metric": lambda example, prediction: 1.0}, {"freeze": ["width"]}, {"sampler": "random"}, {}],
+    [{"seed": 1}, {"metric": lambda example, prediction: 1.0}, {"freeze": ["width"]}, {}],
 )
 def test_another_search_in_the_same_storage_begins_anew(other: dict[str, Any], tmp_path: Path) -> None:
     def ask(settings: dict[str, Any], count: int) -> int:

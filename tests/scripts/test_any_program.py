@@ -223,7 +223,7 @@ def test_examples_of_python_without_an_answer(folder: Path, tmp_path: Path) -> N
         assert (summary["metrics"]["paged"], summary["totals"]["lm_calls"]) == (0.5, 24)
         assert "answer_em" not in summary["metrics"]
         assert next(read_lines(tmp_path / "run"))["question"] == "Kestrel is older than 0."
-        command = ("diagnose", out, "--program", ":Hops", "--against", "absent", "--metric", ":paged", *lm)
+        command = ("diagnose", out, "--program", ":Hops", "--metric", ":paged", *lm)
         refused = CliRunner().invoke(app, ["diagnose", out, "--program", "hop_of_mine.py:Hops", *lm])
         assert "name them with --questions" in refused.stderr
         assert "queries" in run(*command, "--questions", ":claims").stdout

@@ -17,13 +17,13 @@ from lxml import html
 from polyhop.eval.records import read_records, read_summary
 from polyhop.eval.report.runs import outcome
 from polyhop.eval.run import evaluate
-from polyhop.optimizers.report import sections
+from polyhop.optimizers.report import section
 
 from ..eval.small import Fake, mixed, numbered
 from ..optimizers.run_folder import write_run
 from .cli import polyhop
 
-_TITLES = "Overview,Outcomes,Hops and types,Cost and quality,Questions,About".split(",")
+_TITLES = "Overview,Outcomes,Hops and types,Questions,About".split(",")
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> \" ' & \ud800 {{x}}"
 KEY = "sk-planted-0123456789"
@@ -172,12 +172,12 @@ def test_an_unfinished_run(run: Path, tmp_path: Path) -> None:
 
 def test_optimization_runs_have_their_own_sections(run: Path, tmp_path: Path) -> None:
     tuned, other = write_run(tmp_path / "tuned"), write_run(tmp_path / "other")
-    expected = [section.title for section in sections(tuned)]
+    expected = [section(tuned).title]
     both = report(run, tuned, out=tmp_path / "both.html")
     assert both.titles == [*_TITLES[:-1], *expected, _TITLES[-1]]
     two = report(tuned, other, out=tmp_path / "two.html")
     assert two.titles == [f"{title} · {name}" for name in ("tuned", "other") for title in expected]
-    assert "Optimization: tuned and other" in two.words
+    assert "optimization tuned, optimization other" in two.words
     same = report(tuned, write_run(run / "tuned"), out=tmp_path / "same.html")
     assert f"Optimization · {tuned}" in same.titles
     for page in (both, two):

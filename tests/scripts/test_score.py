@@ -58,6 +58,7 @@ def test_predictions_are_scored_like_those_of_a_program(tmp_path: Path) -> None:
     assert found["answer_f1"] == pytest.approx((1 + 2 / 3) / 3)
     assert found["evidence_f1"] == pytest.approx(2 / 3)
     assert found["passage_mrr"] == pytest.approx((1 / 2) / 3)
+    assert not {"lm_calls", "searches", "seconds_p50"} & found.keys()  # nobody knows what they cost
     again = run("score", made, "--questions", questions, "--out", tmp_path / "run")
     assert again.exit_code == 0
     changed = written(tmp_path / "theirs.jsonl", [{**PREDICTIONS[0], "answer": "no"}])

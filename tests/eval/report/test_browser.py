@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from polyhop.eval.records import QuestionRecord, read_lines
+from polyhop.eval.records import RunRecord, read_lines
 from polyhop.eval.report.runs import Outcome, outcome
 from polyhop.eval.run import evaluate
 from polyhop.scripts.main import app
@@ -132,19 +132,18 @@ def test_filters(
     assert page.text_content("#count").startswith(f"{gained} question")
     page.select_option("#other", label="none")
     page.select_option("#outcome", "reading error")
-    reading = [line for line in lines if outcome(QuestionRecord.model_validate(line)) is Outcome.reading]
+    reading = [line for line in lines if outcome(RunRecord.model_validate(line)) is Outcome.reading]
     assert page.text_content("#count").startswith(f"{len(reading)} question")
     page.select_option("#sort", "confidence-")
     first = max(reading, key=lambda line: (line["confidence"], -line["n"]))
     assert page.text_content("#rows li a").startswith(first["question"])
     page.click("[data-outcome=correct][data-run='1']")
-    right = [line for line in others if outcome(QuestionRecord.model_validate(line)) is Outcome.correct]
+    right = [line for line in others if outcome(RunRecord.model_validate(line)) is Outcome.correct]
     assert page.text_content("#count").startswith(f"{len(right)} question")
 
 
-@pytest.mark.parametrize("width", [900, 390])
-def test_narrow_screens(open_page: Callable[..., Any], report: Path, width: int, lines: list[dict[str, Any]]) -> None:
-    page = open_page(report, width)
+def test_narrow_screens(open_page: Callable[..., Any], report: Path, lines: list[dict[str, Any]]) -> None:
+    page = open_page(report, 390)
     assert overflow(page) <= 0
     page.click("#rows [data-place='2']")
     wait_until_open(page, lines[2]["question"])
@@ -167,7 +166,7 @@ def test_one_set_of_questions_is_shown_at_a_time(open_page: Callable[..., Any], 
         assert page.text_content("#count") == f"{count} questions of {count}."
         assert set(page.evaluate(chosen)) == {str(place)}
         assert page.locator("#group").input_value() == str(place)
-        assert page.locator("#cost [data-group]:visible").count() == 1
+        assert page.locator("#parts [data-group]:visible").count() == 1
     page.select_option("#group", "0")
     assert page.text_content("#count") == "3 questions of 3."
 
@@ -191,6 +190,7 @@ def test_hostile_texts_do_nothing(open_page: Callable[..., Any], report_on: Call
     hostile = "</script><script>alert(1)</script><img src=http://127.0.0.1:9/x onerror=alert(2)><b>'\"&amp;"
     path = report_on(
         **dict.fromkeys(("question", "answer", "stop_reason"), hostile),
+        name=hostile,
         gold_answers=[hostile],
         evidence=[{"passage_id": hostile, "title": hostile, "sentence": None, "text": hostile}],
         trace=every_step(hostile),

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
 from polyhop.eval.folder import RunError
-from polyhop.eval.records import QuestionRecord
+from polyhop.eval.records import RunRecord
 from polyhop.eval.report import between, name, number, p_value
-from polyhop.eval.report.charts import Plot, Point, element, front, mark, whisker
 from polyhop.eval.report.runs import CHUNK, Details, Group, Outcome, outcome, read_groups
 
 
@@ -72,8 +69,8 @@ def parallel(*branches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"step": "parallel", "branches": [list(branch) for branch in branches]}
 
 
-def record(line: Mapping[str, Any]) -> QuestionRecord:
-    return QuestionRecord.model_validate(line)
+def record(line: Mapping[str, Any]) -> RunRecord:
+    return RunRecord.model_validate(line)
 
 
 IN_BRANCHES = [searched("a"), parallel([searched("c")], [parallel([searched("b")])])]
@@ -192,32 +189,6 @@ def test_chunks_hold_what_was_added() -> None:
     assert len(details.chunks) == 3
     assert not any("<" in chunk for chunk in details.chunks)
     assert [each for chunk in details.chunks for each in json.loads(gzip.decompress(b64decode(chunk)))] == added
-
-
-def test_the_numbers_and_marks_of_a_plot() -> None:
-    plot = Plot("A", "x", "y", (0, 25_000), (0, 1))
-    plot.mark(Point(12_500, 0.5, "note", 0.25, 1.0), 1)
-    svg = plot.svg()
-    texts = re.findall(r">([^<>]+)</text>", svg)
-    assert [text for text in texts if text[0].isdigit()] == [
-        *("0", "20", "40", "60", "80", "100"),
-        *("0", "5k", "10k", "15k", "20k", "25k"),
-        "2",  # the number of the run
-    ]
-    assert 'transform="translate(220.0,120.0)"' in svg  # the middle of 60 to 380, and of 228 to 12
-    assert '<line x1="220.0" x2="220.0" y1="174.0" y2="12.0" class="s2 bar">' in svg
-
-
-def test_texts_are_escaped() -> None:
-    hostile = "\"'><script>alert(1)</script></svg>"
-    for drawn in (element("text", hostile, id=hostile), mark(0, note=hostile), whisker(0, 0, 0, (0, 1), 0, hostile)):
-        assert "<script" not in drawn
-        ElementTree.fromstring(drawn)
-
-
-def test_front() -> None:
-    assert front([(1, 0.4), (2, 0.3), (2, 0.5), (3, 0.5), (2, 0.5)]) == [0, 2, 4]
-    assert front([(1, 0.4)]) == [0]
 
 
 @pytest.mark.parametrize(
