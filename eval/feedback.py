@@ -14,6 +14,7 @@ from typing import Any
 
 import dspy
 
+from ..data.passages import Passage
 from .gold_replies import GoldReplies, GoldReply, asked
 from .metrics import Attempt, Metric, attempt_of, joint_f1, takes_feedback
 from .scoring import counted, exact_match
@@ -21,20 +22,20 @@ from .scoring import counted, exact_match
 _MOST_NAMED = 5  # sentences or texts listed in one sentence
 _LONGEST_QUOTE = 200  # characters
 
+CALIBRATION = frozenset({"confidence", "accuracy", "sufficiency"})
+"""Fields whose faults are of degree."""
+
 Call = tuple[type[dspy.Signature], Mapping[str, Any], Mapping[str, Any]]
 """The signature, the inputs and the reply of one call of an agent."""
 
 
-def with_feedback(metric: Callable[..., Any] = joint_f1) -> Callable[..., Any]:
-    """A metric as GEPA calls it; one of polyhop's returns ``dspy.Prediction(score, feedback)``.
+def with_feedback(metric: Metric = joint_f1) -> Callable[..., Any]:
+    """A DSPy metric that returns ``dspy.Prediction(score, feedback)``, as GEPA needs it.
 
     While exemplars are collected (a trace without the name of an agent) it returns a bool, as every `Metric`.
     """
-    own = metric if not isinstance(metric, Metric) else metric.own
-    if own is not None and takes_feedback(own):
-        return own
-    if not isinstance(metric, Metric):
-        return lambda gold, pred, trace=None, pred_name=None, pred_trace=None: metric(gold, pred)
+    if metric.own is not None and takes_feedback(metric.own):
+        return metric.own
 
     def explained(
         gold: dspy.Example,
@@ -93,6 +94,24 @@ def _evidence(attempt: Attempt) -> str:
     return " ".join(filter(None, texts)) or (
         "The evidence is complete, and nothing in it is irrelevant." if wanted else ""
     )
+
+
+def faults(
+    example: dspy.Example,
+    passages: Iterable[Passage],
+    signature: type[dspy.Signature],
+    inputs: Mapping[str, Any],
+    own: Mapping[str, Any],
+) -> dict[str, str] | None:
+    """What is wrong with a reply, by output field; empty if nothing is, None if the annotations do not tell.
+
+    Args:
+        passages: What the program saw, for a question without passages of its own.
+        inputs: What the agent was given; passages as `NumberedPassages`.
+        own: Its reply.
+    """
+    reply = GoldReplies(example, passages).reply(signature, inputs, own)
+    return _faults(reply, own) if reply.told else None
 
 
 def _faults(reply: GoldReply, own: Mapping[str, Any]) -> dict[str, str]:

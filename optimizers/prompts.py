@@ -27,16 +27,15 @@ from typing import Any, NamedTuple
 import dspy
 import optuna
 from dspy.teleprompt import Teleprompter
-from dspy.teleprompt.gepa import InstructionProposer
 
 from ..data.errors import PolyhopError
 from ..engines.models import roles
 from ..engines.replies import explain, model_errors
-from ..eval.feedback import with_feedback
 from ..eval.gold_replies import GoldReplies
 from ..programs.program import as_asked
 from .diagnose import diagnose
 from .exemplars import in_words
+from .gepa import BriefProposer, MostFaults, PairedAcceptance, feedback_metric
 from .replay import Call, Metric, Replay, argued, named, shortened, with_stand_ins
 
 
@@ -51,6 +50,8 @@ class Size(NamedTuple):
 
 
 SIZES = {"light": Size(20, 20, 2, 3, 100), "medium": Size(50, 40, 3, 6, 300), "heavy": Size(100, 80, 4, 12, 900)}
+
+_LONGEST = 6_000  # characters of an instruction that GEPA writes
 
 
 class Job(NamedTuple):
@@ -245,32 +246,15 @@ def gepa(job: Job) -> dspy.Module:
     """For polyhop's metrics the feedback is that of `polyhop.eval.feedback`. GEPA gets no folder to resume from: it
     would read a pickle there, which can run anybody's code. What was asked before comes from DSPy's reply cache."""
     how = {
+        "gepa_kwargs": {"acceptance_criterion": PairedAcceptance(level=0.5, longest=_LONGEST)},
         "max_metric_calls": job.size.runs,
         "reflection_minibatch_size": min(3, len(job.train)),
         "warn_on_score_mismatch": False,
+        "component_selector": MostFaults(job.student),
         "instruction_proposer": BriefProposer(),
     }
     train, val = ([in_words(each) if each.get("sub_questions") else each for each in it] for it in (job.train, job.val))
     return _of_dspy(dspy.GEPA, job._replace(train=train, val=val), how)
-
-
-class BriefProposer(InstructionProposer):
-    """GEPA's own proposer, shown only the passages that a reply or its feedback names, and a few others."""
-
-    def __call__(
-        self,
-        candidate: dict[str, str],
-        reflective_dataset: dict[str, list[dict[str, Any]]],
-        components_to_update: list[str],
-    ) -> dict[str, str]:
-        def brief(record: Mapping[str, Any]) -> dict[str, Any]:
-            outputs = record["Generated Outputs"]
-            named = {**(outputs if isinstance(outputs, Mapping) else {"": outputs}), "feedback": record["Feedback"]}
-            return {**record, "Inputs": shortened(record["Inputs"], named)}
-
-        shown = {name: [brief(record) for record in records] for name, records in reflective_dataset.items()}
-        proposed: dict[str, str] = super().__call__(candidate, shown, components_to_update)
-        return proposed
 
 
 OPTIMIZERS: dict[str, Callable[[Job], dspy.Module]] = {
@@ -294,7 +278,7 @@ def _of_dspy(
     """The result of an optimizer of DSPy, which gets the arguments of a job that it takes, and others: ``how`` when it
     is made, ``at`` when it compiles."""
     given = {
-        "metric": with_feedback(job.metric) if kind is dspy.GEPA else job.metric,
+        "metric": feedback_metric(job.metric) if kind is dspy.GEPA else job.metric,
         "prompt_model": job.writer,
         "reflection_lm": job.writer,
         "num_threads": job.threads,

@@ -10,7 +10,7 @@ import pytest
 
 from polyhop.data.passages import Evidence, Passage
 from polyhop.eval import metrics
-from polyhop.eval.feedback import Call, explain, with_feedback
+from polyhop.eval.feedback import CALIBRATION, Call, explain, with_feedback
 from polyhop.eval.scoring import exact_match
 from polyhop.programs import PROGRAMS, new_program
 from polyhop.programs.candidates import Candidates
@@ -123,8 +123,9 @@ def test_every_agent_of_every_program_hears_of_its_own_faults(name: str) -> None
         if agent == "checker":
             inputs["statements"] = ["1. Andrei Tarkovsky directed it."]
         own: dict[str, Any] = {field: "Moscow" if "answer" in field else [] for field in signature.output_fields}
-        degrees = {"confidence": 0.7, "accuracy": 0.7, "sufficiency": 0.0}
-        own |= {field: value for field, value in degrees.items() if field in signature.output_fields}
+        own |= {
+            field: 0.7 if field != "sufficiency" else 0.0 for field in CALIBRATION if field in signature.output_fields
+        }
         text = of_call(signature, own, prediction("Moscow"), **inputs)
         assert "This reply has no fault." not in text, agent
         assert "The evidence is complete" not in text, agent  # the text for the whole program
@@ -139,11 +140,3 @@ def test_the_metric_is_what_gepa_wants() -> None:
     assert "expected" in result.feedback
     assert metric(EXAMPLE, prediction(), []) is True  # exemplars are collected: a verdict
     assert metric(EXAMPLE, prediction()).score == 1.0
-
-
-def test_any_metric_becomes_one_that_gepa_calls() -> None:
-    def own(gold: Any, pred: Any, trace: Any, pred_name: Any, pred_trace: Any) -> float:
-        return 1.0
-
-    assert with_feedback(own) is own
-    assert with_feedback(lambda example, prediction: 0.5)(None, None, None, "respond", None) == 0.5

@@ -1,0 +1,120 @@
+"""Parts for `dspy.GEPA`, by its public protocols, for any DSPy program.
+
+dspy.GEPA(
+    metric=feedback_metric(my_metric),          # any metric of DSPy or of polyhop, with feedback in words
+    component_selector=MostFaults(program),     # instead of "round_robin"
+    instruction_proposer=BriefProposer(),
+    gepa_kwargs={"acceptance_criterion": PairedAcceptance(level=0.1, longest=3_000)},
+    reflection_minibatch_size=8,
+    ...
+)
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from typing import Any
+
+import dspy
+from dspy.teleprompt.gepa import InstructionProposer
+
+from ..eval.feedback import CALIBRATION, faults, with_feedback
+from ..eval.metrics import Metric as PolyhopMetric
+from ..eval.metrics import takes_feedback
+from ..eval.statistics import compare
+from .replay import Metric, shortened
+
+
+def feedback_metric(metric: Metric) -> Metric:
+    """A metric as GEPA calls it."""
+    if isinstance(metric, PolyhopMetric):
+        return with_feedback(metric)
+    if takes_feedback(metric):
+        return metric
+    return lambda gold, pred, trace=None, pred_name=None, pred_trace=None: metric(gold, pred)
+
+
+class MostFaults:
+    """GEPA's component selector: reflects on the agent with the most faulty replies in the minibatch, weighted by the
+    points that the questions lost, and divided by how often it was chosen for the same candidate: where its instruction
+    was not what is wrong, the next one's turn comes. If no fault is known, the agents take turns."""
+
+    def __init__(self, program: dspy.Module) -> None:
+        self._agents = {frozenset(each.signature.fields): name for name, each in program.named_predictors()}
+        self._turns = cycle([name for name, _ in program.named_predictors()])
+        self._chosen = Counter[tuple[int, str]]()
+
+    def __call__(
+        self,
+        state: Any,
+        trajectories: Sequence[Mapping[str, Any]],
+        subsample_scores: Sequence[float],
+        candidate_idx: int,
+        candidate: Mapping[str, str],
+    ) -> list[str]:
+        lost: defaultdict[str, float] = defaultdict(float)
+        for trajectory in trajectories:
+            example, prediction, score = (trajectory[name] for name in ("example", "prediction", "score"))
+            points = 1 - float(getattr(score, "score", score) or 0.0)
+            seen = prediction.get("ranking") or () if isinstance(prediction, dspy.Prediction) else ()
+            for predictor, inputs, reply in trajectory["trace"]:
+                name = self._agents.get(frozenset(predictor.signature.fields), "")
+                if name in candidate and isinstance(reply, dspy.Prediction):
+                    found = faults(example, seen, predictor.signature, inputs, reply) or {}
+                    lost[name] += points if found.keys() - CALIBRATION else 0.0
+        if any(lost.values()):
+            most = max(lost, key=lambda name: lost[name] / (1 + self._chosen[candidate_idx, name]))
+            self._chosen[candidate_idx, most] += 1
+            return [most]
+        return [next(self._turns)]
+
+
+class BriefProposer(InstructionProposer):
+    """GEPA's own proposer, shown only the passages that a reply or its feedback names, and a few others."""
+
+    def __call__(
+        self,
+        candidate: dict[str, str],
+        reflective_dataset: dict[str, list[dict[str, Any]]],
+        components_to_update: list[str],
+    ) -> dict[str, str]:
+        def brief(record: Mapping[str, Any]) -> dict[str, Any]:
+            outputs = record["Generated Outputs"]
+            named = {**(outputs if isinstance(outputs, Mapping) else {"": outputs}), "feedback": record["Feedback"]}
+            return {**record, "Inputs": shortened(record["Inputs"], named)}
+
+        shown = {name: [brief(record) for record in records] for name, records in reflective_dataset.items()}
+        proposed: dict[str, str] = super().__call__(candidate, shown, components_to_update)
+        return proposed
+
+
+@dataclass(frozen=True)
+class PairedAcceptance:
+    """GEPA's acceptance criterion: a candidate is kept if a paired test on the minibatch says that it is better. The
+    test is one-sided, over the signs of the differences: k questions that all improve have p = 2 ** -k.
+
+    Attributes:
+        level: The p up to which a candidate is kept. Minibatches of 3 questions give 0.125 at best: use larger ones.
+        longest: Characters of an instruction; a candidate with a longer one that its parent does not have is refused.
+    """
+
+    level: float = 0.1
+    longest: int | None = None
+
+    def should_accept(self, proposal: Any, state: Any) -> bool:
+        return not self.reject_reason(proposal, state)
+
+    def reject_reason(self, proposal: Any, state: Any) -> str:
+        """Why a candidate is refused; empty if it is kept."""
+        parents = [state.program_candidates[n] for n in proposal.parent_program_ids]
+        for name, text in proposal.candidate.items():
+            if self.longest and len(text) > self.longest and all(text != parent.get(name) for parent in parents):
+                return f"the instruction of {name} has {len(text):,} characters, more than {self.longest:,}"
+        before, after = proposal.subsample_scores_before or [], proposal.subsample_scores_after or []
+        if sum(after) <= sum(before):
+            return "it is no better"
+        p = compare(after, before).p_permutation / 2  # one-sided
+        return "" if p <= self.level else f"p = {p:.2g} that it is no better, above {self.level:g}"
