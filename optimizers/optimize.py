@@ -42,8 +42,10 @@ from ..eval.records import read_records
 from ..eval.run import evaluate
 from ..eval.settings import ProgramSettings, RunManifest
 from ..eval.statistics import compare, interval
+from ..programs.confidence import Confidence
 from ..programs.exemplars import Exemplars
 from .artifact import ARTIFACT, Provenance, Score, Split, dump, load, save
+from .confidence import fit_runs
 from .exemplars import at_most, from_musique, from_run
 from .prompts import check, optimize_prompts
 from .settings import BEST, OptimizationSettings, Splits, divide
@@ -382,6 +384,22 @@ class _Run:
         if not searched:
             return program, {"note": f"{note}; their tunables are frozen"}
         return self._search(program, note, EXEMPLAR_TRIALS, {*matching(program, ["*"])} - searched)
+
+    def _confidence(self, program: dspy.Module) -> Proposed:
+        """Fit alpha, minima and threshold to the judgements of the training questions."""
+        if not any(True for _ in program.named_sub_modules(Confidence)):
+            return None, {"note": "the program weighs no judgements"}
+        try:
+            found = fit_runs([self.measure(program, TRAIN, self.path / self.incumbent.folder / TRAIN)])
+        except PolyhopError as error:
+            return None, {"note": str(error)}
+        old, new = (100 * figures.error for figures in (found.before, found.after))
+        note = f"{found.before.answers} judged answers, {old:.1f}% misjudged, {new:.1f}% with fitted values"
+        if not found.helps:
+            return None, {"note": note}
+        frozen = matching(program, self.settings.freeze)
+        values = {name: value for name, value in found.values.items() if name not in frozen}
+        return with_values(program, values), {"note": note}
 
     def _prompts(self, program: dspy.Module) -> Proposed:
         """Run a prompt optimizer, on one half of the questions with the other half for validation."""

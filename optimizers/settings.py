@@ -23,7 +23,7 @@ from ..eval.options import Limits, ProgramOptions, Resources, option
 if TYPE_CHECKING:
     import dspy
 
-StageName = Literal["exemplars", "prompts", "tunables"]
+StageName = Literal["exemplars", "confidence", "prompts", "tunables"]
 
 BEST = "best"  # the folder of the best program
 
@@ -85,7 +85,7 @@ class OptimizationSettings(ProgramOptions, Limits, Resources):
     prompt_lm: str | None = option(None, "The model that writes instructions, or a profile with one.", "SPEC")
 
     stages: Annotated[tuple[StageName, ...], BeforeValidator(_stages)] = option(
-        ("exemplars", "prompts", "tunables"), "Stages in their order.", "LIST"
+        ("exemplars", "prompts", "tunables"), "Stages in their order; also confidence.", "LIST"
     )
     rounds: int = option(1, "How often to run the stages; stops after a round in which none helped.", ge=1)
     metric: Annotated[str, BeforeValidator(_metric_name)] = option(

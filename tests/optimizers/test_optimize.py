@@ -261,7 +261,7 @@ def asked(text: str) -> dspy.Example:
     [
         (
             {"stages": ("prompts", "magic")},
-            "mine: stages.1: Input should be 'exemplars', 'prompts' or 'tunables'",
+            "mine: stages.1: Input should be 'exemplars', 'confidence', 'prompts' or 'tunables'",
         ),
         ({"stages": ()}, "stages: name at least one stage"),
         ({"stages": "prompts, prompts"}, "stages: name at least one stage, and each stage once"),

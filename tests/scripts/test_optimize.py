@@ -58,7 +58,7 @@ def test_a_budget_that_cannot_be_enough(tmp_path: Path) -> None:
         (["--dataset", "hotpotqa"], "name the training questions: --dataset hotpotqa --train FILE"),
         (
             ["--stages", "magic"],
-            "stages.0: Input should be 'exemplars', 'prompts' or 'tunables'",
+            "stages.0: Input should be 'exemplars', 'confidence', 'prompts' or 'tunables'",
         ),
         (["--metric", "beauty"], "no metric 'beauty': choose from answer_em"),
         (["--range", "rounds"], "neither NAME=LOW..HIGH nor NAME=A,B nor NAME=all"),

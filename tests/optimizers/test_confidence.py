@@ -1,0 +1,159 @@
+"""Fitting how judgements are weighed: hand-worked figures, a known law that is found again, and real runs."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import dspy
+import pytest
+from typer.testing import CliRunner
+
+import polyhop
+from polyhop.data.errors import PolyhopError
+from polyhop.data.sample import load_sample, sample_passages
+from polyhop.eval.records import read_records
+from polyhop.eval.run import evaluate
+from polyhop.optimizers.confidence import Judgement, fit, fit_runs, judgements
+from polyhop.optimizers.optimize import optimize
+from polyhop.optimizers.settings import OptimizationSettings, Splits
+from polyhop.programs.confidence import Confidence
+from polyhop.programs.prediction import conclude
+from polyhop.programs.program import Program
+from polyhop.programs.run import record
+from polyhop.programs.trace import Trace, Weighed
+from polyhop.scripts.training.calibration import app
+
+from .tiny import examples
+
+
+def judged(hops: int, accuracy: float, credibility: float, right: bool) -> Judgement:
+    return Judgement(float(hops), accuracy, credibility, right)
+
+
+def test_figures_by_hand() -> None:
+    part = Confidence(adaptive=False, least_accuracy=0.0, least_credibility=0.0)  # alpha 0.5, threshold 0.75
+    two = [judged(2, 1.0, 1.0, True), judged(2, 0.9, 0.5, True), judged(2, 0.2, 1.0, False)] * 5  # 1.0, 0.7, 0.6
+    three = [judged(3, 1.0, 0.8, False)] * 5  # 0.9: passes, and is wrong
+    found = fit(part, [*two, *three]).before
+    # Of the pairs of a right and a wrong answer: 1.0 beats both, 0.7 beats 0.6 only.
+    assert found == (20, 0.5, 0.75, 0.5)
+    assert tuple(fit(part, two).before) == pytest.approx((15, 1 / 3, 1.0, 2 / 3))
+
+
+def world(count: int, seed: int = 0) -> list[Judgement]:
+    """Accuracy tells what is right for one hop, credibility for four; the other judge guesses."""
+    dice = random.Random(seed)
+    found = []
+    for n in range(count):
+        right, hops = dice.random() < 0.5, (1, 4)[n % 2]
+        tells = dice.betavariate(8, 2) if right else dice.betavariate(2, 8)
+        guess = dice.random()
+        found.append(judged(hops, *((tells, guess) if hops == 1 else (guess, tells)), right))
+    return found
+
+
+def test_a_law_is_found_that_holds_for_other_questions() -> None:
+    start = Confidence(adaptive=False, least_accuracy=0.0, least_credibility=0.0)
+    found = fit(start, world(200), "review.")
+    assert found.helps
+    assert found.p < 0.01
+    values = {name.removeprefix("review."): value for name, value in found.values.items()}
+    assert values.keys() == {"threshold", "least_accuracy", "least_credibility", "adaptive", "midpoint", "slope"}
+    for name, value in values.items():
+        getattr(start, name).value = value
+    assert start.alpha(1) > 0.75 > 0.25 > start.alpha(4)
+    fresh = world(400, seed=1)
+    wrong = sum(start.weigh(each.hops, each.accuracy, each.credibility).passed != each.right for each in fresh) / len(
+        fresh
+    )
+    assert wrong < 0.1
+    assert found.after.error == pytest.approx(wrong, abs=0.05)  # cross-validation promises no more than that
+    assert found.after.error < found.before.error - 0.1
+
+
+def test_noise_is_not_fitted_and_present_values_win_ties() -> None:
+    dice = random.Random(3)
+    noise = [judged(2, dice.random(), dice.random(), dice.random() < 0.5) for _ in range(200)]
+    found = fit(Confidence(), noise)
+    assert found.p > 0.05
+    assert 0.4 < found.after.error < 0.6  # on what the fit has seen it would be less
+    perfect = [judged(2, 1.0, 1.0, True), judged(2, 0.0, 0.001, False)] * 30
+    found = fit(Confidence(threshold=0.6), perfect)
+    assert not found.helps
+    assert found.values["threshold"] == 0.6
+    assert (found.values["midpoint"], found.values["slope"]) == (2.5, 1.0)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "polyhop"
+    program = polyhop.PolyHop(polyhop.PassagePool(sample_passages()))
+    program.review.value = "always"
+    program.set_lm(polyhop.lm("lexical"))
+    evaluate(program, load_sample("train")[:36], folder)
+    return folder
+
+
+def test_the_last_judgement_of_the_given_answer_counts(tmp_path: Path) -> None:
+    steps = [
+        Weighed(0.5, 0.2, False, 2.0, 0.2, 0.2, "Rome"),  # of a step of the plan
+        Weighed(0.5, 0.8, True, 2.0, 0.8, 0.8, "Rome"),
+        Weighed(0.5, 0.1, False, 2.0, 0.1, 0.1, "Oslo"),  # a repair that was not taken
+    ]
+    answers = {"One?": "Rome", "Two?": "unknown", "Three?": "Paris"}  # the last one was not judged
+    program = dspy.Module()
+    program.forward = lambda question: dspy.Prediction(answer=answers[question], trace=Trace([*steps]))
+    asked = [dspy.Example(question=each, answers=["Rome"]).with_inputs("question") for each in answers]
+    evaluate(program, asked, tmp_path / "run")
+    assert list(judgements(read_records(tmp_path / "run"))) == [Judgement(2.0, 0.8, 0.8, True)]
+
+
+class Weighing(Program):
+    """Its drafts are right for even numbers: credibility tells, accuracy says 1. What does not pass is corrected."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.confidence = Confidence(adaptive=False, threshold=0.5, least_credibility=0.0)
+
+    def forward(self, question: str) -> dspy.Prediction:
+        n = int(question.split()[-1].strip("?"))
+        draft, right = (str(n + 1), True) if n % 2 == 0 else ("0", False)
+        record(weighed := self.confidence.weigh(2, 1.0, 0.8 if right else 0.2, draft))
+        if not weighed.passed:
+            record(self.confidence.weigh(2, 1.0, 0.9, draft := str(n + 1)))
+        return conclude(draft, 0.9, stop="answered")
+
+
+def test_the_stage_keeps_what_answers_better(tmp_path: Path) -> None:
+    splits = Splits(examples(0, 60), examples(100, 40), examples(200, 20))
+    settings = OptimizationSettings(metric="answer_em", stages=("confidence",))
+    summary = optimize(Weighing(), splits, tmp_path / "run", settings)
+    start, fitted = summary.stages
+    assert (start.score, fitted.score, fitted.kept) == (0.5, 1.0, True)
+    assert "60 judged answers, 50.0% misjudged, 0.0% with fitted values" in fitted.note
+    assert summary.test
+    assert summary.test.best.mean == 1.0
+
+
+def test_the_command_prints_options_and_figures(run: Path, tmp_path: Path) -> None:
+    shown = CliRunner().invoke(app, [str(run)] * 4)
+    assert shown.exit_code == 0, shown.output
+    assert "confidence.threshold=" in shown.stdout
+    assert "expected calibration error" in shown.stdout
+    other = tmp_path / "other"
+    other.mkdir()
+    manifest = json.loads((run / "manifest.json").read_text())
+    manifest["program"]["tunables"]["confidence.threshold"] = 0.5
+    (other / "manifest.json").write_text(json.dumps(manifest))
+    direct = tmp_path / "direct"
+    direct.mkdir()
+    (direct / "manifest.json").write_text(json.dumps({**manifest, "program": {**manifest["program"], "tunables": {}}}))
+    for runs, message in (
+        ([run], "right, are too few: at least 50"),
+        ([run, other], r"the runs have other values of confidence\.\*"),
+        ([direct], "weighs no judgements"),
+    ):
+        with pytest.raises(PolyhopError, match=message):
+            fit_runs(runs)
