@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from ..errors import PolyhopError
-from ..lucene.searcher import chain_source
 from ..passages import Hit, Reason, SearchTool, Shared, check_page
 from .graph import BACK, DIGITS, HYPERLINK, LINK, LINKED, SHARED, Edges, Graph
 from .store import ChainSource
@@ -338,7 +337,7 @@ class ChainRetriever(SearchTool, Shared):
     A question costs at most three searches, or four for more than 30 passages. Copying returns the retriever itself.
 
     Args:
-        source: A `BM25Index` or its folder, a `LuceneSearcher` of Pyserini or a `PassagePool`; None if every question
+        source: A `BM25Index` or its folder, or a `PassagePool`; None if every question
             has its own pool (see `over`).
         weights: The weights of the features.
         vectors: Vectors of the same index; they add the similarity of question and passage as a feature.
@@ -357,7 +356,11 @@ class ChainRetriever(SearchTool, Shared):
         vectors: DenseIndex | None = None,
         adaptive: bool = False,
     ) -> None:
-        found = cast(ChainSource | None, chain_source(source))
+        if isinstance(source, str | Path):
+            from ..lucene.bm25 import BM25Index  # which reads what the chain retriever looks up
+
+            source = BM25Index(source)
+        found = cast(ChainSource | None, source)
         if not getattr(found, "has_titles", True):
             path = getattr(found, "path", "DIR")
             raise PolyhopError(
