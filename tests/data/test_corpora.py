@@ -129,6 +129,53 @@ def test_folder_of_texts(tmp_path: Path) -> None:
     assert (single.id, single.title, single.text) == ("b.txt", "b", "Grüße.")
 
 
+def test_a_heading_that_most_pages_share_is_no_title(tmp_path: Path) -> None:
+    banner = '<h1 align="center"><b>Kiln</b> &amp; Co</h1>\n\n'
+    files = {
+        "a.md": f"{banner}## Heat\n\nIt is hot.\n\n### More\n\nVery.",
+        "b.md": f"{banner}No heading follows.",
+        "c.html": f"{banner}<h2 id=x>Ash</h2><p>Grey.",
+        "d.md": "# Clay\n\nBrown.",
+        "sub/README.md": f"{banner}## Use\n\nFire it.",  # the only one there
+    }
+    for name, content in files.items():
+        made(tmp_path / "docs" / name, content.encode())
+    passages = {where: passage for passage, where in read(tmp_path / "docs")[0]}
+    assert {name: passages[f"docs/{name}"].title for name in files} == {
+        "a.md": "Heat",
+        "b.md": "b",
+        "c.html": "Ash",
+        "d.md": "Clay",
+        "sub/README.md": "Kiln & Co",
+    }
+    assert passages["docs/a.md"].text == "It is hot. More: Very."
+    assert passages["docs/c.html"].anchors == ("x",)
+
+
+def test_files_without_a_suffix_are_read_if_they_are_text(tmp_path: Path) -> None:
+    files = {
+        "README": "Größe zählt.".encode(),
+        "INSTALL": b"\xef\xbb\xbfRun make.\x0c",
+        "run": b"#!/bin/sh\necho",
+        "core": b"\x7fELF\x01",
+        "old": b"Gr\xf6\xdfe",
+        "a.txt.gz": gzip.compress(b"Packed."),
+    }
+    for name, content in files.items():
+        made(tmp_path / "docs" / name, content)
+    passages, problems = read(tmp_path / "docs")
+    assert [(passage.id, passage.title) for passage, _ in passages] == [
+        ("docs/INSTALL", "INSTALL"),
+        ("docs/README", "README"),
+    ]
+    unread = {problem.where.partition("/")[2]: problem.reason for problem in problems if problem.kind == "other"}
+    assert unread == {
+        "a.txt.gz": "compressed: unpack it, if you want it read",
+        **dict.fromkeys(("run", "core", "old"), "without a suffix, and not a text in UTF-8"),
+    }
+    assert [passage.id for passage, _ in read(tmp_path / "docs" / "README")[0]] == ["README"]
+
+
 @pytest.mark.parametrize("name", [b"caf\xe9.jsonl", b"caf\xe9.txt", b"notes\xe9/a.txt"])
 def test_names_that_are_not_utf_8(name: bytes, tmp_path: Path) -> None:
     path = tmp_path / os.fsdecode(name)
