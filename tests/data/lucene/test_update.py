@@ -82,11 +82,11 @@ def test_an_update_gives_what_a_new_index_would_have(tmp_path: Path, index: Path
     changes = update_index(index, folders=[tmp_path / "notes"])
     assert contents(index) == fresh(tmp_path)
     manifest = manifest_of(index)
-    assert (changes.manifest, changes.unchanged) == (manifest, 2)
+    assert (changes.manifest, changes.documents) == (manifest, 5)
     assert manifest.documents == manifest_of(tmp_path / "fresh").documents
     assert (manifest.updates, check_index(index).problems) == (1, ())
     again = update_index(index, folders=[tmp_path / "notes"])
-    assert (again.added, again.deleted, again.unchanged, again.manifest) == (0, 0, 5, manifest)
+    assert again == (manifest, 0, 0, 0)
     kept = {path.name for path in (index / "polyhop").iterdir() if path.is_dir()}
     assert kept == {manifest.generation, *manifest.chain}
 
@@ -104,7 +104,7 @@ def test_add_a_file_of_a_folder_and_delete_by_id_or_file(tmp_path: Path, index: 
         assert update_index(index, delete=[name]).deleted == 1
     assert contents(index).keys() == {"r2", "notes/table.csv"}
     # What was deleted is not in the index, so an update brings it back.
-    assert update_index(index, folders=[tmp_path / "notes"]).unchanged == 2
+    assert update_index(index, folders=[tmp_path / "notes"]).documents == 3
     assert contents(index) == before
 
 
@@ -176,12 +176,18 @@ def test_copies_and_twins_are_those_of_a_new_index(tmp_path: Path, seed: int) ->
     assert check_index(index).problems == ()
 
 
-def test_what_became_unreadable_stays_and_what_its_folder_has_is_not_deleted(tmp_path: Path, index: Path) -> None:
+def test_what_became_unreadable_stays_and_what_its_folder_has_is_not_deleted(
+    tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = contents(index)
     (tmp_path / "notes/sub/stork.md").write_bytes(b"a\x00b")
-    problems: list[Problem] = []
-    update_index(index, folders=[tmp_path / "notes"], on_problem=problems.append)
-    assert [problem.where for problem in problems] == ["notes/sub/stork.md"]
+    for _ in range(2):  # it is not converted again
+        problems: list[Problem] = []
+        update_index(index, folders=[tmp_path / "notes"], on_problem=problems.append)
+        assert [problem.where for problem in problems] == ["notes/sub/stork.md"]
+        unread = lambda jobs, on_wait: ((job, lambda: None) for job, _ in jobs)  # noqa: E731
+        monkeypatch.setattr("polyhop.data.corpora.conversions", unread)
+    monkeypatch.undo()
     with pytest.raises(IndexFault, match="heron.md is still in its folder"):
         update_index(index, folders=[tmp_path / "notes"], delete=["heron.md"])
     assert contents(index) == before
@@ -254,9 +260,10 @@ def test_commands(tmp_path: Path, index: Path) -> None:
         return result.output
 
     put(tmp_path, {"notes/grebe.md": "# Grebe\n\nThe grebe.", "b.png": ""})
-    assert "1 passages added, 0 deleted" in run("--update", tmp_path / "notes")
-    assert "0 passages added, 1 deleted" in run("--delete", "grebe.md")
-    assert "1 passages added, 0 deleted" in run("--add", tmp_path / "notes" / "grebe.md")
+    assert "1 document: 1 passage added, 0 deleted" in run("--update", tmp_path / "notes")
+    assert "passages" not in run("--update", tmp_path / "notes").partition("time")[2]
+    assert "1 document: 0 passages added, 1 deleted" in run("--delete", "grebe.md")
+    assert "1 document: 1 passage added, 0 deleted" in run("--add", tmp_path / "notes" / "grebe.md")
     wrong = CliRunner().invoke(app, ["index", "--add", "--delete", "x", "--out", str(index)])
     assert (wrong.exit_code, "choose one of" in wrong.output) == (2, True)
 
