@@ -34,7 +34,7 @@ from lxml import etree
 from .files import LARGEST_RECORD, read_bytes, table_rows
 from .html import LONGEST_ANCHOR_TEXT, LONGEST_HEADING, Text, Unreadable, of_html
 from .importing import installs
-from .links import TEMPLATE, untemplated
+from .markdown import rendered
 from .splitting import Href, Line, bounded_metadata
 from .tables import LONGEST_CELL
 from .text import clean, split_sentences
@@ -54,9 +54,6 @@ _AHEAD = 8  # documents for each process, so that they have work while a slow on
 _CHARSET = re.compile(rb"""charset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE)
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.{0,20000}?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _SCALAR = re.compile(r"""^([A-Za-z][\w -]{0,60}):[ \t]+(["']?)(.+?)\2[ \t]*$""", re.MULTILINE)
-_WIKI_LINK = re.compile(r"\[\[([^\[\]|\n]{1,200})(?:\|([^\[\]\n]{1,200}))?\]\](?![(\[])")
-_ROLE = re.compile(r"\{([a-z][a-z:]{0,40})\}`[!~]?([^`<>]{1,200}?)(?:\s*<([^`<>\s]{1,200})>)?`")  # of MyST
-_TEMPLATE_LINK = re.compile(rf"(\]\(|\]:[ \t]*)({TEMPLATE.pattern})")
 _MOST_ACCENTS = 0.3  # share of the letters of a text in an alphabet with accents
 _LONGEST_OUTPUT = 2_000  # characters of what a cell of a notebook has printed
 _WIDEST = codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE
@@ -235,7 +232,7 @@ def looks_like_text(start: bytes) -> bool:
         text = codecs.getincrementaldecoder("utf-8-sig")().decode(start)
     except UnicodeDecodeError:
         return False
-    return not text.startswith("#!") and _PRINTED.fullmatch(text) is not None
+    return bool(text.strip()) and not text.startswith("#!") and _PRINTED.fullmatch(text) is not None
 
 
 def _plain(content: bytes) -> Text:
@@ -261,47 +258,14 @@ def _markdown(content: bytes) -> Text:
     if found := _FRONT_MATTER.match(source):
         metadata = {match[1].strip().casefold(): match[3] for match in _SCALAR.finditer(found[1])}
         source = source[found.end() :]
-    text = of_html(_rendered(source), title=metadata.get("title", ""), first_heading=True)
+    text = of_html(rendered(source), title=metadata.get("title", ""), first_heading=True)
     return text._replace(metadata=bounded_metadata(metadata))
 
 
-def _rendered(source: str) -> str:
-    """Markdown as HTML."""
-    from markdown_it import MarkdownIt
-    from markdown_it.rules_inline import StateInline
-
-    def wiki_link(state: StateInline, silent: bool) -> bool:
-        found = _WIKI_LINK.match(state.src, state.pos)
-        if found and not silent:
-            state.push("link_open", "a", 1).attrs = {"href": f"[[{found[1]}]]"}
-            state.push("text", "", 0).content = found[2] or found[1]
-            state.push("link_close", "a", -1)
-        state.pos = found.end() if found else state.pos
-        return bool(found)
-
-    def role(state: StateInline, silent: bool) -> bool:
-        found = _ROLE.match(state.src, state.pos)
-        if found and not silent:
-            if found[1] == "doc":
-                state.push("link_open", "a", 1).attrs = {"href": found[3] or found[2]}
-                state.push("text", "", 0).content = found[2]
-                state.push("link_close", "a", -1)
-            else:
-                state.push("code_inline", "code", 0).content = found[2]
-        state.pos = found.end() if found else state.pos
-        return bool(found)
-
-    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
-    parser.inline.ruler.before("link", "wiki_link", wiki_link)
-    parser.inline.ruler.before("link", "role", role)
-    markup: str = parser.render(_TEMPLATE_LINK.sub(lambda found: found[1] + untemplated(found[2]), source))
-    return markup
-
-
 def _rst(content: bytes) -> Text:
-    from .rst import rendered
+    from .rst import rendered as rendered_rst
 
-    return of_html(rendered(_decoded(content)), first_heading=True)
+    return of_html(rendered_rst(_decoded(content)), first_heading=True)
 
 
 def _notebook(content: bytes) -> Text:
@@ -311,7 +275,7 @@ def _notebook(content: bytes) -> Text:
         blocks = [block for cell in cells for block in _cell(cell)]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise Unreadable("not a notebook of Jupyter, version 4 or later") from None
-    return of_html(_rendered("\n\n".join(blocks)), first_heading=True)
+    return of_html(rendered("\n\n".join(blocks)), first_heading=True)
 
 
 def _cell(cell: Mapping[str, Any]) -> Iterator[str]:

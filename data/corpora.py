@@ -16,16 +16,15 @@ from html import unescape
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from posixpath import dirname
-from typing import Any, NamedTuple
-from warnings import catch_warnings, simplefilter
+from typing import NamedTuple
 
 import ujson
-from pathspec import GitIgnoreSpec
 
 from .benchmarks.corpora import passages_of
 from .converters import CONVERTERS, Text, Unreadable, conversions, looks_like_text
 from .errors import DataError, Problem
-from .files import check_regular, read_bytes
+from .files import check_regular
+from .folder import walk
 from .importing import installs
 from .links import LinkMap
 from .passages import Passage
@@ -42,17 +41,12 @@ _SAME = 0.5
 """The share of the three-word runs of a file that its twin in a richer format has. Of 766 files with the name of a
 richer one (the manuals of Python and git, Debian's policy), 749 have more; of 1,500 pairs with other names, one has."""
 
-SKIPPED = frozenset(("node_modules", "__pycache__", "__MACOSX"))
-_LONGEST_LIST = 1 << 16  # bytes of a .gitignore
 _MARKUP = frozenset(".html .htm .xhtml .md .markdown".split())
 _HEADING = re.compile(
     r"<h1\b[^<>]{0,200}>(.{1,400}?)</h1>|^#[ \t]+([^\n]{1,200})", re.DOTALL | re.IGNORECASE | re.MULTILINE
 )
 _PAGE_TITLE = re.compile(r"<title>(.{1,400}?)</title>", re.DOTALL | re.IGNORECASE)
 _START, _MANY = 1 << 16, 3  # bytes in which a file's first heading is looked for; files that share it
-_OUTSIDE = "a link out of the folder, or to itself: name its target, if you want it read"
-
-_Rules = dict[Path, GitIgnoreSpec]  # of a .gitignore, by its folder
 
 
 class _Source(NamedTuple):
@@ -452,77 +446,3 @@ def _source(path: Path, name: str, in_folder: bool) -> _Source:
             names = re.split("[,;\t]", file.readline(1 << 20).casefold())
         is_document = {*TEXTS, "sentences"}.isdisjoint(name.strip(' "\r\n') for name in names)
     return _Source(path, name, is_document, path.stat().st_size, in_folder)
-
-
-def walk(folder: Path) -> list[tuple[Path, str]]:
-    """The files below a folder in the order of their names, each with the reason why it cannot be read, or "".
-
-    Left out are hidden files and folders, `SKIPPED`, and what a .gitignore names: of the folder, of those below it, and
-    of those above it in the same checkout, unless these name the folder itself. Links are not followed out of it.
-    """
-    home = folder.resolve()
-    rules, found, waiting = _rules_above(home), list[tuple[Path, str]](), [home]
-    while waiting:
-        here = waiting.pop()
-        try:
-            inside = list(here.iterdir())
-        except OSError:
-            found.append((here, "it cannot be read"))
-            continue
-        rules[here] = _rules_of(here)
-        for path in inside:
-            is_folder = path.is_dir()
-            if path.name.startswith(".") or path.name in SKIPPED or _is_ignored(path, is_folder, rules):
-                continue
-            if path.is_symlink() and _leads_out(path, home):
-                found.append((path, _OUTSIDE))
-            elif not is_folder:
-                found.append((path, ""))
-            elif not path.is_symlink():  # a folder inside is read where it is
-                waiting.append(path)
-    return sorted(found, key=lambda each: each[0].parts)
-
-
-def _leads_out(link: Path, home: Path) -> bool:
-    try:
-        return not link.resolve().is_relative_to(home)
-    except (OSError, RuntimeError):  # to itself
-        return True
-
-
-def _rules_of(folder: Path) -> GitIgnoreSpec:
-    """The rules of its .gitignore; git passes over lines that are none."""
-    try:
-        lines = read_bytes(folder / ".gitignore", _LONGEST_LIST).decode("utf-8", "replace").splitlines()
-    except OSError:
-        lines = []
-    patterns: list[Any] = []
-    with catch_warnings():
-        simplefilter("ignore", FutureWarning)  # a set such as "[a--z]", which Python may read otherwise one day
-        for line in lines:
-            try:
-                patterns += GitIgnoreSpec.from_lines([line]).patterns
-            except (ValueError, re.error):
-                continue
-    return GitIgnoreSpec(patterns)
-
-
-def _rules_above(home: Path) -> _Rules:
-    checkout = next((folder for folder in (home, *home.parents) if (folder / ".git").exists()), home)
-    above = [folder for folder in home.parents if folder.is_relative_to(checkout)]
-    found = {folder: _rules_of(folder) for folder in above}
-    return {
-        folder: rules
-        for folder, rules in found.items()
-        if not any(_is_ignored(each, True, {folder: rules}) for each in (home, *above))
-    }
-
-
-def _is_ignored(path: Path, is_folder: bool, rules: _Rules) -> bool:
-    """Whether the rules nearest to a path leave it out."""
-    for folder in path.parents:
-        if folder in rules:
-            name = path.relative_to(folder).as_posix() + "/" * is_folder
-            if (excludes := rules[folder].check_file(name).include) is not None:
-                return excludes
-    return False

@@ -26,7 +26,7 @@ _FEWEST_LINKS = 2  # ... with so many or more
 _LONG_LIST, _MOST_LINES = 10, 0.8  # also a list of so many lines of which this share starts with a link
 _LONGEST_ROW, _MOST_WORDS_BESIDE = 300, 12  # characters of a row of navigation; words beside its links
 _SEE_LEVEL = 7  # of "See also" where it is no heading, and of terms: below all headings
-_PROSE, _PROSE_WORDS, _PROSE_LINE, _PROSE_TOPICLESS = 0.85, 20, 4.5, 0.2  # see `is_prose`
+_PROSE, _PROSE_WORDS, _PROSE_LINE, _PROSE_TOPICLESS, _PROSE_COLUMNS = 0.85, 20, 4.5, 0.2, 0.3  # see `is_prose`
 
 _VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 _TRANSPARENT = _VOID | (INLINE - {"a"})  # nothing depends on where they end
@@ -84,16 +84,17 @@ class Text(NamedTuple):
 
 def is_prose(text: str) -> bool:
     """Whether preformatted text is running text, as a manual page has it, and no code: without comments, nearly all
-    between white space is words, several in a line, many of them without a topic."""
+    between white space is words, several in a line, many of them without a topic, and few lines have columns."""
     text = _COMMENT.sub("", text)
-    words = text.split()
+    words, lines = text.split(), [line for line in text.splitlines() if line.strip()]
     plain = sum(map(bool, map(_WORD.fullmatch, words)))
     topicless = sum(word in FUNCTION_WORDS for word in words)
     return (
         len(words) >= _PROSE_WORDS
         and plain >= _PROSE * len(words)
         and topicless >= _PROSE_TOPICLESS * len(words)
-        and len(words) >= _PROSE_LINE * sum(map(bool, map(str.strip, text.splitlines())))
+        and len(words) >= _PROSE_LINE * len(lines)
+        and sum(map(bool, map(_COLUMNS.search, lines))) <= _PROSE_COLUMNS * len(lines)
     )
 
 
@@ -256,12 +257,13 @@ class _Reader:
     def _end_row(self, is_blank: bool, indent: int, following: str) -> None:
         """The end of a line of prose, where the following one has an indentation."""
         if self._size > self._kept:
-            text, is_item = "".join(self._text).rstrip(), _ITEM.match(following) or _OPTION.match(following)
+            text, is_option = "".join(self._text).rstrip(), _OPTION.match(following)
+            is_item = _ITEM.match(following) or is_option
             # "o  An item", whose text goes on below its start, and "-x    What it does" are no terms.
             start = text[: indent - self._indent]
-            is_beside = _ITEM.match(text) or start.endswith("  ") or _COLUMNS.search(text)
+            is_beside = _ITEM.match(text) or start.endswith("  ") or _COLUMNS.search(text) or following[:1] == "["
             is_term = not self._rows and indent > self._indent and len(text) <= LONGEST_HEADING and not self._kept
-            if is_term and not is_item and not is_beside and not text.endswith((".", ",", ";")):
+            if is_term and not (is_beside or (is_option and _OPTION.match(text)) or text.endswith((".", ",", ";"))):
                 if self._indent or not self.title:
                     self._term()
                 else:
