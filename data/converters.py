@@ -58,6 +58,7 @@ _MOST_ACCENTS = 0.3  # share of the letters of a text in an alphabet with accent
 _LONGEST_OUTPUT = 2_000  # characters of what a cell of a notebook has printed
 _WIDEST = codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE
 _WIDE = *_WIDEST, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
+_AT_END, _LONGEST_HEADER = re.compile(r"^\d{1,4}\b|\b\d{1,4}$"), 100  # numbers, and characters of the line
 _PAGE_NUMBER = re.compile(r"\d+|^[ivxlc]+$")
 _PRINTED = re.compile(r"[^\x00-\x07\x0e-\x1f\x7f]*")  # a backspace prints bold in pages of manuals
 _LEADERS = re.compile(r"(?:\. ?){6}")  # of a line in a table of contents
@@ -369,15 +370,28 @@ def _pdf(content: bytes) -> Text:
 
 
 def _leave_out_running(pages: list[list[str]]) -> None:
-    """Remove headers and footers, which may change by chapter and from left to right: first and last lines that pages
-    nearby have, too, but for numbers; and page numbers."""
-    bare = [[_PAGE_NUMBER.sub("0", line) for line in lines] for lines in pages]
-    ends = [{*lines[:1], *lines[-1:]} for lines in bare]
-    counts = Counter(line for each in ends for line in each)
-    for n, (lines, those) in enumerate(zip(pages, bare, strict=True)):
-        nearby = set[str]().union(*ends[max(0, n - 2) : n], *ends[n + 1 : n + 3], {"0"})
-        running = {line for line in nearby if counts[line] > min(2, len(pages) // 2) or line == "0"}
-        lines[:] = [line for m, line in enumerate(lines) if 0 < m < len(lines) - 1 or those[m] not in running]
+    """Remove headers and footers, which may change by chapter and from left to right: first and last lines with the
+    number of the page, and those that pages nearby have, too, but for numbers."""
+    bare = [[_PAGE_NUMBER.sub("0", line) for line in (*lines[:1], *lines[-1:])] for lines in pages]
+    counts = Counter(line for lines in bare for line in {*lines})
+    numbers = Counter(
+        int(number) - n
+        for n, lines in enumerate(pages)
+        for line in (*lines[:1], *lines[-1:])
+        for number in _AT_END.findall(line)
+    )
+    before, times = numbers.most_common(1)[0] if numbers else (0, 0)
+    for n, lines in enumerate(pages):
+        nearby = {line for m in range(max(0, n - 2), min(n + 3, len(pages))) if m != n for line in bare[m]}
+
+        def is_running(line: str, number: str = str(n + before), nearby: set[str] = nearby) -> bool:
+            shown = _PAGE_NUMBER.sub("0", line)
+            is_shared = shown in nearby and counts[shown] > min(2, len(pages) // 2)
+            has_number = times > len(pages) / 4 and len(line) <= _LONGEST_HEADER and number in _AT_END.findall(line)
+            return shown == "0" or is_shared or has_number
+
+        last = len(lines) - 1
+        lines[:] = [line for m, line in enumerate(lines) if 0 < m < last or not is_running(line)]
 
 
 def _pdf_page(page: Any) -> list[str]:

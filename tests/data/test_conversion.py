@@ -83,6 +83,7 @@ def test_a_bomb_costs_itself_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert others == [f"Number {n}." for n in range(8)]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_no_process_is_left_after_a_kill(tmp_path: Path) -> None:
     """Of a command that was killed in the middle of a long document, or was stopped."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -247,28 +245,6 @@ def test_splitting_everything_or_nothing(tmp_path: Path) -> None:
         *(("T0", n) for n in (0, 33, 66)),
         *(("T1", n) for n in (0, 33, 66)),
     ]
-
-
-def test_memory_does_not_grow_with_a_line(tmp_path: Path) -> None:
-    path = tmp_path / "corpus.jsonl"
-    with path.open("wb") as file:  # a sparse file: on disk it has a few bytes
-        file.write(b'{"title": "Endless", "text": "' + 5000 * b" ")
-        file.seek(400 << 20)
-        file.write(b'"}\n{"title": "Rome", "text": "A city."}\n')
-    code = """
-import re, sys
-from pathlib import Path
-from polyhop.data.corpora import Corpus
-problems = []
-titles = [passage.title for passage, _ in Corpus([Path(sys.argv[1])], on_problem=problems.append)]
-# Not getrusage: its peak includes that of the parent process.
-peak = re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]
-print(titles, *(problem.reason for problem in problems), int(peak) >> 10, sep="|")
-"""
-    command = [sys.executable, "-c", code, str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip().split("|")
-    assert done[:2] == ["['Rome']", "larger than 32 MB: split it"]
-    assert int(done[2]) < 300
 
 
 def test_links_out_of_a_folder_are_not_followed(tmp_path: Path) -> None:

@@ -83,15 +83,6 @@ def test_links_and_loops(tmp_path: Path) -> None:
     assert {problem.where for problem in problems} == {"docs/broken.md", "docs/out"} | endless
 
 
-def test_a_deep_tree(tmp_path: Path) -> None:
-    here = tmp_path
-    for _ in range(400):
-        here = here / "d"
-    here.mkdir(parents=True)
-    (here / "a.md").write_text("Deep.")
-    assert len(names(tmp_path)) == 1
-
-
 @pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root reads everything")
 def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
     folder = tree(tmp_path / "docs", "a.md", "b.md", "closed/c.md")

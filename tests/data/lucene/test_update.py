@@ -176,6 +176,12 @@ def test_copies_and_twins_are_those_of_a_new_index(tmp_path: Path, seed: int) ->
     assert check_index(index).problems == ()
 
 
+def none_converted(jobs: Any, on_wait: Any) -> Any:
+    for job, path in jobs:
+        assert path is None
+        yield job, lambda: None
+
+
 def test_what_became_unreadable_stays_and_what_its_folder_has_is_not_deleted(
     tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,8 +191,7 @@ def test_what_became_unreadable_stays_and_what_its_folder_has_is_not_deleted(
         problems: list[Problem] = []
         update_index(index, folders=[tmp_path / "notes"], on_problem=problems.append)
         assert [problem.where for problem in problems] == ["notes/sub/stork.md"]
-        unread = lambda jobs, on_wait: ((job, lambda: None) for job, _ in jobs)  # noqa: E731
-        monkeypatch.setattr("polyhop.data.corpora.conversions", unread)
+        monkeypatch.setattr("polyhop.data.corpora.conversions", none_converted)
     monkeypatch.undo()
     with pytest.raises(IndexFault, match="heron.md is still in its folder"):
         update_index(index, folders=[tmp_path / "notes"], delete=["heron.md"])
