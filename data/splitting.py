@@ -1,7 +1,8 @@
 """Documents as sentences under headings, and their passages.
 
 A passage has sentences of one section, or of several short ones: then their headings are among its sentences, as they
-are among those of the document. A sentence is in one passage only, unless it is too long for one.
+are among those of the document. A sentence is in one passage only, unless it is too long for one; a term is with the
+sentence that follows.
 """
 
 from __future__ import annotations
