@@ -208,7 +208,7 @@ class _Reader:
             self._path = tuple(each for each in self._path if each[0] <= _SEE_LEVEL)
         is_main = tag in ("main", "article") or given.get("role") == "main"
         kind = "heading" if tag in HEADINGS else "main" if is_main else tag
-        if tag == "pre" and is_prose("".join(element.itertext())):
+        if tag == "pre" and not self._open["prose"] and is_prose("".join(element.itertext())):
             kind, self._indent, self._rows = "prose", 0, 0
         self._frames.append((kind, self._path))
         self._open[kind] += 1
@@ -257,12 +257,12 @@ class _Reader:
     def _end_row(self, is_blank: bool, indent: int, following: str) -> None:
         """The end of a line of prose, where the following one has an indentation."""
         if self._size > self._kept:
-            text, is_option = "".join(self._text).rstrip(), _OPTION.match(following)
+            text, is_option = "" if self._rows else "".join(self._text).rstrip(), _OPTION.match(following)
             is_item = _ITEM.match(following) or is_option
             # "o  An item", whose text goes on below its start, and "-x    What it does" are no terms.
             start = text[: indent - self._indent]
             is_beside = _ITEM.match(text) or start.endswith("  ") or _COLUMNS.search(text) or following[:1] == "["
-            is_term = not self._rows and indent > self._indent and len(text) <= LONGEST_HEADING and not self._kept
+            is_term = text and indent > self._indent and len(text) <= LONGEST_HEADING and not self._kept
             if is_term and not (is_beside or (is_option and _OPTION.match(text)) or text.endswith((".", ",", ";"))):
                 if self._indent or not self.title:
                     self._term()
@@ -335,7 +335,7 @@ class _Reader:
             kind: LinkKind = "see" if sees or _SEE_ALSO.match(text) else "text"
             inside = tuple(link._replace(at=max(0, link.at - start), kind=kind) for link in _until(end, links))
             names = tuple(name for _, name in _until(end, anchors))
-            line = Line(text.replace("\u00ad", ""), headings, is_heading, apart, inside, names, is_term)
+            line = Line(text.replace("\u00ad", "") or text, headings, is_heading, apart, inside, names, is_term)
             self._found.append(_Found(line, self._open["main"] > 0, lists))
             start = end
         self._next_block("", anchors)
