@@ -387,8 +387,8 @@ def _leave_out_running(pages: list[list[str]]) -> None:
         def is_running(line: str, number: str = str(n + before), nearby: set[str] = nearby) -> bool:
             shown = _PAGE_NUMBER.sub("0", line)
             is_shared = shown in nearby and counts[shown] > min(2, len(pages) // 2)
-            has_number = times > len(pages) / 4 and len(line) <= _LONGEST_HEADER and number in _AT_END.findall(line)
-            return shown == "0" or is_shared or has_number
+            has_number = len(line) <= _LONGEST_HEADER and number in _AT_END.findall(line)
+            return shown == "0" or is_shared or (has_number and times > max(2, len(pages) / 4))
 
         last = len(lines) - 1
         lines[:] = [line for m, line in enumerate(lines) if 0 < m < last or not is_running(line)]

@@ -152,4 +152,5 @@ def _megabytes(folder: Path) -> str:
 
 def _rate(passages: int, started: float) -> str:
     seconds = monotonic() - started
-    return f"{seconds:.1f} s" + (f" ({passages / max(seconds, 1e-9):,.0f} passages/s)" if passages else "")
+    rate = f" ({passages / seconds:,.0f} passages/s)" if passages > seconds else ""
+    return f"{seconds:.1f} s{rate}"
