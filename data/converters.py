@@ -237,7 +237,8 @@ def looks_like_text(start: bytes) -> bool:
 
 
 def _plain(content: bytes) -> Text:
-    return Text("", [Line(sentence) for sentence in split_sentences(_decoded(content))])
+    text = re.sub(".\x08", "", _decoded(content))  # letters that are printed twice are bold
+    return Text("", [Line(sentence) for sentence in split_sentences(text)])
 
 
 # --- HTML ------------------------------------------------------------------------------------------------------------

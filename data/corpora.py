@@ -29,7 +29,7 @@ from .importing import installs
 from .links import LinkMap
 from .passages import Passage
 from .records import LONGEST_ID, TEXTS, read_records
-from .splitting import LONGEST_PASSAGE, MAX_WORDS, USUAL_PASSAGE, Document, Line, count_words, split
+from .splitting import LONGEST_PASSAGE, MAX_WORDS, USUAL_PASSAGE, Document, count_words, split
 from .text import clean
 
 _LINES = (".jsonl", ".ndjson")
@@ -46,7 +46,7 @@ _HEADING = re.compile(
     r"<h1\b[^<>]{0,200}>(.{1,400}?)</h1>|^#[ \t]+([^\n]{1,200})", re.DOTALL | re.IGNORECASE | re.MULTILINE
 )
 _PAGE_TITLE = re.compile(r"<title>(.{1,400}?)</title>", re.DOTALL | re.IGNORECASE)
-_START, _MANY = 1 << 16, 3  # bytes in which a file's first heading is looked for; files that share it
+_START, _MANY = 1 << 16, 3  # bytes in which a file's first heading is looked for; files that share it, and lines after
 
 
 class _Source(NamedTuple):
@@ -377,15 +377,16 @@ def _shared_titles(sources: Iterable[_Source]) -> set[tuple[str, str]]:
 
 
 def _below_shared_title(text: Text) -> Text:
-    """A text with the next heading as its title, if it follows at once; else without one."""
-    first, *others = text.lines or [Line("")]
-    if not first.is_heading:
+    """A text with the next heading as its title, if it is among the first lines; else without one."""
+    at = next((n for n, line in enumerate(text.lines[:_MANY]) if line.is_heading), None)
+    if at is None:
         return text._replace(title="")
-    title = first.headings[-1]
-    if others:
-        others[0] = others[0]._replace(anchors=(*first.anchors, *others[0].anchors))
-    lines = [line._replace(headings=line.headings[line.headings[:1] == (title,) :]) for line in others]
-    return text._replace(title=title, lines=lines)
+    (*before, heading), rest = text.lines[: at + 1], text.lines[at + 1 :]
+    if rest:
+        rest[0] = rest[0]._replace(anchors=(*heading.anchors, *rest[0].anchors))
+    title = heading.headings[-1]
+    below = [line._replace(headings=line.headings[line.headings[:1] == (title,) :]) for line in rest]
+    return text._replace(title=title, lines=[*before, *below])
 
 
 def _twin(text: Text, name: str, twins: dict[str, set[int]] | None) -> str | None:

@@ -449,7 +449,7 @@ def _is_navigation(element: Any) -> bool:
         shown
         for link in element.iter("a")
         if (shown := _short_text(link)) is not None
-        and (link.get("rel") in ("prev", "next", "up") or shown.strip(" «»←→<>|:·‹›").casefold() in _STEPS)
+        and (link.get("rel") in ("prev", "next", "up") or shown.strip(" «»←→<>|:·‹›-").casefold() in _STEPS)
     ]
     for step in steps:
         text = text.replace(step, " ", 1)

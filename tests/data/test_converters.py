@@ -146,6 +146,7 @@ KEPT = "<p>Kilns are hot.</p>"
         "<div class=header><p>Next: <a href=b rel=next>Ash</a>, Previous: <a href=a rel=prev>Tarn</a>, "
         "Up: <a href=c>Top</a> [<a href=t>Contents</a>][<a href=i>Index</a>]</p></div>",
         "<p><a href=a>« Previous</a> | <a href=b>Next →</a></p>",
+        "<p><a href=a>&lt;-previous</a><a href=b>next-&gt;</a></p>",
         '<div class="md-sidebar x"><ul><li><a href=a>Ash</a></ul></div>',
         "<p><a href='#a'>A</a> | <a href='#b'>B</a> | <a href='#c'>C</a></p>",
         "<aside>About us</aside>",
@@ -606,7 +607,7 @@ HELLO = "Grüße aus Köln von Ada."
 @pytest.mark.parametrize(
     ("name", "content", "title"),
     [
-        ("README", HELLO.encode(), ""),
+        ("README", HELLO.replace("Ada", "A\x08Ad\x08da\x08a").encode(), ""),
         ("a.md", f"# „T“\n\n{HELLO}".encode("cp1252"), "„T“"),
         *(
             ("a.htm", f"<title>Straße</title><p>{HELLO}".encode(name), "Straße")

@@ -132,7 +132,7 @@ def test_a_heading_that_most_pages_share_is_no_title(tmp_path: Path) -> None:
     files = {
         "a.md": f"{banner}## Heat\n\nIt is hot.\n\n### More\n\nVery.",
         "b.md": f"{banner}No heading follows.",
-        "c.html": f"{banner}<h2 id=x>Ash</h2><p>Grey.",
+        "c.html": f"{banner}<p>Of clay.<h2 id=x>Ash</h2><p>Grey.",
         "d.md": "# Clay\n\nBrown.",
         "sub/README.md": f"{banner}## Use\n\nFire it.",  # the only one there
     }
