@@ -61,7 +61,7 @@ _SEE = re.compile(
 _SEE_ALSO = re.compile(r"see also\b", re.IGNORECASE)
 _NUMBERED = re.compile(r"^(?:(?:Chapter|Section|Appendix|Part)\s+)?(?:(?:[A-Z]\.)?\d+(?:\.\d+)*[.:]?|[A-Z]+[.:])\s+")
 _WORD = re.compile(r"[(\"'“‘<]*[^\W\d_]+(?:['’-][^\W\d_]+)*[)\"'”’>]*[.,;:!?]*[)\"'”’]*")
-_COMMENT = re.compile(r"(?:^|\s)(?:#|//|/?\*).*$", re.MULTILINE)
+_COMMENT = re.compile(r"(?:^|\s)(?:#|//|/?\*|--\s).*$", re.MULTILINE)
 _GAP = re.compile(r"((?:[ \t]*\n)+[ \t]*)")  # between lines that have text
 _ITEM = re.compile(r"(?:[*•+-]|o\s|[a-z0-9]{1,3}[.)])\s")
 _OPTION = re.compile(r"--?\w|\[")
@@ -91,6 +91,7 @@ def is_prose(text: str) -> bool:
     topicless = sum(word in FUNCTION_WORDS for word in words)
     return (
         len(words) >= _PROSE_WORDS
+        and ">>> " not in text  # of a session with Python
         and plain >= _PROSE * len(words)
         and topicless >= _PROSE_TOPICLESS * len(words)
         and len(words) >= _PROSE_LINE * len(lines)
