@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import codecs
 import csv
-import gzip
 import io
 import json
 import os
@@ -16,11 +15,11 @@ import re
 import signal
 import subprocess
 import sys
-import zlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
@@ -33,32 +32,35 @@ from zipfile import BadZipFile, ZipFile
 from lxml import etree
 
 from .files import LARGEST_RECORD, read_bytes, table_rows
-from .html import LONGEST_ANCHOR_TEXT, LONGEST_CELL, LONGEST_HEADING, Text, Unreadable, of_html
+from .html import LONGEST_HEADING, Text, Unreadable, of_html
 from .importing import installs
-from .links import TEMPLATE, untemplated
+from .markdown import rendered
 from .splitting import Href, Line, bounded_metadata
+from .tables import LONGEST_CELL
 from .text import clean, split_sentences
 
-__all__ = ["CONVERTERS", "Text", "Unreadable", "conversions", "convert", "of_html", "suffix_of"]
+__all__ = ["CONVERTERS", "Text", "Unreadable", "conversions", "convert", "looks_like_text", "of_html"]
 
 _LARGEST_FILE = 256 << 20  # bytes of a PDF, Word file or book
 _TOO_LARGE = f"its text is larger than {LARGEST_RECORD >> 20} MB: split it"
 _UNPACKED, _MOST_LINES = 512 << 20, 400_000  # bytes of what a Word file or a book contains; lines of a document
 _MEMORY, _SECONDS = 4 << 30, 300.0  # bytes and seconds for the conversion of one document
-# Of the processor, so that it does not depend on what else runs. The slowest PDF files that we know take 20 a megabyte.
-_COMPUTING, _COMPUTING_A_MB = 30.0, 60.0
+# Seconds of the processor, so that it does not depend on what else runs; and more for each megabyte, of texts and of
+# what may grow. The slowest PDF files that we know take 20.
+_COMPUTING, _A_MB_OF_TEXT, _A_MB = 20.0, 10.0, 60.0
 _LONGEST_REPLY = 128 << 20  # characters of a document as JSON, in which each line has its headings
 _AHEAD = 8  # documents for each process, so that they have work while a slow one is waited for
 
 _CHARSET = re.compile(rb"""charset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE)
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.{0,20000}?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _SCALAR = re.compile(r"""^([A-Za-z][\w -]{0,60}):[ \t]+(["']?)(.+?)\2[ \t]*$""", re.MULTILINE)
-_WIKI_LINK = re.compile(r"\[\[([^\[\]|\n]{1,200})(?:\|([^\[\]\n]{1,200}))?\]\](?![(\[])")
-_ROLE = re.compile(r"\{([a-z][a-z:]{0,40})\}`[!~]?([^`<>]{1,200}?)(?:\s*<([^`<>\s]{1,200})>)?`")  # of MyST
-_TEMPLATE_LINK = re.compile(rf"(\]\(|\]:[ \t]*)({TEMPLATE.pattern})")
-_PACKED = frozenset(".txt .text .md .markdown .rst .html .htm .xhtml".split())  # also as .gz
 _MOST_ACCENTS = 0.3  # share of the letters of a text in an alphabet with accents
 _LONGEST_OUTPUT = 2_000  # characters of what a cell of a notebook has printed
+_WIDEST = codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE
+_WIDE = *_WIDEST, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
+_AT_END, _LONGEST_HEADER = re.compile(r"^\d{1,4}\b|\b\d{1,4}$"), 100  # numbers, and characters of the line
+_PAGE_NUMBER = re.compile(r"\d+|^[ivxlc]+$")
+_PRINTED = re.compile(r"[^\x00-\x07\x0e-\x1f\x7f]*")  # a backspace prints bold in pages of manuals
 _LEADERS = re.compile(r"(?:\. ?){6}")  # of a line in a table of contents
 _GAP, _WIDE_GAP = 180, 500  # thousandths of the size of a font: a space is wider; what pypdf takes for a space in any
 _LARGE = {".pdf": "pypdf", ".docx": "mammoth", ".epub": "zipfile"}  # what may grow, and the library that reads it
@@ -66,30 +68,17 @@ _LARGE = {".pdf": "pypdf", ".docx": "mammoth", ".epub": "zipfile"}  # what may g
 Job = TypeVar("Job")
 
 
-def suffix_of(path: Path) -> str:
-    """The suffix by which `CONVERTERS` knows a file: ".txt" also of "a.txt.gz"."""
-    suffix, inner = path.suffix.lower(), Path(path.stem).suffix.lower()
-    return inner if suffix == ".gz" and inner in _PACKED else suffix
-
-
 def convert(path: Path) -> Text:
-    """Convert a file of one of the suffixes in `CONVERTERS`, texts also if they are compressed by gzip.
+    """Convert a file of one of the suffixes in `CONVERTERS`.
 
     Raises:
         Unreadable: it is damaged, encrypted, too large, has no text, or a library is missing.
     """
-    suffix = suffix_of(path)
+    suffix = path.suffix.lower()
     try:
-        content = read_bytes(path, _LARGEST_FILE if suffix in _LARGE else LARGEST_RECORD)
-        if path.suffix.lower() == ".gz":
-            with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
-                if len(content := file.read(LARGEST_RECORD + 1)) > LARGEST_RECORD:
-                    raise Unreadable(_TOO_LARGE)
-        text = CONVERTERS[suffix](content)
+        text = CONVERTERS[suffix](read_bytes(path, _LARGEST_FILE if suffix in _LARGE else LARGEST_RECORD))
     except Unreadable:
         raise
-    except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise Unreadable("the gzip file is damaged or cut short") from None
     except BadZipFile:
         raise Unreadable(f"no {suffix} file, or encrypted") from None
     except ImportError:
@@ -113,12 +102,13 @@ def convert(path: Path) -> Text:
 
 
 def conversions(
-    jobs: Iterable[tuple[Job, Path | None]],
+    jobs: Iterable[tuple[Job, Path | None]], on_wait: Callable[[], None] = lambda: None
 ) -> Iterator[tuple[Job, Callable[[], Text | Unreadable | None]]]:
     """Convert documents in processes with limits of time and memory, so that one that exceeds them costs no other.
 
     Args:
         jobs: With the path of a document, or None for no document. A few are converted ahead.
+        on_wait: Called each second while one is waited for.
 
     Returns:
         Each job with a function that waits for what its document says, in their order.
@@ -144,7 +134,8 @@ def conversions(
         assert process.stdout
         reply = ""
         with suppress(OSError, ValueError):
-            process.stdin.write(json.dumps([str(path.absolute()), _SECONDS, _COMPUTING, _COMPUTING_A_MB]) + "\n")
+            computing = _COMPUTING, _A_MB if path.suffix.lower() in _LARGE else _A_MB_OF_TEXT
+            process.stdin.write(json.dumps([str(path.absolute()), _SECONDS, *computing]) + "\n")
             process.stdin.flush()
             reply = process.stdout.readline()
         if not reply.endswith("\n"):
@@ -156,10 +147,17 @@ def conversions(
         if "error" in given:
             return Unreadable(given["error"])
         lines = [
-            Line(text, tuple(headings), is_heading, apart, tuple(Href(*link) for link in links), tuple(anchors))
-            for text, headings, is_heading, apart, links, anchors in given["lines"]
+            Line(
+                text, tuple(headings), is_heading, apart, tuple(Href(*link) for link in links), tuple(anchors), is_term
+            )
+            for text, headings, is_heading, apart, links, anchors, is_term in given["lines"]
         ]
         return Text(given["title"], lines, given["metadata"])
+
+    def waited(future: Future[Text | Unreadable]) -> Text | Unreadable:
+        while not wait([future], timeout=1).done:
+            on_wait()
+        return future.result()
 
     def submit(count: int) -> None:
         for job, path in islice(jobs, count):
@@ -169,7 +167,7 @@ def conversions(
         submit(_AHEAD * threads)
         while waiting:
             job, future = waiting.popleft()
-            yield job, future.result if future else lambda: None
+            yield job, partial(waited, future) if future else lambda: None
             submit(1)
     finally:  # perhaps while a document is converted, which nobody waits for any more
         pool.shutdown(wait=False, cancel_futures=True)
@@ -212,9 +210,10 @@ def _serve() -> None:
 
 
 def _decoded(content: bytes, charset: str = "cp1252") -> str:
-    """The text of a file in UTF-8 or UTF-16, or else in another charset, if it looks like that."""
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return clean(content.decode("utf-16", "replace"))
+    """The text of a file in UTF-8, or with a mark in UTF-16 or UTF-32, or else in another charset, if it looks like
+    that."""
+    if content.startswith(_WIDE):
+        return clean(content.decode("utf-32" if content.startswith(_WIDEST) else "utf-16", "replace"))
     if b"\x00" in content:
         raise Unreadable("a binary file")
     try:
@@ -228,15 +227,25 @@ def _decoded(content: bytes, charset: str = "cp1252") -> str:
         return clean(content.decode("cp1252", "replace"))
 
 
+def looks_like_text(start: bytes) -> bool:
+    """Whether a file without a suffix that starts so is text: in UTF-8, without control characters, and no script."""
+    try:
+        text = codecs.getincrementaldecoder("utf-8-sig")().decode(start)
+    except UnicodeDecodeError:
+        return False
+    return bool(text.strip()) and not text.startswith("#!") and _PRINTED.fullmatch(text) is not None
+
+
 def _plain(content: bytes) -> Text:
-    return Text("", [Line(sentence) for sentence in split_sentences(_decoded(content))])
+    text = re.sub(".\x08", "", _decoded(content))  # letters that are printed twice are bold
+    return Text("", [Line(sentence) for sentence in split_sentences(text)])
 
 
 # --- HTML ------------------------------------------------------------------------------------------------------------
 
 
 def _html(content: bytes) -> Text:
-    if not content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    if not content.startswith(_WIDE):
         content = content.replace(b"\x00", b" ")
     declared = _CHARSET.search(content[:4096])
     return of_html(_decoded(content, declared[1].decode() if declared else "cp1252"))
@@ -251,47 +260,14 @@ def _markdown(content: bytes) -> Text:
     if found := _FRONT_MATTER.match(source):
         metadata = {match[1].strip().casefold(): match[3] for match in _SCALAR.finditer(found[1])}
         source = source[found.end() :]
-    text = of_html(_rendered(source), title=metadata.get("title", ""), first_heading=True)
+    text = of_html(rendered(source), title=metadata.get("title", ""), first_heading=True)
     return text._replace(metadata=bounded_metadata(metadata))
 
 
-def _rendered(source: str) -> str:
-    """Markdown as HTML."""
-    from markdown_it import MarkdownIt
-    from markdown_it.rules_inline import StateInline
-
-    def wiki_link(state: StateInline, silent: bool) -> bool:
-        found = _WIKI_LINK.match(state.src, state.pos)
-        if found and not silent:
-            state.push("link_open", "a", 1).attrs = {"href": f"[[{found[1]}]]"}
-            state.push("text", "", 0).content = found[2] or found[1]
-            state.push("link_close", "a", -1)
-        state.pos = found.end() if found else state.pos
-        return bool(found)
-
-    def role(state: StateInline, silent: bool) -> bool:
-        found = _ROLE.match(state.src, state.pos)
-        if found and not silent:
-            if found[1] == "doc":
-                state.push("link_open", "a", 1).attrs = {"href": found[3] or found[2]}
-                state.push("text", "", 0).content = found[2]
-                state.push("link_close", "a", -1)
-            else:
-                state.push("code_inline", "code", 0).content = found[2]
-        state.pos = found.end() if found else state.pos
-        return bool(found)
-
-    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
-    parser.inline.ruler.before("link", "wiki_link", wiki_link)
-    parser.inline.ruler.before("link", "role", role)
-    markup: str = parser.render(_TEMPLATE_LINK.sub(lambda found: found[1] + untemplated(found[2]), source))
-    return markup
-
-
 def _rst(content: bytes) -> Text:
-    from .rst import rendered
+    from .rst import rendered as rendered_rst
 
-    return of_html(rendered(_decoded(content)), first_heading=True)
+    return of_html(rendered_rst(_decoded(content)), first_heading=True)
 
 
 def _notebook(content: bytes) -> Text:
@@ -301,7 +277,7 @@ def _notebook(content: bytes) -> Text:
         blocks = [block for cell in cells for block in _cell(cell)]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise Unreadable("not a notebook of Jupyter, version 4 or later") from None
-    return of_html(_rendered("\n\n".join(blocks)), first_heading=True)
+    return of_html(rendered("\n\n".join(blocks)), first_heading=True)
 
 
 def _cell(cell: Mapping[str, Any]) -> Iterator[str]:
@@ -374,8 +350,6 @@ def _docx(content: bytes) -> Text:
 
 # --- PDF -------------------------------------------------------------------------------------------------------------
 
-_Page = tuple[list[str], list[tuple[str, str]]]  # lines; texts and targets of links
-
 
 def _pdf(content: bytes) -> Text:
     from pypdf import PdfReader
@@ -385,15 +359,10 @@ def _pdf(content: bytes) -> Text:
         raise Unreadable("it is encrypted and needs a password")
     pages = [_pdf_page(page) for page in reader.pages]
     title = str((reader.metadata and reader.metadata.title) or "").strip()
-    if not any(lines for lines, _ in pages):
+    if not any(pages):
         raise Unreadable("no text in it: scanned pages need OCR first")
-    # Headers and footers: first and last lines that most pages have, but for numbers.
-    bare = [[re.sub(r"\d+", "0", line) for line in lines] for lines, _ in pages]
-    ends = Counter(line for lines in bare for line in {*lines[:1], *lines[-1:]})
-    running = {line for line, count in ends.items() if count > max(1, (len(pages) - 1) / 2) or line == "0"}
-    for (lines, _), those in zip(pages, bare, strict=True):
-        lines[:] = [line for n, line in enumerate(lines) if 0 < n < len(lines) - 1 or those[n] not in running]
-    if not title and (first := next((lines for lines, _ in pages if lines), None)):
+    _leave_out_running(pages)
+    if not title and (first := next(filter(None, pages), None)):
         heading = first[0]
         if len(first) > 1 and len(heading) <= 100 and heading[-1] not in ".,;":
             title = heading
@@ -401,11 +370,34 @@ def _pdf(content: bytes) -> Text:
     return Text(clean(title)[:LONGEST_HEADING], list(_paged(pages)))
 
 
-def _pdf_page(page: Any) -> _Page:
-    """The text of a page, and its links to other documents."""
-    from pypdf.generic import FloatObject
+def _leave_out_running(pages: list[list[str]]) -> None:
+    """Remove headers and footers, which may change by chapter and from left to right: first and last lines with the
+    number of the page, and those that pages nearby have, too, but for numbers."""
+    bare = [[_PAGE_NUMBER.sub("0", line) for line in (*lines[:1], *lines[-1:])] for lines in pages]
+    counts = Counter(line for lines in bare for line in {*lines})
+    numbers = Counter(
+        int(number) - n
+        for n, lines in enumerate(pages)
+        for line in (*lines[:1], *lines[-1:])
+        for number in _AT_END.findall(line)
+    )
+    before, times = numbers.most_common(1)[0] if numbers else (0, 0)
+    for n, lines in enumerate(pages):
+        nearby = {line for m in range(max(0, n - 2), min(n + 3, len(pages))) if m != n for line in bare[m]}
 
-    runs: list[tuple[float, float, str]] = []
+        def is_running(line: str, number: str = str(n + before), nearby: set[str] = nearby) -> bool:
+            shown = _PAGE_NUMBER.sub("0", line)
+            is_shared = shown in nearby and counts[shown] > min(2, len(pages) // 2)
+            has_number = len(line) <= _LONGEST_HEADER and number in _AT_END.findall(line)
+            return shown == "0" or is_shared or (has_number and times > max(2, len(pages) / 4))
+
+        last = len(lines) - 1
+        lines[:] = [line for m, line in enumerate(lines) if 0 < m < last or not is_running(line)]
+
+
+def _pdf_page(page: Any) -> list[str]:
+    """The lines of a page."""
+    from pypdf.generic import FloatObject
 
     def widen(operator: bytes, operands: list[Any], *matrices: object) -> None:
         """Spaces that are only gaps, in a font that says its spaces are wide."""
@@ -416,39 +408,20 @@ def _pdf_page(page: Any) -> _Page:
                 parts += [FloatObject(-_WIDE_GAP), FloatObject(_WIDE_GAP + each)] if is_gap else [each]
             operands[0][:] = parts
 
-    def collect(text: str, outer: list[float], inner: list[float], *font: object) -> None:
-        x, y = inner[4:6]
-        runs.append((x * outer[0] + y * outer[2] + outer[4], x * outer[1] + y * outer[3] + outer[5], text))
-
-    text = page.extract_text(visitor_operand_before=widen, visitor_text=collect)
-    links = []
-    for annotation in (each.get_object() for each in page.get("/Annots") or ()):
-        action = annotation["/A"].get_object() if annotation.get("/A") else {}
-        file = action.get("/URI") or action.get("/F") or ""
-        target = str((file.get("/UF") or file.get("/F") or "") if isinstance(file, dict) else file)
-        if annotation.get("/Subtype") == "/Link" and target:
-            (left, right), (low, high) = (sorted(map(float, annotation["/Rect"][n::2])) for n in (0, 1))
-            inside = [run for x, y, run in runs if left - 2 <= x < right and low - 2 <= y < high and run.strip()]
-            links.append((" ".join("".join(inside).split())[:LONGEST_ANCHOR_TEXT], target))
-    return [line.strip() for line in text.splitlines() if line.strip() and not _LEADERS.search(line)], links
+    lines = page.extract_text(visitor_operand_before=widen).splitlines()
+    return [line.strip() for line in lines if line.strip() and not _LEADERS.search(line)]
 
 
-def _paged(pages: list[_Page]) -> Iterator[Line]:
+def _paged(pages: list[list[str]]) -> Iterator[Line]:
     """Sentences below the number of the page on which they end."""
     carried = ""
-    for number, (page, targets) in enumerate(pages, 1):
+    for number, page in enumerate(pages, 1):
         text = carried + "\n".join(page)
         text = re.sub(r"(?<=[^\W\d_])[-\u00ad]\n(?=[a-zß-ÿ])", "", text)  # a word that was divided
         sentences = split_sentences(clean(text).replace("\n", " "))
         is_open = bool(sentences) and number < len(pages) and sentences[-1][-1] not in ".?!:…。？！\"”')"
         carried = sentences.pop() + "\n" if is_open and len(sentences[-1]) < 1000 else ""
-        links: list[list[Href]] = [[] for _ in sentences]
-        for text, target in targets if sentences else ():
-            shown = next((n for n, sentence in enumerate(sentences) if text in sentence), 0)
-            before = sentences[shown].partition(text)[0] if text in sentences[shown] and text else ""
-            links[shown].append(Href(len("".join(before.split())), target, text or target[:LONGEST_ANCHOR_TEXT]))
-        for sentence, hrefs in zip(sentences, links, strict=True):
-            yield Line(sentence, (f"page {number}",), links=tuple(sorted(hrefs)))
+        yield from (Line(sentence, (f"page {number}",)) for sentence in sentences)
 
 
 def _table(content: bytes) -> Text:
@@ -466,6 +439,7 @@ def _table(content: bytes) -> Text:
 
 
 CONVERTERS: dict[str, Callable[[bytes], Text]] = {
+    "": _plain,
     ".txt": _plain,
     ".text": _plain,
     ".md": _markdown,
@@ -481,7 +455,7 @@ CONVERTERS: dict[str, Callable[[bytes], Text]] = {
     ".csv": _table,
     ".tsv": _table,
 }
-"""By suffix, see `suffix_of`."""
+"""By suffix, in small letters."""
 
 if __name__ == "__main__":
     _serve()

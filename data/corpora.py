@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from html import unescape
 from itertools import chain
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
-from warnings import catch_warnings, simplefilter
+from posixpath import dirname
+from typing import NamedTuple
 
 import ujson
-from pathspec import GitIgnoreSpec
 
 from .benchmarks.corpora import passages_of
-from .converters import CONVERTERS, Text, Unreadable, conversions, suffix_of
+from .converters import CONVERTERS, Text, Unreadable, conversions, looks_like_text
 from .errors import DataError, Problem
-from .files import check_regular, read_bytes
+from .files import check_regular
+from .folder import walk
+from .importing import installs
 from .links import LinkMap
 from .passages import Passage
 from .records import LONGEST_ID, TEXTS, read_records
@@ -37,11 +41,12 @@ _SAME = 0.5
 """The share of the three-word runs of a file that its twin in a richer format has. Of 766 files with the name of a
 richer one (the manuals of Python and git, Debian's policy), 749 have more; of 1,500 pairs with other names, one has."""
 
-SKIPPED = frozenset(("node_modules", "__pycache__", "__MACOSX"))
-_LONGEST_LIST = 1 << 16  # bytes of a .gitignore
-_OUTSIDE = "a link out of the folder, or to itself: name its target, if you want it read"
-
-_Rules = dict[Path, GitIgnoreSpec]  # of a .gitignore, by its folder
+_MARKUP = frozenset(".html .htm .xhtml .md .markdown".split())
+_HEADING = re.compile(
+    r"<h1\b[^<>]{0,200}>(.{1,400}?)</h1>|^#[ \t]+([^\n]{1,200})", re.DOTALL | re.IGNORECASE | re.MULTILINE
+)
+_PAGE_TITLE = re.compile(r"<title>(.{1,400}?)</title>", re.DOTALL | re.IGNORECASE)
+_START, _MANY = 1 << 16, 3  # bytes in which a file's first heading is looked for; files that share it, and lines after
 
 
 class _Source(NamedTuple):
@@ -57,9 +62,8 @@ class _Source(NamedTuple):
         the folder in which Sphinx keeps the sources of its pages ("_sources/library/os.rst.txt" of
         "library/os.html")."""
         name, rank = self.name.replace("/_sources/", "/"), len(_FORMATS)
-        while self.is_document and (suffix := PurePosixPath(name).suffix) and suffix.lower() in (*_FORMATS, ".gz"):
-            name = name.removesuffix(suffix)
-            rank = rank if suffix.lower() == ".gz" else _FORMATS.index(suffix.lower())
+        while self.is_document and (suffix := PurePosixPath(name).suffix) and suffix.lower() in _FORMATS:
+            name, rank = name.removesuffix(suffix), _FORMATS.index(suffix.lower())
         return rank, name
 
 
@@ -107,14 +111,14 @@ class Corpus:
         max_words: Split everything that is longer; 0 to split nothing. By default documents are split at `MAX_WORDS`:
             text files, and records of files in which most are too long for passages.
         known: The contents of versions of documents, which are not read again.
-        left_out: The problems of duplicates, by the content of their versions, which are not read again while the other
-            document is as it was.
+        left_out: The problems of files, by the content of their versions. They are not read again; duplicates while the
+            other document is as it was.
         earlier: Returns what was noted of a key; None, after noting a value, for a new one.
         indexed: Returns the documents of an index that have a text, by its hash.
         roots: Names of folders: a file that is in one has the id that it has when the folder is read.
         strict: Raise at the first malformed record instead of reporting it.
         on_problem: Called with each skipped record or file, at once with those that have no reader.
-        on_progress: Called after each file, and several times a second while one is waited for.
+        on_progress: Called before and after each file, and each second while one is waited for.
 
     Attributes:
         file: What is read now.
@@ -147,11 +151,12 @@ class Corpus:
         self._sources = [source for path in paths for source in self._found(path, roots)]
         self._replaced = {Version(content).document for content in known}  # without those that are as they were
         self._links = LinkMap([*(source.name for source in self._sources if source.is_document), *self._replaced])
+        self._shared = _shared_titles(source for source in self._sources if source.is_document)
         self._done, self._all = 0, sum(source.size for source in self._sources) or 1
 
     def __iter__(self) -> Iterator[tuple[Passage, str]]:
         """Every passage with its place (``"corpus.jsonl:17"``)."""
-        for job, text in conversions(self._jobs()):
+        for job, text in conversions(self._jobs(), self._on_progress):
             self.file, before = job.source.name, self._done
             self._on_progress()
             yield from self._document(job, text()) if job.source.is_document else self._records(job.source)
@@ -195,11 +200,10 @@ class Corpus:
         count = 0
         for file, reason in walk(path):
             # The folder's name is part of the id, since many folders have a README.md.
-            name, suffix = clean((Path(home.name) / file.relative_to(home)).as_posix()), suffix_of(file)
-            is_read = suffix in (*CONVERTERS, *_LINES) or (suffix == ".gz" and Path(file.stem).suffix.lower() in _LINES)
-            if not is_read and not reason:
-                kind = file.suffix or "without a suffix"
-                self._on_problem(Problem(name, f"no reader for files of the kind {kind}", "other"))
+            name = clean((Path(home.name) / file.relative_to(home)).as_posix())
+            unread = _why_unread(file)
+            if unread and not reason:
+                self._on_problem(Problem(name, unread, "other"))
                 continue
             try:
                 if not reason:
@@ -210,11 +214,11 @@ class Corpus:
             except ValueError as error:
                 reason = str(error).removeprefix(f"{file} ")
             if reason:
-                is_missed = is_read or not file.suffix  # other than a link to a picture
+                is_missed = not unread or not file.suffix  # other than a link to a picture
                 self.failed.update([name] if is_missed else ())
                 self._on_problem(Problem(name, reason, "damaged" if is_missed else "other"))
         if not count:
-            kinds = ", ".join((*CONVERTERS, *_LINES))
+            kinds = ", ".join(filter(None, (*CONVERTERS, *_LINES)))
             raise DataError(f"The folder {path} has no file of a kind that is read: {kinds}.")
 
     def _jobs(self) -> Iterator[tuple[_Job, Path | None]]:
@@ -235,7 +239,7 @@ class Corpus:
         settled = {
             source.name
             for group in same
-            if all(each.name in there or others[each.name] in there for each in group)
+            if all(each.name in there or others[each.name] in {"", *there} for each in group)
             for source in group
         }
         self._replaced -= known & settled  # before any is read: files that follow may be copies of what is there
@@ -251,10 +255,13 @@ class Corpus:
         source, version = job.source, job.version
         if text is None and version.content in self._known:
             self.unchanged.add(version.content)
+        elif text is None and (problem := self._left_out[version.content]).kind == "damaged":
+            self._fail(problem, source)
         elif text is None:
-            self._on_problem(self._left_out[version.content])
+            self._on_problem(problem)
         elif isinstance(text, Unreadable):
-            self._fail(Problem(source.name, str(text)), source)
+            is_final = installs("documents") not in str(text)
+            self._fail(Problem(source.name, str(text), version=version.content if is_final else ""), source)
         elif len(source.name) > LONGEST_ID:
             self._fail(Problem(source.name, f"the id is longer than {LONGEST_ID} characters"), source)
         elif other := _twin(text, source.name, job.twins):
@@ -265,8 +272,9 @@ class Corpus:
         elif version.content in self._known:
             self.unchanged.add(version.content)
         else:
-            path = source.path.with_suffix("") if source.path.suffix.lower() == ".gz" else source.path
-            document = Document(source.name, text.title or clean(path.stem), text.lines, text.metadata)
+            if (dirname(source.name), _plain_title(text.title)) in self._shared:
+                text = _below_shared_title(text)
+            document = Document(source.name, text.title or clean(source.path.stem), text.lines, text.metadata)
             pieces = split(document, self._max_words) if self._max_words else [document.whole()]
             yield from self._given(pieces, version._replace(text=digest), source.name)
 
@@ -351,6 +359,36 @@ def _text_hash(text: Text) -> str:
     return digest.hexdigest()
 
 
+def _plain_title(title: str) -> str:
+    return " ".join(re.sub(r"[*_`]", "", unescape(re.sub(r"<[^<>]*>", "", title))).split()).casefold()
+
+
+def _shared_titles(sources: Iterable[_Source]) -> set[tuple[str, str]]:
+    """Folders, and the first heading that most of their pages have, such as the name of a project: it is no title."""
+    pages, titles = Counter[str](), Counter[tuple[str, str]]()
+    for source in sources:
+        if source.path.suffix.lower() in _MARKUP:
+            with suppress(OSError), source.path.open("rb") as file:
+                start, folder = file.read(_START).decode("utf-8", "replace"), dirname(source.name)
+                pages[folder] += 1
+                if found := _HEADING.search(start) or _PAGE_TITLE.search(start):
+                    titles[folder, _plain_title(found[found.lastindex or 0])] += 1
+    return {key for key, count in titles.items() if count >= max(_MANY, pages[key[0]] / 2)}
+
+
+def _below_shared_title(text: Text) -> Text:
+    """A text with the next heading as its title, if it is among the first lines; else without one."""
+    at = next((n for n, line in enumerate(text.lines[:_MANY]) if line.is_heading), None)
+    if at is None:
+        return text._replace(title="")
+    (*before, heading), rest = text.lines[: at + 1], text.lines[at + 1 :]
+    if rest:
+        rest[0] = rest[0]._replace(anchors=(*heading.anchors, *rest[0].anchors))
+    title = heading.headings[-1]
+    below = [line._replace(headings=line.headings[line.headings[:1] == (title,) :]) for line in rest]
+    return text._replace(title=title, lines=[*before, *below])
+
+
 def _twin(text: Text, name: str, twins: dict[str, set[int]] | None) -> str | None:
     """The document in a richer format that says the same, if one does; else its own three-word runs are noted."""
     if twins is None:
@@ -378,90 +416,34 @@ def _are_documents(passages: Iterator[tuple[Passage, str]]) -> tuple[bool, Itera
 # --- which files -----------------------------------------------------------------------------------------------------
 
 
+def _why_unread(path: Path) -> str:
+    """Why nobody expects that a file of a folder is read, or ""."""
+    suffix = path.suffix.lower()
+    if suffix in _LINES or (suffix and suffix in CONVERTERS):
+        return ""
+    if suffix == ".gz":
+        return "" if Path(path.stem).suffix.lower() in _LINES else "compressed: unpack it, if you want it read"
+    if suffix or not path.is_file():
+        return f"no reader for files of the kind {suffix}"
+    with suppress(OSError), path.open("rb") as file:
+        return "" if looks_like_text(file.read(_START)) else "without a suffix, and not a text in UTF-8"
+    return ""
+
+
 def _source(path: Path, name: str, in_folder: bool) -> _Source:
-    """A file to read.
+    """A file to read; one without a suffix may have records.
 
     Raises:
         OSError, ValueError: it cannot be read.
     """
     check_regular(path)
-    is_document = suffix_of(path) in CONVERTERS
-    if suffix_of(path) in (".csv", ".tsv"):  # of documents, or of records
+    suffix = path.suffix.lower()
+    is_document = suffix in CONVERTERS
+    if not suffix:
+        with path.open("rb") as file:
+            is_document = not file.read(_START).lstrip().startswith((b"{", b"[", b"\x1f\x8b"))
+    if suffix in (".csv", ".tsv"):  # of documents, or of records
         with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
             names = re.split("[,;\t]", file.readline(1 << 20).casefold())
         is_document = {*TEXTS, "sentences"}.isdisjoint(name.strip(' "\r\n') for name in names)
     return _Source(path, name, is_document, path.stat().st_size, in_folder)
-
-
-def walk(folder: Path) -> list[tuple[Path, str]]:
-    """The files below a folder in the order of their names, each with the reason why it cannot be read, or "".
-
-    Left out are hidden files and folders, `SKIPPED`, and what a .gitignore names: of the folder, of those below it, and
-    of those above it in the same checkout, unless these name the folder itself. Links are not followed out of it.
-    """
-    home = folder.resolve()
-    rules, found, waiting = _rules_above(home), list[tuple[Path, str]](), [home]
-    while waiting:
-        here = waiting.pop()
-        try:
-            inside = list(here.iterdir())
-        except OSError:
-            found.append((here, "it cannot be read"))
-            continue
-        rules[here] = _rules_of(here)
-        for path in inside:
-            is_folder = path.is_dir()
-            if path.name.startswith(".") or path.name in SKIPPED or _is_ignored(path, is_folder, rules):
-                continue
-            if path.is_symlink() and _leads_out(path, home):
-                found.append((path, _OUTSIDE))
-            elif not is_folder:
-                found.append((path, ""))
-            elif not path.is_symlink():  # a folder inside is read where it is
-                waiting.append(path)
-    return sorted(found, key=lambda each: each[0].parts)
-
-
-def _leads_out(link: Path, home: Path) -> bool:
-    try:
-        return not link.resolve().is_relative_to(home)
-    except (OSError, RuntimeError):  # to itself
-        return True
-
-
-def _rules_of(folder: Path) -> GitIgnoreSpec:
-    """The rules of its .gitignore; git passes over lines that are none."""
-    try:
-        lines = read_bytes(folder / ".gitignore", _LONGEST_LIST).decode("utf-8", "replace").splitlines()
-    except OSError:
-        lines = []
-    patterns: list[Any] = []
-    with catch_warnings():
-        simplefilter("ignore", FutureWarning)  # a set such as "[a--z]", which Python may read otherwise one day
-        for line in lines:
-            try:
-                patterns += GitIgnoreSpec.from_lines([line]).patterns
-            except (ValueError, re.error):
-                continue
-    return GitIgnoreSpec(patterns)
-
-
-def _rules_above(home: Path) -> _Rules:
-    checkout = next((folder for folder in (home, *home.parents) if (folder / ".git").exists()), home)
-    above = [folder for folder in home.parents if folder.is_relative_to(checkout)]
-    found = {folder: _rules_of(folder) for folder in above}
-    return {
-        folder: rules
-        for folder, rules in found.items()
-        if not any(_is_ignored(each, True, {folder: rules}) for each in (home, *above))
-    }
-
-
-def _is_ignored(path: Path, is_folder: bool, rules: _Rules) -> bool:
-    """Whether the rules nearest to a path leave it out."""
-    for folder in path.parents:
-        if folder in rules:
-            name = path.relative_to(folder).as_posix() + "/" * is_folder
-            if (excludes := rules[folder].check_file(name).include) is not None:
-                return excludes
-    return False

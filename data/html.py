@@ -1,6 +1,8 @@
 """The text of HTML: sentences under headings with their links and anchors, without navigation.
 
 Tables become rows of inline text in the tree first ("Service: Ledger; Owner: Ada Berg."); then the tree is walked once.
+A term (``<dt>``, or in preformatted prose a line above an indented paragraph) begins the first sentence of its
+definition.
 """
 
 from __future__ import annotations
@@ -8,7 +10,6 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,24 +17,19 @@ from lxml import etree
 
 from .passages import LinkKind
 from .splitting import Href, Line
-from .text import split_sentences
+from .tables import HEADINGS, INLINE, flatten, folded
+from .text import FUNCTION_WORDS, split_sentences
 
 LONGEST_HEADING = LONGEST_ANCHOR_TEXT = _LONGEST_ANCHOR = 200  # characters
-LONGEST_CELL = 300  # characters of a cell that belongs into a sentence of its row
 _DENSE_LIST, _DENSE_LINE = 0.5, 0.7  # share of letters that are in links where these are only listed, ...
 _FEWEST_LINKS = 2  # ... with so many or more
 _LONG_LIST, _MOST_LINES = 10, 0.8  # also a list of so many lines of which this share starts with a link
-_MOST_SPANNED, _MOST_COLUMNS = 100, 1000  # columns or rows of a cell; columns of a table
 _LONGEST_ROW, _MOST_WORDS_BESIDE = 300, 12  # characters of a row of navigation; words beside its links
-_SEE_LEVEL = 7  # of "See also" where it is no heading: below all headings
+_SEE_LEVEL = 7  # of "See also" where it is no heading, and of terms: below all headings
+_PROSE, _PROSE_WORDS, _PROSE_LINE, _PROSE_TOPICLESS, _PROSE_COLUMNS = 0.85, 20, 4.5, 0.2, 0.3  # see `is_prose`
 
-HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
-_INLINE = frozenset(
-    "a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd label mark meter output q ruby rt rp s "
-    "samp small span strike strong sub sup time tt u var wbr".split()
-)
 _VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
-_TRANSPARENT = _VOID | (_INLINE - {"a"})  # nothing depends on where they end
+_TRANSPARENT = _VOID | (INLINE - {"a"})  # nothing depends on where they end
 _LISTS = frozenset("ul ol dl table menu".split())
 _SKIPPED = frozenset(
     "script style noscript template nav footer form button select svg iframe title object dialog".split()
@@ -63,8 +59,14 @@ _SEE = re.compile(
     re.IGNORECASE,
 )
 _SEE_ALSO = re.compile(r"see also\b", re.IGNORECASE)
-_PERMALINK = re.compile(r"\s*[¶#§🔗]+\s*$")
 _NUMBERED = re.compile(r"^(?:(?:Chapter|Section|Appendix|Part)\s+)?(?:(?:[A-Z]\.)?\d+(?:\.\d+)*[.:]?|[A-Z]+[.:])\s+")
+_WORD = re.compile(r"[(\"'“‘<]*[^\W\d_]+(?:['’-][^\W\d_]+)*[)\"'”’>]*[.,;:!?]*[)\"'”’]*")
+_COMMENT = re.compile(r"(?:^|\s)(?:#|//|/?\*|--\s).*$", re.MULTILINE)
+_GAP = re.compile(r"((?:[ \t]*\n)+[ \t]*)")  # between lines that have text
+_ITEM = re.compile(r"(?:[*•+-]|o\s|[a-z0-9]{1,3}[.)])\s")
+_OPTION = re.compile(r"--?\w|\[")
+_COLUMNS = re.compile(r"\S {4,}\S")
+_DIVIDED = re.compile(r"(?:(?<=[^\W\d_])|\A)-\n[ \t]*(?=[^\W\d_A-Z]|\Z)")
 _ADDED = re.compile(r"\s+(?:[|–—·»-]\s.*|\([^()]*\)$)")  # to the title of a page, such as the site's name
 
 
@@ -78,6 +80,23 @@ class Text(NamedTuple):
     title: str
     lines: list[Line]
     metadata: Mapping[str, Any] | None = None
+
+
+def is_prose(text: str) -> bool:
+    """Whether preformatted text is running text, as a manual page has it, and no code: without comments, nearly all
+    between white space is words, several in a line, many of them without a topic, and few lines have columns."""
+    text = _COMMENT.sub("", text)
+    words, lines = text.split(), [line for line in text.splitlines() if line.strip()]
+    plain = sum(map(bool, map(_WORD.fullmatch, words)))
+    topicless = sum(word in FUNCTION_WORDS for word in words)
+    return (
+        len(words) >= _PROSE_WORDS
+        and ">>> " not in text  # of a session with Python
+        and plain >= _PROSE * len(words)
+        and topicless >= _PROSE_TOPICLESS * len(words)
+        and len(words) >= _PROSE_LINE * len(lines)
+        and sum(map(bool, map(_COLUMNS.search, lines))) <= _PROSE_COLUMNS * len(lines)
+    )
 
 
 def of_html(markup: str, *, title: str = "", first_heading: bool = False) -> Text:
@@ -97,13 +116,13 @@ def of_html(markup: str, *, title: str = "", first_heading: bool = False) -> Tex
     if root is None:
         return Text(title, [])
     named = root.find("head/title")
-    page_title = "" if named is None else _folded("".join(named.itertext()))[:LONGEST_HEADING]
+    page_title = "" if named is None else folded("".join(named.itertext()))[:LONGEST_HEADING]
     forms = {_bare(title)}
     if not title and next(root.iter("h1"), None) is None and not first_heading:
         title = page_title
         forms = {_bare(title), _bare(_ADDED.sub("", title))}
     for table in list(root.iter("table")):
-        _flatten(table)
+        flatten(table)
     reader = _Reader(title, forms, first_heading)
     reader.read(root)
     return Text(reader.title or page_title, _with_kinds(reader.main_part()))
@@ -129,6 +148,7 @@ class _Reader:
         self._path: tuple[tuple[int, str], ...] = ()  # levels and headings
         self._under_heading = 0  # lines before the first one that is below the last heading
         self._code = self._list_count = 0
+        self._indent = self._rows = 0  # of a paragraph of preformatted prose
         self._lists: list[int] = []
         self._link: tuple[str, int, int] | None = None  # an open one: its target, its `Href.at`, texts before it
         self._image = ""  # what it shows instead of a text
@@ -153,7 +173,7 @@ class _Reader:
             elif _is_left_out(element) or (element.tag in _ROWS and _is_navigation(element)):
                 walk.skip_subtree()
                 left_out = element
-                if element.tag not in _INLINE:
+                if element.tag not in INLINE:
                     self._break()
             else:
                 self._start(element)
@@ -174,8 +194,10 @@ class _Reader:
 
     def _start(self, element: Any) -> None:
         tag, given = element.tag, element.attrib
-        if tag not in _INLINE:
-            self._break(is_last=tag == "pre" or tag in HEADINGS)
+        if tag == "dt" and self._open["dt"]:  # whose end is left out
+            self._end_term()
+        if tag not in INLINE:
+            self._break(is_last=tag in ("pre", *HEADINGS))
         if tag in _VOID:
             self._image = given.get("alt", "") if tag == "img" and self._link else self._image
             return
@@ -187,6 +209,8 @@ class _Reader:
             self._path = tuple(each for each in self._path if each[0] <= _SEE_LEVEL)
         is_main = tag in ("main", "article") or given.get("role") == "main"
         kind = "heading" if tag in HEADINGS else "main" if is_main else tag
+        if tag == "pre" and not self._open["prose"] and is_prose("".join(element.itertext())):
+            kind, self._indent, self._rows = "prose", 0, 0
         self._frames.append((kind, self._path))
         self._open[kind] += 1
         if tag == "a":
@@ -196,8 +220,7 @@ class _Reader:
         elif tag in _LISTS:
             self._list_count += 1
             self._lists.append(self._list_count)
-        elif tag == "pre":
-            self._code += 1
+        self._code += kind == "pre"
 
     def _end(self, tag: str) -> None:
         if tag in _TRANSPARENT:
@@ -206,20 +229,66 @@ class _Reader:
             self._end_link()
         elif tag in HEADINGS:
             self._end_heading(int(tag[1]))
-        elif tag not in _INLINE:
+        elif tag == "dt" and self._end_term():
+            pass
+        elif tag not in INLINE:
             self._break(is_end=True)
         if tag in _LISTS:
             self._lists.pop()
         kind, path = self._frames.pop()
         self._open[kind] -= 1
         # A heading is above what is in the same part of the page, if there is anything.
-        if tag not in _INLINE and len(self._found) > self._under_heading:
+        if tag not in INLINE and len(self._found) > self._under_heading:
             self._path = path
 
     def _add(self, text: str | None) -> None:
-        if text:
+        if not text:
+            return
+        if not self._open["prose"]:
             self._text.append(text)
             self._size += _size(text)
+            return
+        parts = ["", *_GAP.split(_DIVIDED.sub("\u00ad", text))]  # which is no white space, and left out in the end
+        for gap, line in zip(parts[::2], parts[1::2], strict=True):
+            if gap:
+                self._end_row(gap.count("\n") > 1, len(gap.rpartition("\n")[2].expandtabs()), line)
+            self._text.append(line)
+            self._size += _size(line)
+
+    def _end_row(self, is_blank: bool, indent: int, following: str) -> None:
+        """The end of a line of prose, where the following one has an indentation."""
+        if self._size > self._kept:
+            text, is_option = "" if self._rows else "".join(self._text).rstrip(), _OPTION.match(following)
+            is_item = _ITEM.match(following) or is_option
+            # "o  An item", whose text goes on below its start, and "-x    What it does" are no terms.
+            start = text[: indent - self._indent]
+            is_beside = _ITEM.match(text) or start.endswith("  ") or _COLUMNS.search(text) or following[:1] == "["
+            is_term = text and indent > self._indent and len(text) <= LONGEST_HEADING and not self._kept
+            if is_term and not (is_beside or (is_option and _OPTION.match(text)) or text.endswith((".", ",", ";"))):
+                if self._indent or not self.title:
+                    self._term()
+                else:
+                    self._end_heading(6)
+            elif is_blank or indent < self._indent or is_item:
+                self._flush()
+            else:
+                self._text.append(" ")
+                self._rows, self._indent = self._rows + 1, indent
+                return
+        self._rows, self._indent = 0, indent
+
+    def _end_term(self) -> bool:
+        """Whether a <dt> has a term; "See also" is a label."""
+        text = folded("".join(self._text))
+        is_term = self._size > self._kept and len(text) <= LONGEST_HEADING and not _SEE.fullmatch(text)
+        if is_term:
+            self._term()
+        return is_term
+
+    def _term(self) -> None:
+        """The block is a line that what follows explains."""
+        self._end_link()
+        self._lines([re.sub(r" (?=;|\.$)", "", folded("".join(self._text)))], is_term=True)
 
     def _break(self, is_end: bool = False, is_last: bool = False) -> None:
         """The end of a block, or a space in a heading or in code."""
@@ -242,7 +311,7 @@ class _Reader:
         if self._open["pre"]:
             self._lines((line.rstrip() for line in text.splitlines()), apart=self._code)
             return
-        text = _folded(text)
+        text = folded(text)
         label = text.rstrip(":! ")
         sees = _SEE.fullmatch(label)
         if not self._links and (sees or label.casefold() in _LABELS) and not is_last:
@@ -255,7 +324,7 @@ class _Reader:
         is_row = self._frames and self._frames[-1][0] == "tr"
         self._lines([re.sub(r" (?=;|\.$)", "", text)] if is_row else split_sentences(text))
 
-    def _lines(self, texts: Iterable[str], *, is_heading: bool = False, apart: int = 0) -> None:
+    def _lines(self, texts: Iterable[str], *, is_heading: bool = False, is_term: bool = False, apart: int = 0) -> None:
         """Add lines, and the links and anchors of the block that stand in each of them."""
         headings = tuple(text for level, text in self._path if level < _SEE_LEVEL)
         sees = any(_SEE.fullmatch(text) for _, text in self._path)
@@ -267,7 +336,7 @@ class _Reader:
             kind: LinkKind = "see" if sees or _SEE_ALSO.match(text) else "text"
             inside = tuple(link._replace(at=max(0, link.at - start), kind=kind) for link in _until(end, links))
             names = tuple(name for _, name in _until(end, anchors))
-            line = Line(text, headings, is_heading, apart, inside, names)
+            line = Line(text.replace("\u00ad", "") or text, headings, is_heading, apart, inside, names, is_term)
             self._found.append(_Found(line, self._open["main"] > 0, lists))
             start = end
         self._next_block("", anchors)
@@ -276,7 +345,7 @@ class _Reader:
         """Also where a block ends in a link: then it has the text up to there."""
         if self._link:
             target, at, texts = self._link
-            text = _folded("".join(self._text[texts:])) or _folded(self._image)
+            text = folded("".join(self._text[texts:])) or folded(self._image)
             if text:
                 self._links.append(Href(at, target, text[:LONGEST_ANCHOR_TEXT]))
                 self._link = None
@@ -287,7 +356,7 @@ class _Reader:
             self._flush()
             return
         self._end_link()
-        text = _PERMALINK.sub("", _folded("".join(self._text)))[:LONGEST_HEADING]
+        text = folded("".join(self._text))[:LONGEST_HEADING]
         if text.casefold() in _LABELS and self.title:
             self._next_block(f"{text}: ", self._anchors)
             return
@@ -347,10 +416,6 @@ def _size(text: str) -> int:
     return len("".join(text.split()))
 
 
-def _folded(text: str) -> str:
-    return " ".join(text.split())
-
-
 def _until(end: int, marks: deque[Any]) -> Iterator[Any]:
     """Take the marks that are before a place."""
     while marks and marks[0][0] < end:
@@ -385,7 +450,7 @@ def _is_navigation(element: Any) -> bool:
         shown
         for link in element.iter("a")
         if (shown := _short_text(link)) is not None
-        and (link.get("rel") in ("prev", "next", "up") or shown.strip(" «»←→<>|:·‹›").casefold() in _STEPS)
+        and (link.get("rel") in ("prev", "next", "up") or shown.strip(" «»←→<>|:·‹›-").casefold() in _STEPS)
     ]
     for step in steps:
         text = text.replace(step, " ", 1)
@@ -400,96 +465,4 @@ def _short_text(element: Any) -> str | None:
         text += part
         if len(text) > _LONGEST_ROW:
             return None
-    return _folded(text)
-
-
-# --- tables ----------------------------------------------------------------------------------------------------------
-
-
-def _is_layout(table: Any) -> bool:
-    """Whether a table only places what stands in it: headings, code, other tables, a single column."""
-    return (
-        table.get("role") == "presentation"
-        or next(table.iterdescendants("table", *HEADINGS), None) is not None
-        or any("\n" in "".join(code.itertext()).strip() for code in table.iter("pre"))
-        or (
-            next(table.iter("th"), None) is None
-            and any(sum(1 for _ in islice(cell.iter("p", "div", "li", "dd"), 2)) > 1 for cell in table.iter("td"))
-        )
-        or all(len(row) < 2 for row in table.iter("tr"))
-    )
-
-
-def _flatten(table: Any) -> None:
-    """Make each row of a table a line of inline text with the names of its columns; long cells are blocks after it."""
-    if _is_layout(table):
-        for head in table.iterchildren("thead"):
-            head.tag = "template"
-        return
-    columns: list[str] = []
-    below: dict[int, tuple[int, str, bool]] = {}  # what reaches into the next rows: how many, its text, is it a header
-    has_rows = False
-    for row in list(table.iter("tr")):
-        given = deque(row.iterchildren("td", "th"))
-        cells: list[tuple[str, bool, Any]] = []  # one for each column: its text, whether it is a header, its element
-        in_head = next(row.iterancestors("thead"), None) is not None
-        while given or len(cells) in below:
-            at = len(cells)
-            if at in below:
-                left, text, is_header = below.pop(at)
-                if left > 1:
-                    below[at] = left - 1, text, is_header
-                cells.append((text, is_header, None))
-                continue
-            cell = given.popleft()
-            for inner in cell.iter():
-                if inner is not cell and inner.tag not in _INLINE:
-                    inner.tag, inner.text, inner.tail = "bdi", f" {inner.text or ''}", f" {inner.tail or ''}"
-            text = _PERMALINK.sub("", _folded("".join(cell.itertext())))
-            is_header, is_short = cell.tag == "th" or in_head, len(text) <= LONGEST_CELL
-            for n in range(_number(cell.get("colspan")) if at < _MOST_COLUMNS else 1):
-                shown = text if n == 0 or (is_header and is_short) else ""
-                if (rows := _number(cell.get("rowspan"))) > 1 and is_short:
-                    below[at + n] = rows - 1, shown, is_header
-                cells.append((shown, is_header, cell if n == 0 else None))
-        if len(cells) > 1 and not has_rows and all(is_header for text, is_header, _ in cells if text):
-            columns += [""] * (len(cells) - len(columns))
-            for n, (text, _, _) in enumerate(cells):
-                columns[n] = columns[n] if text == columns[n] else f"{columns[n]} {text}".strip()
-            row.tag = "template"
-            continue
-        has_rows = True
-        _write_row(row, columns, cells)
-
-
-def _write_row(row: Any, columns: Sequence[str], cells: Sequence[tuple[str, bool, Any]]) -> None:
-    heads = [*columns, *[""] * (len(cells) - len(columns))]
-    if not columns and len(cells) > 1 and cells[0][1] and not cells[1][1]:  # the first cell names the row
-        heads[1], cells = cells[0][0], [("", False, cells[0][2]), *cells[1:]]
-    for element in row:
-        element.tail = None
-    last = None
-    for head, (text, _, cell) in zip(heads, cells, strict=False):
-        if cell is None:
-            if not text:
-                continue
-            cell = etree.SubElement(row, "bdi")
-            cell.text = text
-        row.append(cell)  # in the order of the columns
-        cell.tag = "bdi"
-        if not text:
-            cell.clear()
-        elif len(text) > LONGEST_CELL:
-            cell.tag = "div"
-        else:
-            if last is not None:
-                last.tail = "; "
-            last, cell.text = cell, f"{head}: {cell.text or ''}" if head else cell.text
-            last.tail = None if text.endswith((".", "!", "?")) else "."
-    for cell in [each for each in row if each.tag == "div"]:
-        row.append(cell)
-
-
-def _number(text: str | None) -> int:
-    """Of columns or rows."""
-    return max(1, min(int(text), _MOST_SPANNED)) if text and text.strip().isdecimal() else 1
+    return folded(text)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from posixpath import commonpath, dirname, normpath, relpath
 from urllib.parse import unquote, urlsplit
 
-SUFFIXES = frozenset(".html .htm .xhtml .md .markdown .mdx .rst .txt .pdf .docx .epub .ipynb .csv .tsv .gz".split())
+SUFFIXES = frozenset(".html .htm .xhtml .md .markdown .mdx .rst .txt .pdf .docx .epub .ipynb .csv .tsv".split())
 """Ends of file names that are left out when addresses are compared."""
 
 LONGEST_TARGET = 500  # characters

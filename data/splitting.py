@@ -1,7 +1,8 @@
 """Documents as sentences under headings, and their passages.
 
 A passage has sentences of one section, or of several short ones: then their headings are among its sentences, as they
-are among those of the document. A sentence is in one passage only, unless it is too long for one.
+are among those of the document. A sentence is in one passage only, unless it is too long for one; a term is with the
+sentence that follows.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ class Line(NamedTuple):
         apart: Which of the blocks it belongs to that are kept apart from other text, such as code; 0 for none.
         links: In their order.
         anchors: The fragment identifiers that start here.
+        is_term: What follows explains it: it is not the last of a passage.
     """
 
     text: str
@@ -59,6 +61,7 @@ class Line(NamedTuple):
     apart: int = 0
     links: tuple[Href, ...] = ()
     anchors: tuple[str, ...] = ()
+    is_term: bool = False
 
 
 @dataclass(frozen=True)
@@ -147,11 +150,11 @@ def split(document: Document, max_words: int = MAX_WORDS) -> list[Passage]:
 
 
 def _pieces(lines: Sequence[_Sized], max_words: int) -> Iterator[list[_Sized]]:
-    """The sentences of each passage; sections are kept whole if they fit, and short ones joined."""
+    """The sentences of each passage; sections and definitions are kept whole if they fit, and short ones joined."""
     joined: list[_Sized] = []
-    for (_, apart), section in groupby(lines, key=lambda each: (each.line.headings, each.line.apart)):
+    for _, section in groupby(lines, key=lambda each: (each.line.headings, each.line.apart)):
         parts = list(section)
-        size = sum(each.size for each in parts)
+        size, apart = sum(each.size for each in parts), parts[0].line.apart
         if joined and (apart or joined[-1].line.apart or sum(each.size for each in joined) + size > max_words):
             yield from _closed(joined)
             joined = []
@@ -192,8 +195,11 @@ def _chunks(lines: Sequence[_Sized], size: int, max_words: int) -> Iterator[list
     for each in _cut(lines, max_words):
         same = bool(chunk) and chunk[-1].number == each.number
         if chunk and (same or used + each.size > max_words or total + each.size / 2 > end):
-            yield chunk
-            chunk, used, end = [], 0, max(end, total) + target
+            terms = list(takewhile(lambda part: part.line.is_term, reversed(chunk)))[::-1]
+            if len(terms) == len(chunk) or sum(part.size for part in terms) + each.size > max_words:
+                terms = []
+            yield chunk[: len(chunk) - len(terms)]
+            chunk, used, end = terms, sum(part.size for part in terms), max(end, total) + target
         chunk.append(each)
         used += each.size
         total += each.size

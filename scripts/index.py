@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path, PurePosixPath
 from time import monotonic
 
@@ -15,12 +15,12 @@ from ..data.lucene.layout import PROBLEMS, rebuild
 from ..data.lucene.pyserini import locate
 from ..data.lucene.update import update_index
 from ..data.passages import PAGE
-from ..data.text import plain
+from ..data.text import count, plain
 from .options import HOME, Index
 from .terminal import progress_bar, warn
 
 _SHOWN = 5  # of what is skipped, and kinds of files
-_LINE_EVERY = 30.0  # seconds, where there is no terminal
+_LINE_EVERY = 10.0  # seconds, where there is no terminal
 
 
 def index(given: Index) -> None:
@@ -43,7 +43,7 @@ def index(given: Index) -> None:
             warn(f"  {problem}")
         if report.problems:
             raise PolyhopError(f"the index {folder} is damaged. {rebuild(folder)}")
-        made, corpus = report.manifest.created.isoformat(), ", ".join(report.manifest.corpus)
+        made, corpus = report.manifest.created.isoformat(), plain(", ".join(report.manifest.corpus))
         typer.echo(f"{folder} is sound: {report.manifest.passages:,} passages of {corpus}, built {made}")
     if given.adopt:
         started = monotonic()
@@ -62,13 +62,15 @@ def index(given: Index) -> None:
 
 def _write(given: Index, out: Path, names: list[str]) -> None:
     """Build an index, or change one."""
-    counts, suffixes, first = Counter[str](), Counter[str](), list[Problem]()
+    counts, first = Counter[str](), list[Problem]()
+    others = defaultdict[str, list[str]](list)  # names of files without a reader, by kind
     started = told = monotonic()
 
     def skip(problem: Problem) -> None:
         counts[problem.kind] += 1
         if problem.kind == "other":  # of no interest one by one
-            suffixes[PurePosixPath(problem.where).suffix.lower() or "without a suffix"] += 1
+            path = PurePosixPath(problem.where)
+            others[path.suffix.lower() or "without a suffix"].append(path.name)
         elif len(first) < _SHOWN:
             first.append(problem)
 
@@ -93,19 +95,21 @@ def _write(given: Index, out: Path, names: list[str]) -> None:
                 on_progress=show,
                 on_problem=skip,
             )
-            manifest, made, is_changed = changes.manifest, changes.added, bool(changes.added + changes.deleted)
-            rows["changed"] = f"{changes.added:,} passages added, {changes.deleted:,} deleted"
+            manifest, made, is_changed = changes.manifest, 0, bool(changes.documents)
+            passages = f"{count(changes.added, 'passage')} added, {changes.deleted:,} deleted"
+            rows["changed"] = f"{count(changes.documents, 'document')}: {passages}" if is_changed else "nothing"
         else:
             manifest = build_index(
                 corpus, out, max_words=given.max_words, strict=given.strict, on_progress=show, on_problem=skip
             )
             made, is_changed = manifest.passages, False
-            rows |= {"corpus": ", ".join(manifest.corpus), "size": _megabytes(out)}
+            rows |= {"corpus": plain(", ".join(manifest.corpus)), "size": _megabytes(out)}
     documents = f" of {manifest.documents:,} documents" if manifest.documents < manifest.passages else ""
     skipped = [f"{counts[kind]:,} {kind}" for kind in ("damaged", "duplicate")]
     if counts["other"]:
-        kinds = ", ".join(f"{number:,} {suffix}" for suffix, number in suffixes.most_common(_SHOWN))
-        skipped.append(f"{counts['other']:,} without a reader: {kinds}")
+        most = sorted(others.items(), key=lambda each: -len(each[1]))[:_SHOWN]
+        kinds = (f"{len(names):,} {kind} ({', '.join(names[:2])}{', ...' * (len(names) > 2)})" for kind, names in most)
+        skipped.append(plain(f"{counts['other']:,} without a reader: {', '.join(kinds)}"))
     rows |= {"passages": f"{manifest.passages:,}{documents}", "skipped": "; ".join(skipped)}
     _print_rows(**rows, time=_rate(made, started))
     if "size" in rows and manifest.overlong:
@@ -148,4 +152,5 @@ def _megabytes(folder: Path) -> str:
 
 def _rate(passages: int, started: float) -> str:
     seconds = monotonic() - started
-    return f"{seconds:.1f} s ({passages / max(seconds, 1e-9):,.0f} passages/s)"
+    rate = f" ({passages / seconds:,.0f} passages/s)" if passages > seconds else ""
+    return f"{seconds:.1f} s{rate}"

@@ -12,7 +12,7 @@ A store on disk is a folder for each build or update, with the tables of the pas
     rows.npy       the passage of each of these (uint32)
     stems.npy      the stems of the passages, in order (uint32)
     counts.npy     the number of passages that have each (uint32)
-    hashes.json    of the other files, which only `polyhop index --check` compares
+    hashes.json    of the other files; those of large ones only `polyhop index --check` compares
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ import json
 from collections.abc import Iterable, Sequence
 from hashlib import file_digest
 from io import BytesIO
+from math import inf
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..files import load_array
+from ..files import load_array, read_json
 from ..passages import Hit, Passage
 from .words import (
     FORM_BITS,
@@ -63,6 +64,7 @@ _KEYS = 4  # of these, the forms by which a title is looked up
 _ARTICLES = without_flags(np.array([word.numbers[0] for word in read("the a an")], np.uint32))
 _BATCH = 256  # passages analyzed together
 _SMALL = 1 << 14  # stems; of more, a table is faster than a search
+_SMALL_FILE = 4 << 20  # bytes; read and compared in a few milliseconds
 _PENDING = 1 << 20  # counts of stems that are not added up yet
 _TYPES: dict[str, Any] = {
     "words": np.uint32, "starts": np.int64, "heads": np.uint8, "documents": np.uint64, "links": LINK,
@@ -164,6 +166,9 @@ class Part(NamedTuple):
             OSError: a file is missing.
             ValueError: a file is damaged.
         """
+        hashes = read_json(folder / HASHES) if (folder / HASHES).exists() else {}  # older ones have none
+        if any(hashes.get(name, found) != found for name, found in hashes_of(folder, _SMALL_FILE).items()):
+            raise ValueError(f"a file of {folder} has changed")
         words = folder / "words"
         small = words.stat().st_size < _BATCH  # an empty file cannot be mapped
         tables: dict[str, Any] = {}
@@ -319,11 +324,11 @@ def _added_up(stems: Sequence[Words], counts: Sequence[NDArray[Any]]) -> tuple[W
     return distinct, np.bincount(which, np.concatenate(counts)).astype(np.uint32)
 
 
-def hashes_of(folder: Path) -> dict[str, str]:
-    """Hashes of the files of a store."""
+def hashes_of(folder: Path, largest: float = inf) -> dict[str, str]:
+    """Hashes of the files of a store, without larger ones."""
     found = {}
     for path in sorted(folder.iterdir()):
-        if path.name != HASHES:
+        if path.name != HASHES and path.stat().st_size <= largest:
             with path.open("rb") as file:
                 found[path.name] = file_digest(file, "blake2b").hexdigest()
     return found

@@ -37,14 +37,14 @@ class Changes(NamedTuple):
     """What an update did.
 
     Attributes:
+        documents: The number of those that are new, changed or gone.
         added, deleted: Numbers of passages; of a changed document, all old ones are deleted and all new ones added.
-        unchanged: Documents that were met again.
     """
 
     manifest: IndexManifest
+    documents: int
     added: int
     deleted: int
-    unchanged: int
 
 
 def update_index(
@@ -99,7 +99,7 @@ class _Update(Indexing):
         super().__init__(folder, writer, on_progress, on_problem, lucene.manifest.corpus_hash)
         self._index, self._lucene, self._before = index, lucene, lucene.manifest
         self.gone, self.new = set[str](), set[str]()  # documents that are deleted, and that are written
-        self._unchanged, self._corpus, self._read = 0, list(self._before.corpus), list[Corpus]()
+        self._corpus, self._read = list(self._before.corpus), list[Corpus]()
 
     def taken(self, document: str, where: str) -> str | None:
         if document in self.new or (document not in self.gone and self._passages_of(document, 1)):
@@ -114,7 +114,7 @@ class _Update(Indexing):
         self.finish()
         if not (self.passages or self.gone or compact):
             os.replace(self._folder / PROBLEMS, before.home(self._index) / PROBLEMS)
-            return Changes(before, 0, 0, self._unchanged)
+            return Changes(before, 0, 0, 0)
         live, merge = self._left()
         kept = int(live.sum())
         if not kept + self.passages:
@@ -133,7 +133,7 @@ class _Update(Indexing):
             },
             () if merge or compact else before.chain,
         )
-        return Changes(manifest, self.passages, before.passages - kept, self._unchanged)
+        return Changes(manifest, len(self.gone | self.new), self.passages, before.passages - kept)
 
     def _left(self) -> tuple[Bools, bool]:
         """Which of the passages before are left; and whether the segments are to be merged, without the others."""
@@ -194,7 +194,6 @@ class _Update(Indexing):
         for version in sorted(known.keys() - kept):
             self.digest.update(version.encode())
             self._writer.delete(VERSION, version)
-        self._unchanged += len(corpus.unchanged)
 
     def _problems_before(self) -> Iterator[Problem]:
         """What was skipped before in files that were not read now."""

@@ -45,7 +45,7 @@ def test_documents_come_in_their_order_and_jobs_without_one_pass_through(tmp_pat
     ("limits", "reason"),
     [
         ({"_SECONDS": 1e-3}, "its conversion took too long"),
-        ({"_COMPUTING": 0.02, "_COMPUTING_A_MB": 0.0}, "its conversion took too long to compute"),
+        ({"_COMPUTING": 0.02, "_A_MB": 0.0, "_A_MB_OF_TEXT": 0.0}, "its conversion took too long to compute"),
     ],
 )
 @pytest.mark.parametrize("suffix", [".md", ".pdf"])
@@ -68,7 +68,7 @@ def test_a_document_without_end_costs_itself_only(
 @pytest.mark.slow
 def test_a_bomb_costs_itself_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A Word file that unpacks to 480 MB."""
-    monkeypatch.setattr(converters, "_COMPUTING_A_MB", 0.0)
+    monkeypatch.setattr(converters, "_A_MB", 0.0)
     write_docx(tmp_path / "a.docx", [("", "x")])
     parts, paragraph = io.BytesIO((tmp_path / "a.docx").read_bytes()), b"<w:p><w:r><w:t>a b c</w:t></w:r></w:p>"
     with zipfile.ZipFile(parts) as old, zipfile.ZipFile(tmp_path / "a.docx", "w", zipfile.ZIP_DEFLATED) as new:
@@ -83,6 +83,7 @@ def test_a_bomb_costs_itself_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert others == [f"Number {n}." for n in range(8)]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_no_process_is_left_after_a_kill(tmp_path: Path) -> None:
     """Of a command that was killed in the middle of a long document, or was stopped."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 import re
@@ -14,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pypdf import PdfWriter
-from pypdf.annotations import Link
 from pypdf.generic import ArrayObject, DecodedStreamObject, DictionaryObject, NameObject, NumberObject
 
+from polyhop.data import converters
 from polyhop.data.converters import Text, Unreadable, convert, of_html
 from polyhop.data.splitting import Document, Href, Line, split
 from polyhop.scripts.studies.folder.files import write_docx, write_pdf
@@ -123,6 +122,11 @@ def test_html_is_cleaned(tmp_path: Path) -> None:
         ("<tr><td><p>One.<p>Two.<td><p>Three.", ["One.", "Two.", "Three."]),
         ("<tr><td><table><tr><th>A<th>B<tr><td>1<td>2</table><td>Beside", ["A: 1; B: 2.", "Beside"]),
         ("<tr><td>a<td><pre>if x:\n    y</pre>", ["a", "if x:", "    y"]),
+        ("<tr><td><b>Name</b><td><b>Default</b><tr><td>heat<td>900", ["Name: heat; Default: 900."]),
+        (
+            f"<tr><th>Name<th>Default<th>Use<tr><td>heat<td>900<td>{'w' * 301}<tr><td>ash<td>no<td>x",
+            ["Name: heat; Default: 900.", f"Use: {'w' * 301}", "Name: ash; Default: no; Use: x."],
+        ),
         ("<tr><td rowspan=x colspan=-1>a<td>b<tr><td>c<td>d", ["a; b.", "c; d."]),
     ],
 )
@@ -142,6 +146,7 @@ KEPT = "<p>Kilns are hot.</p>"
         "<div class=header><p>Next: <a href=b rel=next>Ash</a>, Previous: <a href=a rel=prev>Tarn</a>, "
         "Up: <a href=c>Top</a> [<a href=t>Contents</a>][<a href=i>Index</a>]</p></div>",
         "<p><a href=a>« Previous</a> | <a href=b>Next →</a></p>",
+        "<p><a href=a>&lt;-previous</a><a href=b>next-&gt;</a></p>",
         '<div class="md-sidebar x"><ul><li><a href=a>Ash</a></ul></div>',
         "<p><a href='#a'>A</a> | <a href='#b'>B</a> | <a href='#c'>C</a></p>",
         "<aside>About us</aside>",
@@ -197,6 +202,78 @@ def test_a_heading_is_above_its_part_of_the_page_and_named_once() -> None:
         *((text, ("2.1.1. Ash",)) for text in ("Still ash.", "More.")),
         ("Below.", ()),
     ]
+
+
+PARAGRAPH = "It is the heat to which the kiln is fired before any of the pots are put in. "
+
+
+def test_a_term_stays_with_its_definition() -> None:
+    page = f"""<title>T</title><p>{PARAGRAPH * 6}<dl><dt id=h>heat (<a href=d.html>default</a>: 900)
+    <dd><p>{PARAGRAPH * 3}<dt>-a<dt>--ash<dd>{PARAGRAPH * 5}<dl><dt>Why?<dd>Dust.</dl><dt>none</dl><p>After."""
+    text = of_html(page)
+    assert [(line.text, line.is_term) for line in text.lines if line.text != PARAGRAPH.strip()] == [
+        *((term, True) for term in ("heat (default: 900)", "-a", "--ash", "Why?")),
+        *(("Dust.", False), ("none", True), ("After.", False)),
+    ]
+    assert (text.lines[6].links, text.lines[6].anchors) == ((Href(5, "d.html", "default"),), ("h",))
+    for most in range(30, 120, 5):
+        for passage in split(Document("t", "T", text.lines), most):
+            assert passage.sentences[-1] not in ("heat (default: 900)", "-a", "--ash", "Why?")
+
+
+MANUAL = """<h1>kiln(8)</h1><pre>
+KILN(8)                               KILN(8)
+
+<b>NAME</b>
+       kiln - fires the pots
+
+<b>OPTIONS</b>
+       <b>-h</b>     Shows how the kiln is used, and which of its
+              options there are.
+
+       <b>--heat (<a href=d.html>900</a>)</b>
+              The  heat to which it is fired, as the contin-
+              uous heat of a well-known kiln is.
+       Words of the same paragraph go on in the
+       next of its lines.
+       o  An item with a text that is so long that it
+          has two lines.
+       o  Another item.
+
+<b>SEE ALSO</b>
+       <a href=ash.html>ash(1)</a>
+</pre>"""
+
+
+def test_preformatted_prose_is_joined_and_code_is_not() -> None:
+    lines = of_html(MANUAL).lines
+    assert [(line.text, line.headings) for line in lines] == [
+        ("KILN(8) KILN(8)", ()),
+        *((text, ("NAME",)) for text in ("NAME:", "kiln - fires the pots")),
+        *(
+            (text, ("OPTIONS",))
+            for text in (
+                "OPTIONS:",
+                "-h Shows how the kiln is used, and which of its options there are.",
+                "--heat (900)",
+                "The heat to which it is fired, as the continuous heat of a well-known kiln is.",
+                "Words of the same paragraph go on in the next of its lines.",
+                *("o An item with a text that is so long that it has two lines.", "o Another item."),
+            )
+        ),
+        *((text, ("SEE ALSO",)) for text in ("SEE ALSO:", "ash(1)")),
+    ]
+    assert [(*link[1:],) for line in lines for link in line.links] == [
+        ("d.html", "900", "text"),
+        ("ash.html", "ash(1)", "see"),
+    ]
+    for code in (
+        "spec:\n  # The heat to which the kiln is fired before any of the pots is put in it\n  heat: 900 # as it is\n",
+        ">>> for each in the_pots: fire(each)\n... and it is done, as it was before\n",
+        "\n".join(f"/usr/share/kilns/{n}.pot" for n in range(30)),
+        "if the kiln is hot:\n    return None\nelse:\n    raise an error\n" * 4,
+    ):
+        assert all(line.apart for line in of_html(f"<pre>{code}</pre>").lines)
 
 
 def test_kinds_of_links() -> None:
@@ -300,14 +377,33 @@ def test_pdf_pages(tmp_path: Path) -> None:
     assert {line.headings for line in text.lines} == {("page 1",), ("page 2",), ("page 3",)}
 
 
+def test_headers_that_change_by_chapter_are_left_out(tmp_path: Path) -> None:
+    writer = PdfWriter()
+    for number, chapter in enumerate([*["Ash"] * 6, *["Clay"] * 5, "Glaze", "Heat"]):
+        header = f"Chapter {chapter} {number + 5}" if number % 2 else "All of Kilns"
+        lines = (
+            f"({header}) Tj 0 -20 Td (Text of page {number}.) Tj 0 -20 Td (Its end is {'abcdefghijklm'[number]}.) Tj"
+        )
+        writer.append(io.BytesIO(bytes_of(pdf_of(f"BT /F1 12 Tf 72 700 Td {lines} ET"))))
+    (tmp_path / "a.pdf").write_bytes(bytes_of(writer))
+    found = texts(convert(tmp_path / "a.pdf"))
+    assert found[::2] == [f"Text of page {number}." for number in range(13)]
+    assert found[1::2] == [f"Its end is {letter}." for letter in "abcdefghijklm"]
+
+
+def bytes_of(writer: PdfWriter) -> bytes:
+    out = io.BytesIO()
+    writer.write(out)
+    return out.getvalue()
+
+
 def blank(password: str | None = None) -> bytes:
     """A PDF of one page without text."""
-    writer, out = PdfWriter(), io.BytesIO()
+    writer = PdfWriter()
     writer.add_blank_page(100, 100)
     if password is not None:
         writer.encrypt(password, "owner", algorithm="AES-256")
-    writer.write(out)
-    return out.getvalue()
+    return bytes_of(writer)
 
 
 BOMB = io.BytesIO()
@@ -327,20 +423,23 @@ with zipfile.ZipFile(BOMB, "w") as bomb:
         ("a.epub", BOMB.getvalue(), "it unpacks to more than 512 MB"),
         ("a.md", b"a\x00b", "a binary file"),
         ("a.txt", "Привет, мир".encode("cp1251"), "not UTF-8 (byte 1): save it as UTF-8"),
-        ("a.txt.gz", b"\x1f\x8bnonsense", "the gzip file is damaged"),
-        ("a.txt.gz", gzip.compress(b"x" * (33 << 20)), "its text is larger than 32 MB"),
         ("a.ipynb", b'{"cells": [1]}', "not a notebook"),
         ("a.ipynb", b"[" * 100_000, "not a notebook"),
         ("a.txt", b" \n", "empty"),
         ("a.csv", b"a\n" + b"x" * (5 << 20), "not a table"),
-        ("a.csv", b"a\n" + b"x\n" * 400_001, "more than 400,000 sentences"),
         ("a.html", b"<div>" * 100_000 + b"x", "elements are nested too deep"),
     ],
-    ids=range(16),
+    ids=range(13),
 )
 def test_what_cannot_be_read_has_a_reason(tmp_path: Path, name: str, content: bytes, reason: str) -> None:
     with pytest.raises(Unreadable, match=re.escape(reason)):
         convert(written(tmp_path / name, content))
+
+
+def test_sentences_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(converters, "_MOST_LINES", 2)
+    with pytest.raises(Unreadable, match="more than 2 sentences: split it"):
+        convert(written(tmp_path / "a.csv", "a\nx\ny\nz"))
 
 
 def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -508,19 +607,22 @@ HELLO = "Grüße aus Köln von Ada."
 @pytest.mark.parametrize(
     ("name", "content", "title"),
     [
-        ("a.MD.GZ", gzip.compress(f"# T\n\n{HELLO}".encode()), "T"),
-        ("a.html.gz", gzip.compress(f"<p>{HELLO}".encode()), ""),
+        ("README", HELLO.replace("Ada", "A\x08Ad\x08da\x08a").encode(), ""),
         ("a.md", f"# „T“\n\n{HELLO}".encode("cp1252"), "„T“"),
-        *(("a.htm", f"<title>Straße</title><p>{HELLO}".encode(name), "Straße") for name in ("cp1252", "utf-16")),
+        *(
+            ("a.htm", f"<title>Straße</title><p>{HELLO}".encode(name), "Straße")
+            for name in ("cp1252", "utf-16", "utf-32")
+        ),
+        *(("a.txt", HELLO.encode(name), "") for name in ("utf-8-sig", "utf-16", "utf-32")),
         # a charset that is given, and some that are none
         *(
             ("a.HTM", f"<meta charset={charset}><title>Ö</title><p>{HELLO}".encode("cp1252"), "Ö")
             for charset in ("iso-8859-1", "idna", "hex", "no-such")
         ),
     ],
-    ids=range(9),
+    ids=range(12),
 )
-def test_compressed_texts_and_other_encodings(name: str, content: bytes, title: str, tmp_path: Path) -> None:
+def test_other_encodings(name: str, content: bytes, title: str, tmp_path: Path) -> None:
     text = convert(written(tmp_path / name, content))
     assert (text.title, texts(text)) == (title, [HELLO])
 
@@ -554,20 +656,3 @@ def test_glued_words_of_a_pdf_are_separated(tmp_path: Path) -> None:
     found = convert(tmp_path / "a.pdf")
     assert found.title == "Kilns of Tarn have to be fired twice"
     assert " ".join(texts(found)) == " ".join([found.title] * 4 + ["Ava rests."])
-
-
-def test_links_of_a_pdf(tmp_path: Path) -> None:
-    writer = pdf_of(
-        "BT /F1 12 Tf 72 700 Td (Heat is in ) Tj ET BT 222 700 Td (the guide) Tj ET BT 322 700 Td ( to all.) Tj ET "
-        "BT 72 680 Td (More of it is elsewhere.) Tj ET"
-    )
-    writer.add_annotation(0, Link(rect=(222, 695, 300, 715), url="guide.pdf#page=2"))
-    writer.add_annotation(0, Link(rect=(400, 10, 500, 20), url="https://example.org/x"))  # of a picture
-    writer.add_annotation(0, Link(rect=(72, 675, 100, 690), target_page_index=0))
-    writer.write(tmp_path / "a.pdf")
-    first, second = convert(tmp_path / "a.pdf").lines
-    assert first.links == (
-        Href(0, "https://example.org/x", "https://example.org/x"),
-        Href(8, "guide.pdf#page=2", "the guide"),
-    )
-    assert second.links == ()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -129,6 +127,53 @@ def test_folder_of_texts(tmp_path: Path) -> None:
     assert (single.id, single.title, single.text) == ("b.txt", "b", "Grüße.")
 
 
+def test_a_heading_that_most_pages_share_is_no_title(tmp_path: Path) -> None:
+    banner = '<h1 align="center"><b>Kiln</b> &amp; Co</h1>\n\n'
+    files = {
+        "a.md": f"{banner}## Heat\n\nIt is hot.\n\n### More\n\nVery.",
+        "b.md": f"{banner}No heading follows.",
+        "c.html": f"{banner}<p>Of clay.<h2 id=x>Ash</h2><p>Grey.",
+        "d.md": "# Clay\n\nBrown.",
+        "sub/README.md": f"{banner}## Use\n\nFire it.",  # the only one there
+    }
+    for name, content in files.items():
+        made(tmp_path / "docs" / name, content.encode())
+    passages = {where: passage for passage, where in read(tmp_path / "docs")[0]}
+    assert {name: passages[f"docs/{name}"].title for name in files} == {
+        "a.md": "Heat",
+        "b.md": "b",
+        "c.html": "Ash",
+        "d.md": "Clay",
+        "sub/README.md": "Kiln & Co",
+    }
+    assert passages["docs/a.md"].text == "It is hot. More: Very."
+    assert passages["docs/c.html"].anchors == ("x",)
+
+
+def test_files_without_a_suffix_are_read_if_they_are_text(tmp_path: Path) -> None:
+    files = {
+        "README": "Größe zählt.".encode(),
+        "INSTALL": b"\xef\xbb\xbfRun make.\x0c",
+        "run": b"#!/bin/sh\necho",
+        "core": b"\x7fELF\x01",
+        "old": b"Gr\xf6\xdfe",
+        "a.txt.gz": gzip.compress(b"Packed."),
+    }
+    for name, content in files.items():
+        made(tmp_path / "docs" / name, content)
+    passages, problems = read(tmp_path / "docs")
+    assert [(passage.id, passage.title) for passage, _ in passages] == [
+        ("docs/INSTALL", "INSTALL"),
+        ("docs/README", "README"),
+    ]
+    unread = {problem.where.partition("/")[2]: problem.reason for problem in problems if problem.kind == "other"}
+    assert unread == {
+        "a.txt.gz": "compressed: unpack it, if you want it read",
+        **dict.fromkeys(("run", "core", "old"), "without a suffix, and not a text in UTF-8"),
+    }
+    assert [passage.id for passage, _ in read(tmp_path / "docs" / "README")[0]] == ["README"]
+
+
 @pytest.mark.parametrize("name", [b"caf\xe9.jsonl", b"caf\xe9.txt", b"notes\xe9/a.txt"])
 def test_names_that_are_not_utf_8(name: bytes, tmp_path: Path) -> None:
     path = tmp_path / os.fsdecode(name)
@@ -200,28 +245,6 @@ def test_splitting_everything_or_nothing(tmp_path: Path) -> None:
         *(("T0", n) for n in (0, 33, 66)),
         *(("T1", n) for n in (0, 33, 66)),
     ]
-
-
-def test_memory_does_not_grow_with_a_line(tmp_path: Path) -> None:
-    path = tmp_path / "corpus.jsonl"
-    with path.open("wb") as file:  # a sparse file: on disk it has a few bytes
-        file.write(b'{"title": "Endless", "text": "' + 5000 * b" ")
-        file.seek(400 << 20)
-        file.write(b'"}\n{"title": "Rome", "text": "A city."}\n')
-    code = """
-import re, sys
-from pathlib import Path
-from polyhop.data.corpora import Corpus
-problems = []
-titles = [passage.title for passage, _ in Corpus([Path(sys.argv[1])], on_problem=problems.append)]
-# Not getrusage: its peak includes that of the parent process.
-peak = re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]
-print(titles, *(problem.reason for problem in problems), int(peak) >> 10, sep="|")
-"""
-    command = [sys.executable, "-c", code, str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip().split("|")
-    assert done[:2] == ["['Rome']", "larger than 32 MB: split it"]
-    assert int(done[2]) < 300
 
 
 def test_links_out_of_a_folder_are_not_followed(tmp_path: Path) -> None:

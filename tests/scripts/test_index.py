@@ -61,7 +61,8 @@ def test_what_is_skipped_is_counted_by_reason(tmp_path: Path) -> None:
         (folder / name).write_text("# Ledger\n\nAda Berg owns it.")
     built = run(folder, "--out", out)
     assert built.exit_code == 0, built.output
-    other = "2,251 without a reader: 1,500 .py, 750 .png, 1 without a suffix"
+    names = "1,500 .py (0000.py, 0001.py, ...), 750 .png (0000.png, 0001.png, ...), 1 without a suffix (Makefile)"
+    other = f"2,251 without a reader: {names}"
     assert f"skipped   9 damaged; 1 duplicate; {other}\n" in built.stdout
     told = [line.split(": ")[:2] for line in built.stderr.splitlines()]
     assert told[0] == ["  docs/b.md", "the same text as docs/a.md"]

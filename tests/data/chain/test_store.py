@@ -50,6 +50,12 @@ def write(folder: Path, *batches: list[Passage], before: Sequence[Path] = (), li
 
 def test_damaged_tables_are_refused(tmp_path: Path) -> None:
     folder = write(tmp_path / "store", PASSAGES)
+    counts = (folder / "counts.npy").read_bytes()
+    (folder / "counts.npy").write_bytes(counts[:-4] + bytes([counts[-4] ^ 1]) + counts[-3:])
+    with pytest.raises(ValueError, match="has changed"):
+        Store.open([folder])
+    (folder / "counts.npy").write_bytes(counts)
+    (folder / "hashes.json").unlink()  # as a stranger's index, whose hashes say nothing
     for name, table in (
         ("documents", np.zeros(3, np.uint64)),
         ("rows", np.zeros(2, np.uint32)),

@@ -17,7 +17,7 @@ from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import adopt_index, build_index
 from polyhop.data.lucene.jvm import autoclass, call, open_directory
 from polyhop.data.passages import Hit, Passage
-from polyhop.data.sample import sample_passages
+from polyhop.data.sample import CORPUS, sample_passages
 from polyhop.scripts.main import app
 
 from ..dense.hashing import Hashing
@@ -128,9 +128,7 @@ def test_an_adopted_index_is_searched_like_polyhops_own(tmp_path: Path) -> None:
 
 def test_chains_are_the_same(tmp_path: Path) -> None:
     passages = sample_passages()
-    corpus = tmp_path / "corpus.jsonl"
-    corpus.write_text("".join(json.dumps(passage.to_record()) + "\n" for passage in passages), "utf-8")
-    build_index([corpus], tmp_path / "own")
+    build_index([CORPUS], tmp_path / "own")
     folder = anserini_index(tmp_path / "theirs", map(as_pyserini, passages), storeRaw=True)
     with BM25Index(folder) as unadopted, pytest.raises(PolyhopError, match=f"polyhop index --adopt {folder}"):
         ChainRetriever(unadopted)
@@ -157,17 +155,6 @@ def test_vectors_are_kept_beside_the_titles(tmp_path: Path) -> None:
     adopt_index(folder)
     with pytest.raises(IndexFault, match="has deleted documents"):
         embed_index(folder, Hashing())
-
-
-def test_an_index_that_changed_is_adopted_again(tmp_path: Path) -> None:
-    folder = anserini_index(tmp_path / "ix", [PARIS], storeRaw=True)
-    adopt_index(folder)
-    append(folder, anserini_index(tmp_path / "more", [ROME], storeRaw=True), deleted="nothing")
-    with pytest.raises(IndexFault, match="has changed since polyhop wrote to it"):
-        BM25Index(folder)
-    adopt_index(folder)
-    with BM25Index(folder) as index:
-        assert [passage.id for passage in index.titled("Rome")] == ["r"]
 
 
 def test_what_is_not_adopted(tmp_path: Path) -> None:

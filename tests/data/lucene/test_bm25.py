@@ -8,8 +8,7 @@ import pickle
 import random
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from multiprocessing import get_context
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -236,11 +235,6 @@ def test_a_pickle_keeps_the_parameters_and_is_closed_alone(index: BM25Index, mon
     with pytest.raises(IndexFault, match="closed"):
         again.search("moon", 1)
     assert index.search("moon", 1)
-
-
-def test_spawned_workers(index: BM25Index) -> None:
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        assert pool.submit(index.search, "moon river", 5).result(60) == index.search("moon river", 5)
 
 
 # --- what chains ask -------------------------------------------------------------------------------------------------

@@ -1,0 +1,45 @@
+"""Markdown as HTML, with the links of wikis, MyST and site generators."""
+
+from __future__ import annotations
+
+import re
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline
+
+from .links import TEMPLATE, untemplated
+
+_WIKI_LINK = re.compile(r"\[\[([^\[\]|\n]{1,200})(?:\|([^\[\]\n]{1,200}))?\]\](?![(\[])")
+_ROLE = re.compile(r"\{([a-z][a-z:]{0,40})\}`[!~]?([^`<>]{1,200}?)(?:\s*<([^`<>\s]{1,200})>)?`")  # of MyST
+_TEMPLATE_LINK = re.compile(rf"(\]\(|\]:[ \t]*)({TEMPLATE.pattern})")
+
+
+def rendered(source: str) -> str:
+    """HTML of CommonMark with tables, wiki links, and the roles of MyST as links and code."""
+
+    def wiki_link(state: StateInline, silent: bool) -> bool:
+        found = _WIKI_LINK.match(state.src, state.pos)
+        if found and not silent:
+            state.push("link_open", "a", 1).attrs = {"href": f"[[{found[1]}]]"}
+            state.push("text", "", 0).content = found[2] or found[1]
+            state.push("link_close", "a", -1)
+        state.pos = found.end() if found else state.pos
+        return bool(found)
+
+    def role(state: StateInline, silent: bool) -> bool:
+        found = _ROLE.match(state.src, state.pos)
+        if found and not silent:
+            if found[1] == "doc":
+                state.push("link_open", "a", 1).attrs = {"href": found[3] or found[2]}
+                state.push("text", "", 0).content = found[2]
+                state.push("link_close", "a", -1)
+            else:
+                state.push("code_inline", "code", 0).content = found[2]
+        state.pos = found.end() if found else state.pos
+        return bool(found)
+
+    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    parser.inline.ruler.before("link", "wiki_link", wiki_link)
+    parser.inline.ruler.before("link", "role", role)
+    markup: str = parser.render(_TEMPLATE_LINK.sub(lambda found: found[1] + untemplated(found[2]), source))
+    return markup
