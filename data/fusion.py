@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from .lucene.searcher import adapt
 from .passages import Hit, Passage, Retriever, SearchTool, check_page
 
 
@@ -22,7 +23,7 @@ class FusedRetriever(SearchTool):
     Ties go to the retriever named first, then to the better rank. Passages are identified by id.
 
     Args:
-        retrievers: At least one.
+        retrievers: At least one; a `LuceneSearcher` of Pyserini is one, too.
         k: Larger values flatten the differences between ranks; the paper uses 60.
         depth: Hits taken from each retriever; it finds no others.
 
@@ -35,7 +36,7 @@ class FusedRetriever(SearchTool):
             raise ValueError("name at least one retriever to fuse")
         if k < 0 or depth < 1:
             raise ValueError(f"k must not be negative and depth must be positive, got k={k}, depth={depth}")
-        self.retrievers: tuple[Retriever, ...] = tuple(retrievers)
+        self.retrievers: tuple[Retriever, ...] = tuple(map(adapt, retrievers))
         self.k, self.depth = k, depth
 
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:

@@ -12,6 +12,7 @@ import dspy
 
 from ..data.chain import ChainRetriever, ChainWeights
 from ..data.errors import PolyhopError
+from ..data.lucene.searcher import adapt
 from ..data.passages import Hit, Passage, Retriever, one_a_document
 from ..data.pool import PassagePool
 from ..data.retrievers import checked_retriever, retriever_name
@@ -32,7 +33,7 @@ class Search(Part):
     """Searches the question's own pool if it has one, otherwise the retriever. The run keeps each search and its hits.
 
     Args:
-        retriever: Any `Retriever`; None if every question brings its own pool. Not
+        retriever: Any `Retriever`, or a `LuceneSearcher` of Pyserini; None if every question brings its own pool. Not
             part of the saved state. A `ChainRetriever` also follows the chain through a question's own pool.
         k: Number of passages that a search returns; the maximum, for an adaptive `ChainRetriever`.
 
@@ -47,7 +48,7 @@ class Search(Part):
 
     def __init__(self, retriever: Retriever | None = None, k: int = 20) -> None:
         super().__init__()
-        retriever = None if retriever is None else checked_retriever(retriever)
+        retriever = None if retriever is None else checked_retriever(adapt(retriever))
         self.retriever = retriever
         self.k = integer(k, 1, 1000, log=True, usual=(1, 200))
         # Long documents want a large k1: 25 for the web pages of BrowseComp-Plus (Pi-Serini).

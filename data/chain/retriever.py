@@ -16,11 +16,12 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from ..errors import PolyhopError
+from ..lucene.searcher import chain_source
 from ..passages import Hit, Reason, SearchTool, Shared, check_page
 from .graph import BACK, DIGITS, HYPERLINK, LINK, LINKED, SHARED, Edges, Graph
 from .store import ChainSource
@@ -337,7 +338,8 @@ class ChainRetriever(SearchTool, Shared):
     A question costs at most three searches, or four for more than 30 passages. Copying returns the retriever itself.
 
     Args:
-        source: A `BM25Index` or its folder, or a `PassagePool`; None if every question has its own pool (see `over`).
+        source: A `BM25Index` or its folder, a `LuceneSearcher` of Pyserini or a `PassagePool`; None if every question
+            has its own pool (see `over`).
         weights: The weights of the features.
         vectors: Vectors of the same index; they add the similarity of question and passage as a feature.
         adaptive: Return as many passages as the chain needs (1 to 6, and at most ``k``) instead of ``k``.
@@ -355,21 +357,18 @@ class ChainRetriever(SearchTool, Shared):
         vectors: DenseIndex | None = None,
         adaptive: bool = False,
     ) -> None:
-        if isinstance(source, str | Path):
-            from ..lucene.bm25 import BM25Index  # which reads what the chain retriever looks up
-
-            source = BM25Index(source)
-        if not getattr(source, "has_titles", True):
-            path = getattr(source, "path", "DIR")
+        found = cast(ChainSource | None, chain_source(source))
+        if not getattr(found, "has_titles", True):
+            path = getattr(found, "path", "DIR")
             raise PolyhopError(
                 f"the chain retriever looks up titles, which the index {path} does not have. Add them once: polyhop "
                 f"index --adopt {path}. Or search with BM25 alone: --retriever bm25"
             )
-        if vectors is not None and getattr(source, "manifest", None) != vectors.manifest:
+        if vectors is not None and getattr(found, "manifest", None) != vectors.manifest:
             raise ValueError("the vectors belong to another index than the one to search")
-        if source is not None and vectors is not None:
-            source = source.pinned()  # the vectors are of this state
-        self.source, self.vectors, self.adaptive = source, vectors, adaptive
+        if found is not None and vectors is not None:
+            found = found.pinned()  # the vectors are of this state
+        self.source, self.vectors, self.adaptive = found, vectors, adaptive
         self.weights = weights or ChainWeights()
 
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:

@@ -76,6 +76,11 @@ def call(target: Any, method: str, *arguments: Any) -> Any:
         return call_long(target, method, *arguments)
 
 
+def exclusive() -> threading.RLock:
+    """The lock of `call`, for other code that calls Java."""
+    return _calling
+
+
 def call_long(target: Any, method: str, *arguments: Any) -> Any:
     """Call a method that may take long, such as a search, without keeping other threads waiting; safe while they call
     the method of one object only.
