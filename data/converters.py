@@ -32,7 +32,7 @@ from zipfile import BadZipFile, ZipFile
 from lxml import etree
 
 from .files import LARGEST_RECORD, read_bytes, table_rows
-from .html import LONGEST_HEADING, Text, Unreadable, of_html
+from .html import LONGEST_ANCHOR_TEXT, LONGEST_HEADING, Text, Unreadable, of_html
 from .importing import installs
 from .markdown import rendered
 from .splitting import Href, Line, bounded_metadata
@@ -350,6 +350,8 @@ def _docx(content: bytes) -> Text:
 
 # --- PDF -------------------------------------------------------------------------------------------------------------
 
+_Page = tuple[list[str], list[tuple[str, str]]]  # lines; texts and targets of links
+
 
 def _pdf(content: bytes) -> Text:
     from pypdf import PdfReader
@@ -359,10 +361,10 @@ def _pdf(content: bytes) -> Text:
         raise Unreadable("it is encrypted and needs a password")
     pages = [_pdf_page(page) for page in reader.pages]
     title = str((reader.metadata and reader.metadata.title) or "").strip()
-    if not any(pages):
+    if not any(lines for lines, _ in pages):
         raise Unreadable("no text in it: scanned pages need OCR first")
-    _leave_out_running(pages)
-    if not title and (first := next(filter(None, pages), None)):
+    _leave_out_running([lines for lines, _ in pages])
+    if not title and (first := next((lines for lines, _ in pages if lines), None)):
         heading = first[0]
         if len(first) > 1 and len(heading) <= 100 and heading[-1] not in ".,;":
             title = heading
@@ -395,9 +397,11 @@ def _leave_out_running(pages: list[list[str]]) -> None:
         lines[:] = [line for m, line in enumerate(lines) if 0 < m < last or not is_running(line)]
 
 
-def _pdf_page(page: Any) -> list[str]:
-    """The lines of a page."""
+def _pdf_page(page: Any) -> _Page:
+    """The text of a page, and its links to other documents."""
     from pypdf.generic import FloatObject
+
+    runs: list[tuple[float, float, str]] = []
 
     def widen(operator: bytes, operands: list[Any], *matrices: object) -> None:
         """Spaces that are only gaps, in a font that says its spaces are wide."""
@@ -408,20 +412,39 @@ def _pdf_page(page: Any) -> list[str]:
                 parts += [FloatObject(-_WIDE_GAP), FloatObject(_WIDE_GAP + each)] if is_gap else [each]
             operands[0][:] = parts
 
-    lines = page.extract_text(visitor_operand_before=widen).splitlines()
-    return [line.strip() for line in lines if line.strip() and not _LEADERS.search(line)]
+    def collect(text: str, outer: list[float], inner: list[float], *font: object) -> None:
+        x, y = inner[4:6]
+        runs.append((x * outer[0] + y * outer[2] + outer[4], x * outer[1] + y * outer[3] + outer[5], text))
+
+    text = page.extract_text(visitor_operand_before=widen, visitor_text=collect)
+    links = []
+    for annotation in (each.get_object() for each in page.get("/Annots") or ()):
+        action = annotation["/A"].get_object() if annotation.get("/A") else {}
+        file = action.get("/URI") or action.get("/F") or ""
+        target = str((file.get("/UF") or file.get("/F") or "") if isinstance(file, dict) else file)
+        if annotation.get("/Subtype") == "/Link" and target:
+            (left, right), (low, high) = (sorted(map(float, annotation["/Rect"][n::2])) for n in (0, 1))
+            inside = [run for x, y, run in runs if left - 2 <= x < right and low - 2 <= y < high and run.strip()]
+            links.append((" ".join("".join(inside).split())[:LONGEST_ANCHOR_TEXT], target))
+    return [line.strip() for line in text.splitlines() if line.strip() and not _LEADERS.search(line)], links
 
 
-def _paged(pages: list[list[str]]) -> Iterator[Line]:
+def _paged(pages: list[_Page]) -> Iterator[Line]:
     """Sentences below the number of the page on which they end."""
     carried = ""
-    for number, page in enumerate(pages, 1):
+    for number, (page, targets) in enumerate(pages, 1):
         text = carried + "\n".join(page)
         text = re.sub(r"(?<=[^\W\d_])[-\u00ad]\n(?=[a-zß-ÿ])", "", text)  # a word that was divided
         sentences = split_sentences(clean(text).replace("\n", " "))
         is_open = bool(sentences) and number < len(pages) and sentences[-1][-1] not in ".?!:…。？！\"”')"
         carried = sentences.pop() + "\n" if is_open and len(sentences[-1]) < 1000 else ""
-        yield from (Line(sentence, (f"page {number}",)) for sentence in sentences)
+        links: list[list[Href]] = [[] for _ in sentences]
+        for text, target in targets if sentences else ():
+            shown = next((n for n, sentence in enumerate(sentences) if text in sentence), 0)
+            before = sentences[shown].partition(text)[0] if text in sentences[shown] and text else ""
+            links[shown].append(Href(len("".join(before.split())), target, text or target[:LONGEST_ANCHOR_TEXT]))
+        for sentence, hrefs in zip(sentences, links, strict=True):
+            yield Line(sentence, (f"page {number}",), links=tuple(sorted(hrefs)))
 
 
 def _table(content: bytes) -> Text:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pypdf import PdfWriter
+from pypdf.annotations import Link
 from pypdf.generic import ArrayObject, DecodedStreamObject, DictionaryObject, NameObject, NumberObject
 
 from polyhop.data import converters
@@ -656,3 +657,20 @@ def test_glued_words_of_a_pdf_are_separated(tmp_path: Path) -> None:
     found = convert(tmp_path / "a.pdf")
     assert found.title == "Kilns of Tarn have to be fired twice"
     assert " ".join(texts(found)) == " ".join([found.title] * 4 + ["Ava rests."])
+
+
+def test_links_of_a_pdf(tmp_path: Path) -> None:
+    writer = pdf_of(
+        "BT /F1 12 Tf 72 700 Td (Heat is in ) Tj ET BT 222 700 Td (the guide) Tj ET BT 322 700 Td ( to all.) Tj ET "
+        "BT 72 680 Td (More of it is elsewhere.) Tj ET"
+    )
+    writer.add_annotation(0, Link(rect=(222, 695, 300, 715), url="guide.pdf#page=2"))
+    writer.add_annotation(0, Link(rect=(400, 10, 500, 20), url="https://example.org/x"))  # of a picture
+    writer.add_annotation(0, Link(rect=(72, 675, 100, 690), target_page_index=0))
+    writer.write(tmp_path / "a.pdf")
+    first, second = convert(tmp_path / "a.pdf").lines
+    assert first.links == (
+        Href(0, "https://example.org/x", "https://example.org/x"),
+        Href(8, "guide.pdf#page=2", "the guide"),
+    )
+    assert second.links == ()
