@@ -98,7 +98,7 @@ def is_adjective(text: str) -> bool:
 
 # --- names, dates, numbers -------------------------------------------------------------------------------------------
 
-_CAPITALISED = r"[A-ZÀ-ÖØ-ÞĀ-ž\u0391-\u03ab\u0400-\u042f][\w'’.\-–+]*"
+_CAPITALISED = r"(?<![a-z0-9_])[A-ZÀ-ÖØ-ÞĀ-ž\u0391-\u03ab\u0400-\u042f][\w'’.\-–+]*"
 _JOIN = r"(?:of|the|de|da|di|du|des|del|della|la|le|les|von|van|der|den|bin|ibn|al|el|y|for|à)"
 _NAMES = re.compile(
     rf"{_CAPITALISED}(?:(?:\s+(?:{_JOIN}\s+){{0,2}}|\s*&\s*)(?:{_CAPITALISED}|\d{{1,3}}(?![\d,.%]*\d)))*"
@@ -119,7 +119,7 @@ _NUMBERS = re.compile(
 )
 # A word of code: a call, an option, or with an underscore, a digit or a capital or a dot in its midst, or in capitals.
 _CODE = re.compile(
-    r"(?<![\w.%/-])(?:--[a-z][\w-]+|%\w\b|0x[0-9a-fA-F]+"
+    r"(?<![\w.%/-])(?:--[a-z][\w-]+|-[a-zA-Z]\b|%\w\b|0x[0-9a-fA-F]+"
     r"|(?:[A-Za-z]\w*\.)*[A-Za-z_]\w*\(\)|(?:[A-Za-z_]\w*\.)+[a-z_]\w+|\w*[a-z0-9]_\w+|_+\w+|\w+_[A-Z]\w*"
     r"|[a-z]+[A-Z]\w*|[A-Z]{2}[a-z]\w+|(?:[A-Z][a-z]+){2,}|[A-Z][A-Z0-9]{2,}|[a-z]+(?:-[a-z]+)+|[a-z]+\d+)(?![\w-])"
 )
