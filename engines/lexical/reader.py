@@ -33,12 +33,11 @@ from .features import (
 from .hops import OWN_PASSAGE, Answer, Hop, best_answers, fitted, rank, read_hops, same
 from .prompt import ParsedPassage, Sentence
 from .question import answer_type, mask
-from .spans import DATE, code, countries, dates, is_adjective, numbers, relation_terms
-from .stated import ASKS_DEFAULT, is_literal, stated, states_default
+from .spans import DATE, MONTHS, code, countries, dates, is_adjective, numbers, relation_terms
+from .stated import ASKS_DEFAULT, ASKS_OPTION, is_literal, must_be_stated, stated
 
 SHORT = 12  # most words of a question that is read as a sub-question; longer ones have hidden parts
 MOST = 12  # answers that are weighed against one another
-OPTIONS = frozenset("directive flag option parameter setting switch".split())
 MISFIT = 0.02  # factor of a span that is not of the kind that is asked for
 CODE_NOUNS = frozenset(
     "attribute class command constant decorator directive exception field flag function header key keyword library "
@@ -147,13 +146,13 @@ def is_of_type(question: str, answer: str, sentence: Sentence | None = None) -> 
     if asks.kind in ("number", "measure") or asks.head in ("port", "release", "version"):
         return any(number.start == 0 for number in numbers(answer.removeprefix("v")))
     if asks.kind == "when":
-        return any(map(str.isdigit, answer))
+        return bool(dates(answer) or re.search(rf"\d\D|\D\d|{MONTHS}", answer))
     if asks.kind == "who":
         asked = [name for name in mask(question).names if within(title_key(name), title_key(answer))]
         opens = sentence is not None and " " not in answer and sentence.text.startswith(answer)
         capitals = [word[0].isupper() for word in answer.split() if word.lower() not in FUNCTION_WORDS]
         return any(capitals) and all(capitals) and not (asked or opens or answer.isupper())
-    return asks.head not in OPTIONS or any(found.text == answer for found in code(answer))
+    return not ASKS_OPTION.match(question) or any(found.text == answer for found in code(answer))
 
 
 def _chain_columns(hops: Sequence[Hop], table: SpanTable) -> Matrix:
@@ -193,7 +192,7 @@ def is_supported(question: str, passages: Sequence[ParsedPassage], best: Answer)
     asked = parse_question(question)
     if best.passage is None or asked.asks.kind == "either" or stated(question, tuple(passages)):
         return True
-    if not is_of_type(question, best.text, best.sentence) or states_default(question):
+    if not is_of_type(question, best.text, best.sentence) or must_be_stated(question):
         return False
     names = [name for name in mask(question).names if not is_adjective(name)]
     known = list(zip(asked.names, asked.titles, strict=True))

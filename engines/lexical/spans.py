@@ -104,12 +104,12 @@ _NAMES = re.compile(
     rf"{_CAPITALISED}(?:(?:\s+(?:{_JOIN}\s+){{0,2}}|\s*&\s*)(?:{_CAPITALISED}|\d{{1,3}}(?![\d,.%]*\d)))*"
 )
 _QUOTES = re.compile(r"[\"“]\s*([^\"”“]{2,80}?)\s*[\"”]")
-_MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
-_MONTH_NUMBER = {month: number for number, month in enumerate(_MONTHS.split("|"), 1)}
+MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
+_MONTH_NUMBER = {month: number for number, month in enumerate(MONTHS.split("|"), 1)}
 _DATES = re.compile(
-    rf"\b(?:(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?\s+(?P<m1>{_MONTHS}),?\s+(?P<y1>\d{{3,4}})"
-    rf"|(?P<m2>{_MONTHS})\s+(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<y2>\d{{3,4}})"
-    rf"|(?P<m3>{_MONTHS})\s+(?P<y3>\d{{4}})"
+    rf"\b(?:(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?\s+(?P<m1>{MONTHS}),?\s+(?P<y1>\d{{3,4}})"
+    rf"|(?P<m2>{MONTHS})\s+(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<y2>\d{{3,4}})"
+    rf"|(?P<m3>{MONTHS})\s+(?P<y3>\d{{4}})"
     rf"|(?P<y4>(?:1\d|20)\d\d)(?!\d|,\d|\.\d|\s*(?:km|m|people|inhabitants|metres|meters|feet|ft)\b))"
 )
 _NUMBERS = re.compile(

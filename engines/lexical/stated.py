@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 
 from ...data.text import bare_title, content_terms, stem, title_key
 from .hops import Answer
@@ -56,6 +57,7 @@ _NOTES = {  # how the note of a change begins, by the verb of a question
 }
 _ASKS_CHANGE = re.compile(r"(?:(?:in|since|from|as of|with) )?(?:what|which) (?:version|release)\b|when\b", re.I)
 
+ASKS_OPTION = re.compile(r"(?:which|what) (?:directive|flag|option|parameter|setting|switch|variable)\b", re.I)
 _ASKS_AGENT = re.compile(r"who (?:(?:was|is|first|originally|currently) )*(?:the )?(?P<verb>[a-z]+)\b", re.I)
 
 # What is asked for, not what it is asked of.
@@ -65,6 +67,7 @@ _GENERIC = frozenset(
 _GENERIC |= frozenset(map(stem, _NOTES))
 _CODE = re.compile(r"^-|\w[._/:-]\w|_|[a-z][\dA-Z]|^[A-Z][A-Z\d]")
 
+_OPTION = re.compile(r"[^\w-]*(--?[\w-]+|\w[\w.-]*\w)\W*")
 _ENTRY = re.compile(r"^\W*([\w.<>%-]*[\w>])\W*(?:$|::| [-–|<=] |:$|\(.*\))")
 
 
@@ -78,6 +81,8 @@ def stated(question: str, passages: tuple[ParsedPassage, ...]) -> Answer | None:
         found = _nearest(question, passages, _default)
     elif _ASKS_CHANGE.match(question) and (find := _noted(question)):
         found = _nearest(question, passages, find)
+    elif asked := ASKS_OPTION.match(question):
+        found = _option(question, passages)
     elif asked := _ASKS_AGENT.match(question):
         found = _agent(question, asked["verb"], passages)
     return replace(found, steps=(found,)) if found else None
@@ -108,9 +113,11 @@ def is_literal(text: str) -> bool:
     return bool(re.fullmatch(_LITERAL, text)) or len(text.split()) == 1
 
 
-def states_default(question: str) -> bool:
-    """Whether a question asks for the default of a word of code: a passage states it, or the reader would guess."""
-    return bool(ASKS_DEFAULT.search(question) and _code_keys(question))
+def must_be_stated(question: str) -> bool:
+    """Whether a question asks for the default or a change of a word of code: where no passage states it, the reader
+    would guess."""
+    asks = ASKS_DEFAULT.search(question) or (_ASKS_CHANGE.match(question) and _noted(question))
+    return bool(asks and _code_keys(question))
 
 
 def _code_keys(question: str) -> list[str]:
@@ -163,6 +170,21 @@ def _distance(passage: ParsedPassage, n: int, topic: frozenset[str], keys: list[
             return None
     heading = (passage.headings or passage.title).rpartition(" > ")[2]
     return n + 1 if names_it(f" {title_key(heading)} ", frozenset(content_terms(heading))) else None
+
+
+def _option(question: str, passages: tuple[ParsedPassage, ...]) -> Answer | None:
+    """The option whose description, beside or below it, has the words of a question."""
+    topic, best = frozenset(content_terms(question)) - _GENERIC, None
+    for passage in passages:
+        about = frozenset(content_terms(f"{passage.title} {passage.headings}"))
+        for sentence, below in pairwise((*passage.sentences, None)):
+            entry = _OPTION.match(sentence.text) if sentence else None
+            if not sentence or not entry or not _CODE.search(entry[1]):
+                continue
+            said = sentence.terms | (below.terms if below and entry.end() == len(sentence.text) else frozenset())
+            if topic & said and topic <= said | about and (best is None or len(topic & said) > best[0]):
+                best = len(topic & said), Answer(entry[1], BESIDE, sentence, passage)
+    return best[1] if best else None
 
 
 # --- agents ----------------------------------------------------------------------------------------------------------
