@@ -47,7 +47,10 @@ ASKS_DEFAULT = re.compile(r"\bdefaults?\b", re.I)
 
 _DATE = r"\d{4}-\d\d-\d\d|[\w ]{3,12},? \d{4}"
 _VERSION = r"v?\d+(?:\.\d+)+[\w-]*"
-_NEW = r"[Nn]ew|[Aa]dd(?:ed|s)?|[Ii]ntroduced|[Aa]vailable|[Aa]ppeared|[Ss]ince|[Aa]s of|[Ss]tarting|[Ff]rom"
+_NEW = (
+    r"[Nn]ew|[Aa]dd(?:ed|s)?|[Ii]ntroduced|[Aa]vailable|[Aa]ppeared|[Ss]ince|[Aa]s of|[Ss]tarting|[Ff]rom"
+    r"|[Cc]hanged(?= in version [\d.]+: [Aa]dd)"
+)
 _NOTES = {  # how the note of a change begins, by the verb of a question
     **dict.fromkeys(("added", "introduced", "available", "supported", "new", "created", "implemented"), _NEW),
     "changed": r"[Cc]hanged",
