@@ -38,12 +38,6 @@ def test_what_looks_like_one() -> None:
     assert without_secrets(text) == "Incorrect: *** Authorization: *** https://***@host/v1"
 
 
-def test_no_text_takes_minutes() -> None:
-    """If every colon of this one might end the name, it would take as many seconds as it does now microseconds."""
-    for text in ("://" + "a:" * 50_000, "Bearer " * 50_000, "Bearer" + " " * 100_000):
-        assert without_secrets(text)
-
-
 def unread(adapter: dspy.Adapter, reply: str) -> str:
     with pytest.raises(AdapterParseError) as caught:
         adapter.parse(SIGNATURE, reply)

@@ -211,9 +211,6 @@ def test_what_is_fenced_stays_so(text: str, tags: bool) -> None:
     assert "".join(once.split()) == "".join(text.split())  # nothing but spaces has come in
 
 
-# --- what is replied -------------------------------------------------------------------------------------------------
-
-
 # --- whole programs --------------------------------------------------------------------------------------------------
 
 
