@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
-from itertools import pairwise
 
 from ...data.text import bare_title, content_terms, stem, title_key
 from .hops import Answer
@@ -27,12 +26,14 @@ _DEFINITION = re.compile(r"(?:an? |the )?([^,;]{2,60}?) (?:is|are) ((?:an? |the 
 _UNIT = (
     r"(?:%|[KMGT]i?B|bytes?|kilobytes?|megabytes?|(?:milli|micro)?seconds?|ms|s|minutes?|hours?|days?|weeks?|months?)"
 )
-_NUMBER = rf"-?\d(?:[\w.,:]*\w)?(?: ?{_UNIT}(?!\w))?|(?:one|two|three|five|six|ten|twelve|thirty) {_UNIT}\b"
+_NUMBER = (
+    rf"(?<![\w.])-?\d(?:[\w.,:]{{0,40}}\w)?(?: ?{_UNIT}(?!\w))?|(?:one|two|three|five|six|ten|twelve|thirty) {_UNIT}\b"
+)
 _WORD = r"true|false|yes|no|on|off|none|null|unset|empty|never|always|auto|enabled|disabled"
 _QUOTED = r"(?<!\w)[\"“‘'`][^\"”’'`\n]{0,60}[\"”’'`]"
-_PATH = r"\w+://[\w/.-]*\w|[~$@/][\w/.~$@:\[\]-]*[\w\]]|[\w-]*[_/][\w/.-]*\w|[A-Z][A-Z0-9_]+\b"
+_PATH = r"(?:\w{2,9}:/)?[~$@/][\w/.~$@:\[\]-]{0,80}[\w\]]|(?<![\w/-])[\w-]{1,40}[_/][\w/.-]{0,80}\w|\b[A-Z][A-Z0-9_]+\b"
 _LITERAL = rf"{_QUOTED}|{_NUMBER}|(?i:{_WORD})\b(?![\w-]| [a-z])|{_PATH}"
-_VALUE = rf"(?P<value>{_LITERAL}|[\w-]+(?= *(?:[.,;)]|$)))"
+_VALUE = rf"(?P<value>{_LITERAL}|[\w-]{{1,60}}(?= *(?:[.,;)]|$)))"
 _DEFAULTS = [
     re.compile(pattern)
     for pattern in (
@@ -71,7 +72,7 @@ _GENERIC |= frozenset(map(stem, _NOTES))
 _CODE = re.compile(r"^-|\w[._/:-]\w|_|[a-z][\dA-Z]|^[A-Z][A-Z\d]")
 
 _OPTION = re.compile(r"[^\w-]*(--?[\w-]+|\w[\w.-]*\w)\W*")
-_ENTRY = re.compile(r"^\W*([\w.<>%-]*[\w>])\W*(?:$|::| [-–|<=] |:$|\(.*\))")
+_ENTRY = re.compile(r"\W{0,4}[\w.<>%-]{0,60}[\w>]\W{0,4}(?:$|::| [-–|<=] |:$|\(.*\))")
 
 
 @lru_cache(maxsize=64)
@@ -138,24 +139,18 @@ def _noted(question: str) -> Find | None:
 
 def _nearest(question: str, passages: tuple[ParsedPassage, ...], find: Find) -> Answer | None:
     """The value that is nearest below what a question asks about, in a passage that has the question's words."""
-    keys = _code_keys(question)
-    topic = frozenset(content_terms(question)) - _GENERIC
-    best: Answer | None = None
+    topic, keys = frozenset(content_terms(question)) - _GENERIC, _code_keys(question)
+    found = list[Answer]()
     for passage in passages:
-        above = f"{passage.title} > {passage.headings}"
-        if len(topic & (passage.terms | set(content_terms(above)))) < COVERED * len(topic):
+        above = frozenset(content_terms(f"{passage.title} {passage.headings}"))
+        if len(topic & (passage.terms | above)) < COVERED * len(topic):
             continue
         for n, sentence in enumerate(passage.sentences):
-            for match in find(sentence.text):
-                distance = _distance(passage, n, topic, keys)
-                if distance is not None:
-                    own = topic <= sentence.terms
-                    chance = BESIDE if own else BELOW * FADES**distance
-                    if best is None or chance > best.probability:
-                        value = match["value"].strip(" \"“”‘’'`")
-                        best = Answer(value, chance, sentence, passage)
-                    break
-    return best
+            match, distance = next(find(sentence.text), None), _distance(passage, n, topic, keys)
+            if match and distance is not None:
+                chance = BESIDE if topic <= sentence.terms else BELOW * FADES**distance
+                found.append(Answer(match["value"].strip(" \"“”‘’'`"), chance, sentence, passage))
+    return max(found, key=lambda answer: answer.probability, default=None)
 
 
 def _distance(passage: ParsedPassage, n: int, topic: frozenset[str], keys: list[str]) -> int | None:
@@ -176,32 +171,31 @@ def _distance(passage: ParsedPassage, n: int, topic: frozenset[str], keys: list[
 
 
 def _option(question: str, passages: tuple[ParsedPassage, ...]) -> Answer | None:
-    """The option whose description, beside or below it, has the words of a question."""
-    topic, best = frozenset(content_terms(question)) - _GENERIC, None
+    """The option whose description, beside or below it, has most words of a question, and the headings the others."""
+    topic, found = frozenset(content_terms(question)) - _GENERIC, list[tuple[int, Answer]]()
     for passage in passages:
-        about = frozenset(content_terms(f"{passage.title} {passage.headings}"))
-        for sentence, below in pairwise((*passage.sentences, None)):
-            entry = _OPTION.match(sentence.text) if sentence else None
-            if not sentence or not entry or not _CODE.search(entry[1]):
-                continue
-            said = sentence.terms | (below.terms if below and entry.end() == len(sentence.text) else frozenset())
-            if topic & said and topic <= said | about and (best is None or len(topic & said) > best[0]):
-                best = len(topic & said), Answer(entry[1], BESIDE, sentence, passage)
-    return best[1] if best else None
+        above = frozenset(content_terms(f"{passage.title} {passage.headings}"))
+        for n, sentence in enumerate(passage.sentences):
+            if (entry := _OPTION.match(sentence.text)) and _CODE.search(entry[1]):
+                alone = entry.end() == len(sentence.text)
+                said = sentence.terms.union(*(below.terms for below in passage.sentences[n + 1 : n + 2] if alone))
+                if topic <= said | above and topic & said:
+                    found.append((len(topic & said), Answer(entry[1], BESIDE, sentence, passage)))
+    return max(found, key=lambda pair: pair[0])[1] if found else None
 
 
 # --- agents ----------------------------------------------------------------------------------------------------------
 
 _FILLERS = r"(?:\b(?:also|an?|the|first|original|originally|current|currently|lead|later|is|was|who|and)\b[ ,]*)*"
 _BEFORE = re.compile(r"(?:(\w+) by|(\w+[eo]r)s?(?: of [^,.;]{1,40}?)?(?:,| is| was)?) (?:the )?$")
-_AFTER = re.compile(rf"[ ,(]*(?:{_FILLERS}(?P<noun>\w+[eo]r)\b|(?P<verb>(?!is|was)\w+)\b)")
+_AFTER = re.compile(rf"[ ,(]*(?:{_FILLERS}(?P<noun>\w+[eo]r)\b|(?P<verb>(?!(?:is|was)\b)\w+)\b)")
 
 
 def _agent(question: str, verb: str, passages: tuple[ParsedPassage, ...]) -> Answer | None:
     """Who did something: the name beside the verb, or its noun, in a sentence about what the question names."""
     relation = relation_term(verb)
     topic = relation_terms(question) - {relation}
-    for passage in passages if topic else ():
+    for passage in passages if topic and relation else ():
         about = relation_terms(f"{bare_title(passage.title)} {passage.headings}")
         for sentence in passage.sentences:
             if topic <= relation_terms(sentence.text) | about:
