@@ -194,10 +194,9 @@ def answer_from_trajectory(prompt: ParsedPrompt) -> dict[str, Any]:
 
 @skill(JudgeAccuracy)
 def judge_accuracy(prompt: ParsedPrompt) -> dict[str, Any]:
-    """The confidence of a second reading if it agrees; else at most half of what it leaves."""
+    """The confidence of a second reading; 0 if it reads another answer."""
     second = read_answer(prompt.question, prompt.passages("evidence"))
-    agrees = same(second.answer, prompt.text("answer"))
-    return {"accuracy": second.confidence if agrees else round((1 - second.confidence) / 2, 2)}
+    return {"accuracy": second.confidence if same(second.answer, prompt.text("answer")) else 0.0}
 
 
 @skill(JudgeAttribution)

@@ -174,3 +174,9 @@ def test_models_and_records_of_the_caller_reach_the_threads() -> None:
             recorded = [inputs["question"] for _, inputs, _ in dspy.settings.trace]
         assert recorded == ["0?", "1?"]  # though the second was asked first
         assert len(usage.usage_data["scripted"]) == 2
+
+
+def test_inputs_of_other_names_are_refused() -> None:
+    for inputs in ({"question": "Who?"}, {"question": "Who?", "pasages": passages(1)}):
+        with pytest.raises(TypeError, match=f"takes question, passages, and was given {', '.join(sorted(inputs))}$"):
+            Agent(AnswerFromPassages)(**inputs)
