@@ -299,6 +299,7 @@ class PolyHop(Program):
         selected = {item.passage.id for item in case.evidence}
         lacks = bool(case.open) and len(selected) < case.complexity.hops
         cited = [item for item in answer.cited if lacks or item.passage.id in selected]
+        cited = [own if (own := Evidence(item.passage)) in case.evidence else item for item in cited]
         evidence = list(dict.fromkeys([*cited, *case.evidence]))
         confidence = self.calibration(answer.confidence)
         return conclude(answer.text, confidence, evidence=evidence, stop=stop, status=answer.status)

@@ -127,9 +127,9 @@ def _answer_line(prediction: dspy.Prediction, gold: dspy.Example | None) -> Text
     guess, status = prediction.get("guess") or "", prediction.get("status")
     answer = (plain(prediction.answer), "bold yellow" if status in IN_DOUBT else "bold green")
     line = Text.assemble("  ", answer, (f"  perhaps: {plain(guess)}" if guess else "", "yellow"))
-    # A program of the user's own does not tell its confidence, and an unknown answer has none but that of the guess.
-    if prediction.confidence is not None and prediction.answer != UNKNOWN:
+    if prediction.confidence:  # a program of the user's own may not tell it, and "unknown" has that of its guess
         line.append(f"  confidence {prediction.confidence:.2f}", "dim")
+    if prediction.confidence is not None and prediction.answer != UNKNOWN:
         line.append(f", {status}", style=_STYLES.get(str(status), "yellow"))
     if gold:
         right = exact_match(prediction.answer, gold.answers) == 1.0
