@@ -13,8 +13,6 @@ import pytest
 from dspy import lm15
 from dspy.utils.callback import BaseCallback
 
-from polyhop.data.pool import PassagePool
-from polyhop.data.sample import load_sample, sample_passages
 from polyhop.engines.costs import Ledger
 from polyhop.programs import current, record
 from polyhop.programs.agent import Agent
@@ -112,13 +110,6 @@ def test_a_question_that_is_asked_again_does_not_get_the_cached_reply() -> None:
         with playing(scripted()), dspy.context(usage_tracker=Ledger(attempt), callbacks=[Listening()]):
             Agent(AnswerFromPassages)(question="Who?", passages=passages(1))
     assert ["rollout_id" in each for each in asked] == [False, True]
-
-
-# --- programs --------------------------------------------------------------------------------------------------------
-
-
-POOL = PassagePool(sample_passages())
-QUESTIONS = [example.question for example in load_sample("dev")[:2]]
 
 
 # --- together -------------------------------------------------------------------------------------------------------

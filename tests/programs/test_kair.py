@@ -344,6 +344,3 @@ def test_without_roles_all_agents_are_told_the_same_and_share_no_cached_reply() 
     assert second == third
     assert second["focus"] == ALONE
     assert {step.query for step in steps(again, Searched)} == {QUESTION, "album", "Hitchcock"}
-
-
-# --- with the embedded engine ----------------------------------------------------------------------------------------

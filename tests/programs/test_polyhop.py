@@ -220,9 +220,6 @@ def test_what_cannot_be_searched_for_is_not_and_nothing_twice() -> None:
     assert queries(prediction)[1:] == ["hitchcock's birthplace!", "Alfred Hitchcock"]
 
 
-# --- nonsense --------------------------------------------------------------------------------------------------------
-
-
 # --- review ----------------------------------------------------------------------------------------------------------
 
 
