@@ -172,7 +172,7 @@ OPTIONS = (
     *pages(
         Ledger="Ledger was started by Ann Lee, and is now maintained by Tom Fox. "
         "Since Ledger 1.9.2, bookings are signed",
-        Reference="batch.size. How many bookings are sent at once. The default value is 250. "
+        Reference="batch.limit. How many are sent a day. batch.size. How many bookings are sent at once. The default value is 250. "
         "batch.wait. How long it waits. "
         'Defaults to 90 seconds. batch.path - where to write, "/var/spool" by default. batch.mode: Default: "safe"',
         Changes="open_journal(path). Opens a journal. Changed in version 3.0: Added the mode parameter. "
@@ -188,6 +188,7 @@ OPTIONS = (
     [
         ("What is the default value of batch.size?", "250"),
         ("What is the default of batch.wait?", "90 seconds"),
+        ("What is the default of batch.limit?", None),  # not that of the entry below
         ("What is batch.path by default?", "/var/spool"),
         ("What is the default of batch.mode?", "safe"),
         ("What is the default value of --max-age?", "30"),
