@@ -172,8 +172,8 @@ OPTIONS = (
     *pages(
         Ledger="Ledger was started by Ann Lee, and is now maintained by Tom Fox. "
         "Since Ledger 1.9.2, bookings are signed",
-        Reference="batch.limit. How many are sent a day. batch.size. How many bookings are sent at once. The default value is 250. "
-        "batch.wait. How long it waits. "
+        Reference="batch.limit. How many are sent a day. batch.size. How many bookings are sent at once. "
+        "The default value is 250. batch.wait. How long it waits. "
         'Defaults to 90 seconds. batch.path - where to write, "/var/spool" by default. batch.mode: Default: "safe"',
         Changes="open_journal(path). Opens a journal. Changed in version 3.0: Added the mode parameter. "
         "close_journal(). New in version 2.5. Version 2.4.1 was released on 2021-05-23",
