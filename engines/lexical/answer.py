@@ -121,8 +121,8 @@ def _passages(prompt: ParsedPrompt) -> tuple[ParsedPassage, ...]:
 
 
 def _cited(best: Answer) -> list[str]:
-    """The ids of the sentences that the steps and the answer were read from."""
-    sentences = [*(step.sentence for step in best.steps), best.sentence]
+    """The ids of the sentences that the answer and the steps were read from."""
+    sentences = [best.sentence, *(step.sentence for step in best.steps)]
     return list(dict.fromkeys(sentence.id for sentence in sentences if sentence))
 
 
