@@ -36,16 +36,13 @@ from .replies import (
     checked,
     diagnosed,
     estimate_usage,
-    estimated_tokens,
-    prompt_text,
 )
 from .secrets import learn, without_secret_settings
 
 LONGEST_WAIT = 300.0
 """Seconds. A server that asks to wait longer is not asked again."""
 
-_BURST = 0.1  # share of a minute's units that may be used at once
-_USUAL_REPLY = 400  # tokens
+_BURST = 0.1  # share of a minute's requests that may be sent at once
 _OURS = "polyhop"  # key in a request's metadata, removed before it is sent
 _CONNECTION = frozenset(
     "api_key api_base base_url headers extra_headers timeout api_version azure_ad_token_provider organization project "
@@ -65,7 +62,7 @@ class Limits(BaseModel):
 
     Attributes:
         concurrency: Simultaneous requests; None for no limit. A request that timed out no longer counts.
-        requests_per_minute, tokens_per_minute: As the provider counts them; None for no limit.
+        requests_per_minute: None for no limit.
         timeout: Seconds per request, however slowly the reply arrives.
         retries: How often DSPy repeats a request, after 1, 2, 4, ... seconds, or when the server asks for it.
     """
@@ -74,29 +71,24 @@ class Limits(BaseModel):
 
     concurrency: Annotated[int, Field(ge=1)] | None = None
     requests_per_minute: _Positive | None = None
-    tokens_per_minute: _Positive | None = None
     timeout: _Positive = 120.0
     retries: Annotated[int, Field(ge=0)] = 6
 
 
 class Pacing:
-    """A token bucket: at most ``per_minute`` units a minute, a tenth of them at once and the rest spread evenly."""
+    """A token bucket: at most ``per_minute`` requests a minute, a tenth of them at once and the rest spread evenly."""
 
     def __init__(self, per_minute: float, clock: Callable[[], float] = monotonic) -> None:
         self._capacity = max(1.0, _BURST * per_minute)
         self._rate = (1 - _BURST) * per_minute / 60.0
         self._clock, self._level, self._then = clock, self._capacity, clock()
 
-    def take(self, units: float) -> float:
-        """Reserve units; returns the seconds to wait before they may be used."""
+    def take(self) -> float:
+        """Reserve a request; returns the seconds to wait before it may be sent."""
         now = self._clock()
-        self._level = min(self._capacity, self._level + (now - self._then) * self._rate) - units
+        self._level = min(self._capacity, self._level + (now - self._then) * self._rate) - 1
         self._then = now
         return max(0.0, -self._level / self._rate)
-
-    def give_back(self, units: float) -> None:
-        """Return units that were not used; negative for units used beyond the reservation."""
-        self._level = min(self._capacity, self._level + units)
 
 
 class RateLimit:
@@ -113,16 +105,15 @@ class RateLimit:
         self.answered = False  # whether the server has ever replied
         self.shared: Any = self  # in a worker: the limits of all (see `polyhop.engines.shared`)
         self._clock, self._sleep = clock, sleep
-        each_minute = self.limits.requests_per_minute, self.limits.tokens_per_minute
-        self._requests, self._tokens = (Pacing(most, clock) if most else None for most in each_minute)
+        self._pacing = Pacing(most, clock) if (most := self.limits.requests_per_minute) else None
         self._free = self.limits.concurrency or inf
         self._open_again = 0.0  # when the server may be asked again
         self._changed = Condition()
 
-    def wait(self, tokens: float) -> None:
-        """Wait until a request of so many tokens may be sent. It is under way until `leave`."""
+    def wait(self) -> None:
+        """Wait until a request may be sent. It is under way until `leave`."""
         while True:
-            entered, seconds = self.shared.enter(tokens)
+            entered, seconds = self.shared.enter()
             if entered:
                 break
             self._sleep(seconds + uniform(0.0, min(1.0, seconds)))  # not all threads at once
@@ -134,7 +125,7 @@ class RateLimit:
             self.shared.leave()
             raise
 
-    def enter(self, tokens: float) -> tuple[bool, float]:
+    def enter(self) -> tuple[bool, float]:
         """Whether the request is under way now, and the seconds to wait before it is sent, or before it tries again."""
         with self._changed:
             if not self._changed.wait_for(lambda: self._free >= 1, POLL):
@@ -142,16 +133,13 @@ class RateLimit:
             if closed := self.closed():
                 return False, closed
             self._free -= 1
-            waits = [pacing.take(units) for pacing, units in ((self._requests, 1.0), (self._tokens, tokens)) if pacing]
-            return True, max(waits, default=0.0)
+            return True, self._pacing.take() if self._pacing else 0.0
 
-    def leave(self, unused: float = 0.0) -> None:
-        """A request has ended, which left so many of its tokens unused; negative if it used more."""
+    def leave(self) -> None:
+        """A request has ended."""
         with self._changed:
             self._free += 1
             self._changed.notify()
-            if self._tokens:
-                self._tokens.give_back(unused)
 
     def hold(self, seconds: float) -> None:
         """The server asks to send nothing for so long."""
@@ -245,18 +233,14 @@ class _Engine:
         send = partial(self.paid, self._send, request) if self.paid else partial(self._send, request)
         if self.limit is None:
             return send()
-        reserved = estimated_tokens(prompt_text(request)) + min(request.config.max_tokens or inf, _USUAL_REPLY)
-        unused = 0.0  # a failed attempt may have used all
-        self.limit.wait(reserved)
+        self.limit.wait()
         try:
             response = _within(self.limit.limits.timeout, send)
             self.limit.answered = True
-            usage = response.usage
-            unused = reserved - ((usage.input_tokens or 0) + (usage.output_tokens or 0))
         except LMError as raised:
             raise self._explained(raised, self.limit) from None
         finally:
-            self.limit.shared.leave(unused)
+            self.limit.shared.leave()
         try:
             return checked(response, request)
         except LMError as raised:

@@ -32,7 +32,6 @@ from .secrets import without_secrets
 LONGEST_REPLY = 20_000
 """Characters after the thinking. A longer reply comes from a runaway model, and parsing it would take minutes."""
 
-_MOST_TOKENS = 10**9  # of one reply, with its prompt; sums of more may overflow
 _LONGEST_MESSAGE = 250  # characters: an error may be a whole page, or quote a whole reply
 _MARKS = (digits + punctuation).encode()
 _COMPLETED = "[[ ## completed ## ]]"  # the end of a reply to DSPy's `ChatAdapter`
@@ -201,14 +200,12 @@ def _refusal(response: lm15.Response) -> str | None:
 
 
 def estimate_usage(response: lm15.Response, request: lm15.Request) -> lm15.Response:
-    """The response with token counts: four characters per token where the server does not report believable ones."""
+    """The response with token counts: four characters per token where the server reports none."""
     usage, text = response.usage, _text(response)
     given, taken = usage.input_tokens or 0, usage.output_tokens or 0
-    if 0 < given <= _MOST_TOKENS and (0 < taken <= _MOST_TOKENS or not text):
+    if given > 0 and (taken > 0 or not text):
         return response
     record_incident("tokens estimated")
-    if max(given, taken) > _MOST_TOKENS:
-        usage, given, taken = lm15.Usage(), 0, 0
     given, taken = given or -(-len(prompt_text(request)) // 4), taken or -(-len(text) // 4)
     return replace(response, usage=replace(usage, input_tokens=given, output_tokens=taken, total_tokens=given + taken))
 

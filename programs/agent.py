@@ -27,7 +27,7 @@ class Agent(dspy.Predict):
 
     A call shows at most the run's ``prompt_tokens`` of instructions and inputs: the last passages that exceed them are
     left out, and the trace says so. If the prompt exceeds the model's context, the agent shows half as much, then no
-    demos; then the error is raised.
+    demos; then the error is raised. Inputs that the signature does not name are a `TypeError`, and so are missing ones.
 
     Attributes:
         role: The agent's name in its program; costs are recorded under it.
@@ -37,6 +37,11 @@ class Agent(dspy.Predict):
 
     def forward(self, **kwargs: Any) -> Any:
         go_on()
+        taken, given = self.signature.input_fields, kwargs.keys() - {"config", "demos", "lm", "prediction", "signature"}
+        if given != taken.keys() and "signature" not in kwargs:
+            raise TypeError(
+                f"{role_of(self)} takes {', '.join(taken)}, and was given {', '.join(sorted(given)) or 'none'}"
+            )
         run, demos = current(), kwargs.pop("demos", self.demos)
         if (attempt := current_attempt()) > 1:
             # DSPy's cache also keeps bad replies, with which a retried question would fail again.

@@ -14,7 +14,6 @@ compares topics.
 from __future__ import annotations
 
 import heapq
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -38,7 +37,6 @@ from .complexity import Complexity
 from .tunable import choice, integer
 
 SHIPPED = Path(__file__).with_name("exemplars.jsonl")
-HEADER = {"polyhop": "exemplars", "version": 1}
 
 _Text = Annotated[str, StringConstraints(pattern=r"\S")]
 
@@ -115,21 +113,18 @@ class ExemplarMemory(Parameter):
         return ExemplarMemory(self.exemplars)
 
     def save(self, path: Path) -> None:
-        """Write JSON lines: a header, then one exemplar per line."""
-        lines = (json.dumps(line, ensure_ascii=False) for line in (HEADER, *self.dump_state()["exemplars"]))
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        """Write JSON lines, one per exemplar."""
+        path.write_bytes(b"".join(_EXEMPLAR.dump_json(each) + b"\n" for each in self.exemplars))
 
     @classmethod
     def load(cls, path: Path) -> ExemplarMemory:
-        """Raises: PolyhopError: there is no such file, it has another header, or a malformed line."""
+        """Raises: PolyhopError: there is no such file, or it has a line that is no exemplar."""
         try:
-            header, *lines = read_bytes(path).removesuffix(b"\n").split(b"\n")
+            lines = read_bytes(path).splitlines()
         except OSError as error:
             raise PolyhopError(f"cannot read the exemplars in {path}: {error}") from error
-        if header != json.dumps(HEADER).encode():
-            raise PolyhopError(f"{path} has no exemplars of version 1: its first line is not {json.dumps(HEADER)}")
         found = []
-        for number, line in enumerate(lines, 2):
+        for number, line in enumerate(lines, 1):
             try:
                 found.append(_EXEMPLAR.validate_json(line))
             except ValidationError as error:

@@ -83,7 +83,7 @@ class PolyHop(Program):
         self.shown = integer(12, 1, 50)  # maximum number of new passages in one round
         self.sure = real(0.75, 0.0, 1.0)  # minimum confidence of an unverified answer
         self.review = choice("doubt", ("doubt", "always", "never"))
-        self.confidence = Confidence()
+        self.confidence = Confidence(least_accuracy=0.6)  # chosen on train questions
         self.calibration = Calibration()
         self.planner = Agent(PlanResearch)
         self.gatherer = Agent(GatherEvidence)
@@ -296,8 +296,10 @@ class PolyHop(Program):
 
     def _conclude(self, answer: _Answer, case: _Case, stop: str) -> dspy.Prediction:
         # Where the evidence lacks a passage, citations of other passages count as evidence.
-        lacks = bool(case.open) and len(whole(case.evidence)) < case.complexity.hops
-        cited = [item for item in answer.cited if lacks or item in case.evidence]
+        selected = {item.passage.id for item in case.evidence}
+        lacks = bool(case.open) and len(selected) < case.complexity.hops
+        cited = [item for item in answer.cited if lacks or item.passage.id in selected]
+        cited = [own if (own := Evidence(item.passage)) in case.evidence else item for item in cited]
         evidence = list(dict.fromkeys([*cited, *case.evidence]))
         confidence = self.calibration(answer.confidence)
         return conclude(answer.text, confidence, evidence=evidence, stop=stop, status=answer.status)

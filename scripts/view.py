@@ -127,10 +127,9 @@ def _answer_line(prediction: dspy.Prediction, gold: dspy.Example | None) -> Text
     guess, status = prediction.get("guess") or "", prediction.get("status")
     answer = (plain(prediction.answer), "bold yellow" if status in IN_DOUBT else "bold green")
     line = Text.assemble("  ", answer, (f"  perhaps: {plain(guess)}" if guess else "", "yellow"))
-    if prediction.confidence is None:  # a program of the user's own, which does not tell
-        return line
-    line.append(f"  confidence {prediction.confidence:.2f}", "dim")
-    if prediction.answer != UNKNOWN:
+    if prediction.confidence:  # a program of the user's own may not tell it, and "unknown" has that of its guess
+        line.append(f"  confidence {prediction.confidence:.2f}", "dim")
+    if prediction.confidence is not None and prediction.answer != UNKNOWN:
         line.append(f", {status}", style=_STYLES.get(str(status), "yellow"))
     if gold:
         right = exact_match(prediction.answer, gold.answers) == 1.0
@@ -150,6 +149,7 @@ def trace_tree(prediction: dspy.Prediction) -> Tree:
 
 
 def _grow(tree: Tree, trace: Trace, passages: Mapping[str, Passage]) -> None:
+    before: dict[type, tuple[list[str], list[Fact]]] = {}
     for step in trace.steps:
         if isinstance(step, steps.Parallel):
             branch = tree.add(Text.assemble(("side by side ", "cyan"), count(len(step.branches), "branch", "branches")))
@@ -159,6 +159,10 @@ def _grow(tree: Tree, trace: Trace, passages: Mapping[str, Passage]) -> None:
         line, details, facts = describe(step)
         verb, blank, text = plain(line).partition(" ")
         branch = tree.add(Text.assemble((verb + blank, "cyan"), text))
+        if before.get(type(step)) == (details, facts) and (details or facts):  # a round that changed nothing
+            branch.add(Text("as before", style="dim"))
+            continue
+        before[type(step)] = details, facts
         for text in details:
             branch.add(Text(plain(text)))
         for fact in facts:

@@ -32,8 +32,7 @@ from .spans import relation_terms
 UNKNOWN = "unknown"
 LEAST = 0.02  # least probability of an answer
 NEXT = "What is to be found out next: "  # opens the thought of this engine's decision maker
-MARGIN = 0.1  # least lead in confidence of a better answer
-ATTRIBUTABLE = 0.4  # least confidence at which cited evidence supports an answer
+ATTRIBUTABLE = 0.4  # least confidence at which evidence supports an answer, or contradicts another one
 
 _MUCH = r"(?: (?:so|very) much| a lot| again| everyone| all| there| for (?:your|the|all) \w+| for everything)*"
 _SMALL_TALK = (
@@ -122,8 +121,8 @@ def _passages(prompt: ParsedPrompt) -> tuple[ParsedPassage, ...]:
 
 
 def _cited(best: Answer) -> list[str]:
-    """The ids of the sentences that the steps and the answer were read from."""
-    sentences = [*(step.sentence for step in best.steps), best.sentence]
+    """The ids of the sentences that the answer and the steps were read from."""
+    sentences = [best.sentence, *(step.sentence for step in best.steps)]
     return list(dict.fromkeys(sentence.id for sentence in sentences if sentence))
 
 
@@ -195,34 +194,28 @@ def answer_from_trajectory(prompt: ParsedPrompt) -> dict[str, Any]:
 
 @skill(JudgeAccuracy)
 def judge_accuracy(prompt: ParsedPrompt) -> dict[str, Any]:
-    """The confidence of a second reading if it agrees; else at most what it leaves."""
-    sources, answer = prompt.passages("evidence"), prompt.text("answer")
-    second = read_answer(prompt.question, sources)
-    if same(second.answer, answer):
-        return {"accuracy": second.confidence}
-    return {"accuracy": round(min(_support(answer, prompt.question, sources), 1 - second.confidence), 2)}
+    """The confidence of a second reading; 0 if it reads another answer."""
+    second = read_answer(prompt.question, prompt.passages("evidence"))
+    return {"accuracy": second.confidence if same(second.answer, prompt.text("answer")) else 0.0}
 
 
 @skill(JudgeAttribution)
 def judge_attribution(prompt: ParsedPrompt) -> dict[str, Any]:
-    """Whether a cited sentence has the answer and what is asked, or another answer that fits better."""
+    """Whether a sentence has the answer and most of the question, or a second reading agrees; or reads another one."""
     question, passages, answer = prompt.question, prompt.passages("evidence"), prompt.text("answer")
     second = read_answer(question, passages)
-    agrees = same(second.answer, answer)
-    if (agrees and second.confidence >= ATTRIBUTABLE) or _states(answer, question, passages):
+    is_sure, agrees = second.confidence >= ATTRIBUTABLE, same(second.answer, answer)
+    if (is_sure and agrees) or _states(answer, question, passages):
         return {"attribution": "attributable"}
-    better = not agrees and second.confidence >= _support(answer, question, passages) + MARGIN
-    contradicts = better and _states(second.answer, question, passages)
-    return {"attribution": "contradictory" if contradicts else "extrapolatory"}
+    return {"attribution": "contradictory" if is_sure else "extrapolatory"}
 
 
 @skill(ReviseAnswer)
 def revise_answer(prompt: ParsedPrompt) -> dict[str, Any]:
-    """Read all sources again, and revise the answer if another one is clearly more confident."""
+    """Read all sources again, and revise the answer if they clearly tell another one."""
     sources, draft = prompt.passages("sources"), prompt.text("draft")
     second = read_answer(prompt.question, sources)
-    known = second.answer != UNKNOWN and not same(second.answer, draft)
-    if known and second.confidence >= _support(draft, prompt.question, sources) + MARGIN:
+    if not same(second.answer, draft) and second.confidence >= ATTRIBUTABLE:
         reason = f"{' '.join(f'[{number}]' for number in second.numbers)} tells {second.answer}."
         return {"decision": "revised", "answer": second.answer, "cited": second.numbers, "reason": reason}
     return {"decision": "unconfident", "answer": draft, "cited": [], "reason": "No source tells it better."}
@@ -237,12 +230,3 @@ def _states(answer: str, question: str, passages: Sequence[ParsedPassage]) -> bo
         for passage in passages
         for sentence in passage.sentences
     )
-
-
-def _support(answer: str, question: str, passages: Sequence[ParsedPassage]) -> float:
-    """The confidence in an answer of the passages that mention it."""
-    key = f" {title_key(answer)} "
-    texts = [(each, [f" {title_key(each.title)} ", *(row.key for row in each.sentences)]) for each in passages]
-    mentioning = [each for each, keys in texts if any(key in text for text in keys)]
-    found = read_answer(question, mentioning) if key.strip() and mentioning else PassageAnswer()
-    return found.confidence if same(found.answer, answer) else 0.0

@@ -61,6 +61,10 @@ _PATTERNS = (  # how to ask for a relation, and how to find it: the most reliabl
     ),
 )
 _RELATIONS = [(ask, re.compile(pattern)) for ask, pattern in _PATTERNS]
+# "In which version was the option that limits messages | added": the verb at the end is that of the whole question.
+_PASSIVE = re.compile(
+    r"((?i:when|where|(?:in|since|from|on) (?:which|what) \w+) w(?:as|ere) the .+ (?:that|which) .+)( \w+ed)$"
+)
 _ASKED = re.compile(rf"\b(?:{WH}|whose|how many)\s*$", re.I)  # "In which department of @0 ..." asks for the department
 _INDEFINITE = re.compile(r"\b(?:an?|in|on|as|another)\s*$", re.I)  # "a member of @0", "in charge of @0" name no entity
 _COMPARING = re.compile(r"\b(?:same|earlier|later|older|younger|longer|first|last|more)\b", re.I)
@@ -74,9 +78,11 @@ def decompose(question: str) -> list[str]:
     """The atomic sub-questions, in order; the question itself if it has no parts."""
     masked = mask(question)
     steps, text = list[str](), masked.text.rstrip("?!. ")
+    text = _PASSIVE.sub(r"\1,\2", text)
     while len(steps) < 6 and (found := _innermost(text, f"#{len(steps) + 1}")):
         sub_question, text = found
         steps.append(sub_question)
+    text = re.sub(r",( \w+ed)$", r"\1", text)
     steps += _compare(text, len(steps)) or [text]
     steps = [" ".join(step.split()).rstrip(" ,") for step in steps]
     return [masked.unmask(f"{step[:1].upper()}{step[1:]}?") for step in steps]

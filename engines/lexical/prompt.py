@@ -140,17 +140,15 @@ class ParsedPassage:
 _TITLE = re.compile(r"^\[(\d+)\] (.*)$", re.MULTILINE)
 _SENTENCE = re.compile(r"^(>?)(\d+s\d+) ", re.MULTILINE)
 _PIECE = re.compile(r".{1,2000}(?:\s|$)|.{2000}", re.DOTALL)  # of a sentence, which may be a whole table
-_MOST = 100_000  # characters of a prompt; in a longer one, every passage is read up to its share
 
 
 @lru_cache(maxsize=64)
 def parse_passages(rendered: str) -> tuple[ParsedPassage, ...]:
     """The passages of a rendered `NumberedPassages` field. The pieces of a long sentence share its id."""
     _, *parts = _TITLE.split(rendered)
-    share = _MOST // max(len(parts) // 3, 1) if len(rendered) > _MOST else None
     found = []
     for number, head, body in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
-        _, *rows = _SENTENCE.split(body[:share])
+        _, *rows = _SENTENCE.split(body)
         title, _, headings = head.partition(" > ")
         sentences = tuple(
             Sentence(id, piece, bool(mark))

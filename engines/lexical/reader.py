@@ -18,7 +18,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ...data.text import bare_title, content_terms, title_key
+from ...data.text import FUNCTION_WORDS, bare_title, content_terms, title_key
 from .features import (
     Matrix,
     ParsedQuestion,
@@ -31,9 +31,10 @@ from .features import (
     within,
 )
 from .hops import OWN_PASSAGE, Answer, Hop, best_answers, fitted, rank, read_hops, same
-from .prompt import ParsedPassage
+from .prompt import ParsedPassage, Sentence
 from .question import answer_type, mask
-from .spans import DATE, code, countries, dates, is_adjective, numbers, relation_terms
+from .spans import DATE, MONTHS, code, countries, dates, is_adjective, numbers, relation_terms
+from .stated import ASKS_DEFAULT, ASKS_OPTION, is_literal, must_be_stated, stated
 
 SHORT = 12  # most words of a question that is read as a sub-question; longer ones have hidden parts
 MOST = 12  # answers that are weighed against one another
@@ -42,11 +43,8 @@ CODE_NOUNS = frozenset(
     "attribute class command constant decorator directive exception field flag function header key keyword library "
     "method module operator option parameter property routine setting signal specifier switch tool variable".split()
 )
-DEFINED = 0.6  # probability of a definition, chosen by hand
 
 _UNITS = re.compile(r"\s?(?:[KMGT]i?B|bytes?|ms|seconds?|minutes?|hours?|days?)\b")
-_ASKS_DEFINITION = re.compile(r"what (?:is|are) (?:an? |the )?([^,;?]+)\?", re.I)
-_DEFINITION = re.compile(r"(?:an? |the )?([^,;]{2,60}?) (?:is|are) ((?:an? |the )[^.;:]{3,150})[.;:]?", re.I)
 
 
 def read(question: str, sub_questions: Sequence[str], passages: Sequence[ParsedPassage]) -> tuple[Answer, ...]:
@@ -56,6 +54,8 @@ def read(question: str, sub_questions: Sequence[str], passages: Sequence[ParsedP
 
 @lru_cache(maxsize=64)
 def _read(question: str, sub_questions: tuple[str, ...], passages: tuple[ParsedPassage, ...]) -> tuple[Answer, ...]:
+    if len(sub_questions) == 1 and (found := stated(question, passages)):
+        return (found,)
     table = span_table(passages)
     named = [each for each in map(parse_question, (question, *sub_questions)) if each.names]
     if not table.spans or (named and not any(_known_names(each, table) for each in named)):
@@ -63,8 +63,6 @@ def _read(question: str, sub_questions: tuple[str, ...], passages: tuple[ParsedP
     hops = read_hops(sub_questions, passages)
     if verdict := compare(question, hops, table):
         return verdict
-    if len(hops) == 1 and (defined := _define(question, passages)):
-        return (defined,)
     answers = list(best_answers(table, _chances(question, hops, table), MOST))
     words = [Counter(w for w in title_key(answer.text).split() if w not in ("a", "an", "the")) for answer in answers]
     expected = [  # F1
@@ -109,18 +107,6 @@ def _f1(a: Counter[str], b: Counter[str]) -> float:
     return 2 * (a & b).total() / max(a.total() + b.total(), 1)
 
 
-def _define(question: str, passages: Sequence[ParsedPassage]) -> Answer | None:
-    """The answer to "What is a journal?" in a sentence "A journal is a file of bookings."."""
-    if asked := _ASKS_DEFINITION.fullmatch(question.strip()):
-        for passage in passages:
-            for sentence in passage.sentences:
-                found = _DEFINITION.match(sentence.text)
-                if found and title_key(found[1]) == title_key(asked[1]):
-                    answer = Answer(found[2], DEFINED, sentence, passage)
-                    return replace(answer, steps=(answer,))
-    return None
-
-
 def _chances(question: str, hops: Sequence[Hop], table: SpanTable) -> Vector:
     """The probability of each span to answer a whole question."""
     rows, asks = features(parse_question(question), table), answer_type(question)
@@ -129,7 +115,7 @@ def _chances(question: str, hops: Sequence[Hop], table: SpanTable) -> Vector:
         chances = np.sqrt(chances * rank("whole", np.hstack([rows, _chain_columns(hops, table)])))
     elif len(question.split()) <= SHORT:
         chances = np.sqrt(chances * hops[0].chances)
-    fits = [_fits(asks.kind, asks.head, table, n) for n in range(len(table.spans))]
+    fits = [_fits(question, table, n) for n in range(len(table.spans))]
     chances = chances * np.array(fits, np.float32)
     if asks.kind == "either" and (sides := options(question)):  # only these two are allowed
         keys = [title_key(side) for side in sides]
@@ -139,19 +125,34 @@ def _chances(question: str, hops: Sequence[Hop], table: SpanTable) -> Vector:
     return share
 
 
-def _fits(kind: str, head: str, table: SpanTable, candidate: int) -> float:
+def _fits(question: str, table: SpanTable, candidate: int) -> float:
     """How well a span fits what is asked for, where the rankers, which know encyclopedias, cannot tell: a number has
-    digits and its unit of time or memory, and a part of a program looks like one."""
-    span = table.spans[candidate]
-    if kind == "year":  # not a full date: its year is a span of its own
+    its unit of time or memory, a year is no full date, and of a part of a program the name looks like one."""
+    span, asks = table.spans[candidate], answer_type(question)
+    if asks.kind == "year":  # not a full date: its year is a span of its own
         return 1e-6 if span.kind == DATE else 1.0
-    if kind in ("number", "measure"):
-        fits = bool(numbers(span.text)) and not (kind == "measure" and _UNITS.match(table.text_after(candidate)))
-    elif head in ("port", "release", "version"):
-        fits = any(number.text == span.text for number in numbers(span.text))
-    else:
-        fits = head not in CODE_NOUNS or any(found.text == span.text for found in code(span.text))
-    return 1.0 if fits else MISFIT
+    cut = asks.kind == "measure" and _UNITS.match(table.text_after(candidate))
+    plain = asks.head in CODE_NOUNS and not any(found.text == span.text for found in code(span.text))
+    is_odd = asks.kind not in ("who", "when") and not is_of_type(question, span.text)
+    return MISFIT if cut or plain or is_odd else 1.0
+
+
+def is_of_type(question: str, answer: str, sentence: Sentence | None = None) -> bool:
+    """Whether an answer can be one: a number if a question asks how many, a name that it does not have if it asks who,
+    a time if it asks when, and a literal if it asks for a default value, a version or an option."""
+    asks = answer_type(question)
+    if ASKS_DEFAULT.search(question) and asks.kind in ("noun", "what", "number", "measure"):
+        return is_literal(answer)
+    if asks.kind in ("number", "measure") or asks.head in ("port", "release", "version"):
+        return any(number.start == 0 for number in numbers(answer.removeprefix("v")))
+    if asks.kind == "when":
+        return bool(dates(answer) or re.search(rf"\d\D|\D\d|{MONTHS}", answer))
+    if asks.kind == "who":
+        asked = [name for name in mask(question).names if within(title_key(name), title_key(answer))]
+        opens = sentence is not None and " " not in answer and sentence.text.startswith(answer)
+        capitals = [word[0].isupper() for word in answer.split() if word.lower() not in FUNCTION_WORDS]
+        return any(capitals) and all(capitals) and not (asked or opens or answer.isupper())
+    return not ASKS_OPTION.match(question) or any(found.text == answer for found in code(answer))
 
 
 def _chain_columns(hops: Sequence[Hop], table: SpanTable) -> Matrix:
@@ -189,8 +190,10 @@ def is_supported(question: str, passages: Sequence[ParsedPassage], best: Answer)
     question. The less they have, the surer the reader must be. A choice between two that the question offers stands.
     """
     asked = parse_question(question)
-    if best.passage is None or asked.asks.kind == "either":
+    if best.passage is None or asked.asks.kind == "either" or stated(question, tuple(passages)):
         return True
+    if not is_of_type(question, best.text, best.sentence) or must_be_stated(question):
+        return False
     names = [name for name in mask(question).names if not is_adjective(name)]
     known = list(zip(asked.names, asked.titles, strict=True))
     read = {each.number for each in (best.passage, *(step.passage for step in best.steps)) if each}

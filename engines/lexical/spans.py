@@ -98,18 +98,18 @@ def is_adjective(text: str) -> bool:
 
 # --- names, dates, numbers -------------------------------------------------------------------------------------------
 
-_CAPITALISED = r"[A-ZÀ-ÖØ-ÞĀ-ž\u0391-\u03ab\u0400-\u042f][\w'’.\-–+]*"
+_CAPITALISED = r"(?<![a-z0-9_])[A-ZÀ-ÖØ-ÞĀ-ž\u0391-\u03ab\u0400-\u042f][\w'’.\-–+]*"
 _JOIN = r"(?:of|the|de|da|di|du|des|del|della|la|le|les|von|van|der|den|bin|ibn|al|el|y|for|à)"
 _NAMES = re.compile(
     rf"{_CAPITALISED}(?:(?:\s+(?:{_JOIN}\s+){{0,2}}|\s*&\s*)(?:{_CAPITALISED}|\d{{1,3}}(?![\d,.%]*\d)))*"
 )
 _QUOTES = re.compile(r"[\"“]\s*([^\"”“]{2,80}?)\s*[\"”]")
-_MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
-_MONTH_NUMBER = {month: number for number, month in enumerate(_MONTHS.split("|"), 1)}
+MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
+_MONTH_NUMBER = {month: number for number, month in enumerate(MONTHS.split("|"), 1)}
 _DATES = re.compile(
-    rf"\b(?:(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?\s+(?P<m1>{_MONTHS}),?\s+(?P<y1>\d{{3,4}})"
-    rf"|(?P<m2>{_MONTHS})\s+(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<y2>\d{{3,4}})"
-    rf"|(?P<m3>{_MONTHS})\s+(?P<y3>\d{{4}})"
+    rf"\b(?:(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?\s+(?P<m1>{MONTHS}),?\s+(?P<y1>\d{{3,4}})"
+    rf"|(?P<m2>{MONTHS})\s+(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<y2>\d{{3,4}})"
+    rf"|(?P<m3>{MONTHS})\s+(?P<y3>\d{{4}})"
     rf"|(?P<y4>(?:1\d|20)\d\d)(?!\d|,\d|\.\d|\s*(?:km|m|people|inhabitants|metres|meters|feet|ft)\b))"
 )
 _NUMBERS = re.compile(
@@ -119,7 +119,7 @@ _NUMBERS = re.compile(
 )
 # A word of code: a call, an option, or with an underscore, a digit or a capital or a dot in its midst, or in capitals.
 _CODE = re.compile(
-    r"(?<![\w.%/-])(?:--[a-z][\w-]+|%\w\b|0x[0-9a-fA-F]+"
+    r"(?<![\w.%/-])(?:--[a-z][\w-]+|-[a-zA-Z]\b|%\w\b|0x[0-9a-fA-F]+"
     r"|(?:[A-Za-z]\w*\.)*[A-Za-z_]\w*\(\)|(?:[A-Za-z_]\w*\.)+[a-z_]\w+|\w*[a-z0-9]_\w+|_+\w+|\w+_[A-Z]\w*"
     r"|[a-z]+[A-Z]\w*|[A-Z]{2}[a-z]\w+|(?:[A-Z][a-z]+){2,}|[A-Z][A-Z0-9]{2,}|[a-z]+(?:-[a-z]+)+|[a-z]+\d+)(?![\w-])"
 )

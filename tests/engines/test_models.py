@@ -141,7 +141,7 @@ def test_errors_say_the_way_out_in_one_short_line(error: Exception, way_out: str
 
 
 def test_all_that_a_profile_can_say(tmp_path: Path) -> None:
-    limits = {"concurrency": 16, "requests_per_minute": 500, "tokens_per_minute": 200_000, "timeout": 60, "retries": 0}
+    limits = {"concurrency": 16, "requests_per_minute": 500, "timeout": 60, "retries": 0}
     settings = {"api_base": "https://localhost:11434/v1", "api_version": "1", "model_type": "responses", "seed": 7}
     settings |= {"reasoning_effort": "low", "temperature": 1, "top_p": 0.9, "max_tokens": 100, "cache": False}
     lines = [f"{name} = {json.dumps(value)}" for name, value in (limits | settings).items()]

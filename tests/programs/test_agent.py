@@ -13,8 +13,6 @@ import pytest
 from dspy import lm15
 from dspy.utils.callback import BaseCallback
 
-from polyhop.data.pool import PassagePool
-from polyhop.data.sample import load_sample, sample_passages
 from polyhop.engines.costs import Ledger
 from polyhop.programs import current, record
 from polyhop.programs.agent import Agent
@@ -114,13 +112,6 @@ def test_a_question_that_is_asked_again_does_not_get_the_cached_reply() -> None:
     assert ["rollout_id" in each for each in asked] == [False, True]
 
 
-# --- programs --------------------------------------------------------------------------------------------------------
-
-
-POOL = PassagePool(sample_passages())
-QUESTIONS = [example.question for example in load_sample("dev")[:2]]
-
-
 # --- together -------------------------------------------------------------------------------------------------------
 
 
@@ -174,3 +165,9 @@ def test_models_and_records_of_the_caller_reach_the_threads() -> None:
             recorded = [inputs["question"] for _, inputs, _ in dspy.settings.trace]
         assert recorded == ["0?", "1?"]  # though the second was asked first
         assert len(usage.usage_data["scripted"]) == 2
+
+
+def test_inputs_of_other_names_are_refused() -> None:
+    for inputs in ({"question": "Who?"}, {"question": "Who?", "pasages": passages(1)}):
+        with pytest.raises(TypeError, match=f"takes question, passages, and was given {', '.join(sorted(inputs))}$"):
+            Agent(AnswerFromPassages)(**inputs)

@@ -259,6 +259,7 @@ for awaited in (False, True):
 """
 
 
+@pytest.mark.slow
 def test_questions_agents_calls_and_searches_are_spans_and_steps_are_events() -> None:
     pytest.importorskip("openinference.instrumentation.dspy", reason="no instrumentation is installed")
     code = TRACED.replace("QUESTION", repr(QUESTION))  # in a process of its own: it comes before any program

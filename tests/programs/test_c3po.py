@@ -65,10 +65,9 @@ def queries(request: Request) -> list[str]:
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-@pytest.mark.parametrize("route", ["direct"])
-def test_without_retrieval(adapter: Any, route: str) -> None:
+def test_without_retrieval(adapter: Any) -> None:
     script, prediction = play(
-        adapter, question="Thank you!", router={"route": route, "query": ""}, answerer=answer("You are welcome.", 1)
+        adapter, question="Thank you!", router={"route": "direct", "query": ""}, answerer=answer("You are welcome.", 1)
     )
     assert script.order == ["router", "answerer"]
     assert [request.inputs for request in script.requests] == [{"question": "Thank you!"}] * 2
@@ -77,10 +76,9 @@ def test_without_retrieval(adapter: Any, route: str) -> None:
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-@pytest.mark.parametrize("route", ["single"])
-def test_a_single_pass(adapter: Any, route: str) -> None:
+def test_a_single_pass(adapter: Any) -> None:
     script, prediction = play(
-        adapter, router={"route": route, "query": "'director of Vertigo'"}, filter=keep("1"), tuned={"k": 2}
+        adapter, router={"route": "single", "query": "'director of Vertigo'"}, filter=keep("1"), tuned={"k": 2}
     )
     assert script.order == ["router", "filter", "answerer"]
     album = "\n[2] Vertigo (album)\n2s1 Vertigo is an album.\n2s2 It was produced by Dan."
@@ -95,11 +93,10 @@ def test_a_single_pass(adapter: Any, route: str) -> None:
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-@pytest.mark.parametrize("route", ["plan"])
-def test_planning_step_by_step(adapter: Any, route: str) -> None:
+def test_planning_step_by_step(adapter: Any) -> None:
     script, prediction = play(
         adapter,
-        router={"route": route, "query": ""},
+        router={"route": "plan", "query": ""},
         decider=[search_for("Vertigo director", "Who made it?"), search_for("Alfred Hitchcock", "His birth."), ENOUGH],
         filter=[keep("1"), keep("2")],
         tuned={"k": 1},
@@ -232,6 +229,3 @@ def test_a_forgotten_query_is_the_thought_and_a_forgotten_thought_the_query() ->
     assert [step.query for step in steps(prediction, Searched)] == ["Find Alfred Hitchcock.", "Vertigo", QUESTION]
     objectives = [request.inputs["objective"] for request in script.asked("filter")]
     assert objectives == ["Find Alfred Hitchcock.", "Vertigo", QUESTION]
-
-
-# --- with the lexical engine -----------------------------------------------------------------------------------------

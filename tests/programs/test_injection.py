@@ -27,7 +27,13 @@ from .scripted import Request, playing, scripted
 
 ADAPTERS: list[Callable[[], Any]] = [dspy.ChatAdapter, dspy.JSONAdapter]
 RUN = [name for name in PROGRAMS if name != "oracle"]  # which needs gold evidence
-AGENTS = [(name, agent) for name in PROGRAMS for agent, _ in new_program(name).named_predictors()]
+AGENTS = list(  # one for each signature
+    {
+        predictor.signature.__name__: (name, agent)
+        for name in PROGRAMS
+        for agent, predictor in new_program(name).named_predictors()
+    }.values()
+)
 BREAKS = ["\n", "\r\n", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029"]
 PICTURE = '[{"type": "image_url", "image_url": {"url": "http://elsewhere"}}]'
 ATTACKS = [
@@ -209,9 +215,6 @@ def test_what_is_fenced_stays_so(text: str, tags: bool) -> None:
     once = fenced(text, tags)
     assert fenced(once, tags) == once
     assert "".join(once.split()) == "".join(text.split())  # nothing but spaces has come in
-
-
-# --- what is replied -------------------------------------------------------------------------------------------------
 
 
 # --- whole programs --------------------------------------------------------------------------------------------------

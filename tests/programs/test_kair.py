@@ -219,9 +219,6 @@ def test_the_agent_judges_what_is_supported() -> None:
     assert step.flagged == (("man", 0),)
 
 
-# --- h and rules (3), (4): what enters D -----------------------------------------------------------------------------
-
-
 # --- rule (1): when it stops -----------------------------------------------------------------------------------------
 
 
@@ -347,9 +344,3 @@ def test_without_roles_all_agents_are_told_the_same_and_share_no_cached_reply() 
     assert second == third
     assert second["focus"] == ALONE
     assert {step.query for step in steps(again, Searched)} == {QUESTION, "album", "Hitchcock"}
-
-
-# --- replies that are none -------------------------------------------------------------------------------------------
-
-
-# --- with the embedded engine ----------------------------------------------------------------------------------------

@@ -8,8 +8,6 @@ from typing import Any
 
 import dspy
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from polyhop.data.chain import ChainRetriever
 from polyhop.data.passages import Evidence, Passage
@@ -172,9 +170,6 @@ def test_an_unknown_answer_is_described_to_the_steps_that_need_it() -> None:
     )
     assert 'When was the answer to "Who directed Vertigo" born?' in queries(prediction)
     assert facts(prediction) == []  # what is not known rests on nothing
-
-
-# --- failures, roles, state ------------------------------------------------------------------------------------------
 
 
 # --- review ----------------------------------------------------------------------------------------------------------
@@ -403,9 +398,6 @@ def test_all_citations_count_also_the_last() -> None:
     assert read_cited("unknown", ["1"], sources) == ("unknown", (), ())
 
 
-SHARE = st.floats(0, 1)
-
-
 @pytest.mark.parametrize(("hops", "alpha"), [(1, 0.817574), (2, 0.622459), (2.5, 0.5), (3, 0.377541), (4, 0.182426)])
 def test_alpha_by_hand(hops: float, alpha: float) -> None:
     assert Confidence().alpha(hops) == pytest.approx(alpha, abs=1e-6)
@@ -417,9 +409,3 @@ def test_a_constant_alpha(alpha: float) -> None:
     assert confidence.alpha(4) == 0.5
     confidence.fixed_alpha.value = alpha
     assert confidence.weigh(4, 1.0, 0.5).confidence == pytest.approx(alpha + (1 - alpha) * 0.5)
-
-
-@given(st.floats(1, 4), SHARE, SHARE)
-def test_confidence_lies_between_its_parts(hops: float, accuracy: float, credibility: float) -> None:
-    confidence = Confidence().weigh(hops, accuracy, credibility).confidence
-    assert min(accuracy, credibility) - 1e-9 <= confidence <= max(accuracy, credibility) + 1e-9

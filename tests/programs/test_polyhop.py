@@ -220,9 +220,6 @@ def test_what_cannot_be_searched_for_is_not_and_nothing_twice() -> None:
     assert queries(prediction)[1:] == ["hitchcock's birthplace!", "Alfred Hitchcock"]
 
 
-# --- nonsense --------------------------------------------------------------------------------------------------------
-
-
 # --- review ----------------------------------------------------------------------------------------------------------
 
 
@@ -249,7 +246,14 @@ def test_an_answer_in_doubt_is_verified() -> None:
     [
         ({"answerer": cited("Leytonstone", 0.9)}, "not checked"),
         ({"answerer": cited("Leytonstone", 0.3), "verifier": verdict("attributable", 0.9)}, "verified"),
-        ({"answerer": cited("Leytonstone", 0.3), "verifier": verdict("attributable", 0.5)}, "in doubt"),
+        (  # the evidence states it, but the verifier takes it for wrong
+            {
+                "answerer": cited("Leytonstone", 0.3),
+                "verifier": verdict("attributable", 0.55),
+                "settings": {"confidence.adaptive": False},
+            },
+            "in doubt",
+        ),
         ({"answerer": cited("Leytonstone", 0.3), "verifier": verdict("extrapolatory", 0.1)}, "not supported"),
         ({"answerer": cited("Leytonstone", 0.3), "verifier": verdict("contradictory", 0.4)}, "contradicted"),
         ({"answerer": cited("Leytonstone", 0.3), "verifier": verdict("contradictory", 0.0)}, "no answer"),

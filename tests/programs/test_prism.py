@@ -127,10 +127,4 @@ def test_the_selector_without_bridging_facts_has_its_own_instruction(bridging: b
     assert ("bridging facts" in system) == bridging
 
 
-# --- merging ---------------------------------------------------------------------------------------------------------
-
-
 # --- sub-questions ---------------------------------------------------------------------------------------------------
-
-
-# --- where the candidates come from ----------------------------------------------------------------------------------

@@ -72,6 +72,17 @@ def test_a_withheld_answer_is_shown_with_its_evidence(capsys: pytest.CaptureFixt
     assert to_record("q?", made, 0.1, Ledger())["guess"] == made.guess
 
 
+def test_an_unknown_answer_has_no_confidence(capsys: pytest.CaptureFixture[str]) -> None:
+    print_answer("q?", conclude("unknown", 0.0, stop="nothing found"), 0.1, Ledger())
+    assert "  unknown\n" in capsys.readouterr().out
+
+
+def test_a_round_that_changes_nothing_is_not_told_twice() -> None:
+    same: list[steps.TraceStep] = [steps.Selected(n, (Fact("h", 0),)) for n in (1, 2)]
+    tree = render(trace_tree(concluded(Trace(same), "Paris", 0.5, evidence=[Evidence(HOSTILE, 0)], stop="stable")))
+    assert (tree.count("Fine."), tree.count("as before")) == (1, 1)
+
+
 FOUND = (("f", "Solaris", 2.0), ("d", "Andrei Tarkovsky", 1.0), ("t", "Zavr\x1b[31mazhye", 0.5))
 
 

@@ -13,7 +13,7 @@ from polyhop.data.passages import Passage
 from polyhop.engines.lexical import ParsedPrompt, engine, skill
 from polyhop.programs import Prism
 from polyhop.programs.candidates import Candidates
-from polyhop.signatures import AddEvidence, AnalyzeQuestion, SelectEvidence
+from polyhop.signatures import AddEvidence, SelectEvidence
 
 from .play import play
 
@@ -78,12 +78,6 @@ def test_replies_do_not_depend_on_the_process(printed: Callable[[str], set[str]]
         "    print([kind(chain)(**q.inputs()).trace.to_records() for q in list(load_sample('dev'))[:2]])"
     )
     assert len(printed(code)) == 1
-
-
-def test_chain_of_thought_around_an_agent_is_served_too() -> None:
-    reply = dspy.ChainOfThought(AnalyzeQuestion)(question=QUESTION)
-    assert len(reply.sub_questions) == 2
-    assert reply.reasoning
 
 
 @pytest.mark.parametrize("asked", ["question -> poem", "question -> answer, mood", "text -> answer"])

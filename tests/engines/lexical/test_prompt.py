@@ -118,10 +118,3 @@ def test_a_line_that_is_no_sentence_is_read_in_pieces() -> None:
     assert all(piece.text.split(" ")[0] in words.split() for piece in pieces)
     assert [len(line.text) for line in page.sentences if line.id == "1s2"] == [2000, 2000, 1000]
     assert page.sentences[-1].text == "A novel of 1961."
-
-
-def test_of_a_prompt_without_end_every_page_is_read_up_to_its_share() -> None:
-    endless = "\n".join(f"1s{number} The river runs through meadow {number}." for number in range(1, 20_000))
-    long, short = parse_passages(f"[1] River\n{endless}\n[2] Brook\n2s1 A brook is short.")
-    assert 30_000 < sum(len(line.text) for line in long.sentences) <= 50_000
-    assert [line.text for line in short.sentences] == ["A brook is short."]

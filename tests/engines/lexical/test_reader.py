@@ -7,7 +7,7 @@ import pytest
 from polyhop.engines.lexical.decompose import decompose
 from polyhop.engines.lexical.hops import read_hops
 from polyhop.engines.lexical.prompt import ParsedPassage, Sentence
-from polyhop.engines.lexical.reader import read
+from polyhop.engines.lexical.reader import is_of_type, is_supported, read
 
 WORLD = (
     ParsedPassage("1", "Slow Glass (film)", (Sentence("1s1", "Slow Glass is a 1972 drama film directed by Ann Lee."),)),
@@ -166,3 +166,70 @@ def test_manuals_answer_with_names_of_code_numbers_and_definitions(question: str
     best, *_ = read(question, decompose(question), MANUAL)
     assert best.text == answer
     assert best.sentence is not None
+
+
+OPTIONS = (
+    *pages(
+        Ledger="Ledger was started by Ann Lee, and is now maintained by Tom Fox. "
+        "Since Ledger 1.9.2, bookings are signed",
+        Reference="batch.limit. How many are sent a day. batch.size. How many bookings are sent at once. "
+        "The default value is 250. batch.wait. How long it waits. "
+        'Defaults to 90 seconds. batch.path - where to write, "/var/spool" by default. batch.mode: Default: "safe"',
+        Changes="open_journal(path). Opens a journal. Changed in version 3.0: Added the mode parameter. "
+        "close_journal(). New in version 2.5. Version 2.4.1 was released on 2021-05-23",
+        Command="-q :: Say nothing. --max-age <days> Keep bookings of so many days (default 30)",
+    ),
+    ParsedPassage("6", "Reference", (Sentence("6s1", "Default: 4."),), "Settings > worker_count"),
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("What is the default value of batch.size?", "250"),
+        ("What is the default of batch.wait?", "90 seconds"),
+        ("What is the default of batch.limit?", None),  # not that of the entry below
+        ("What is batch.path by default?", "/var/spool"),
+        ("What is the default of batch.mode?", "safe"),
+        ("What is the default value of --max-age?", "30"),
+        ("What is the default of worker_count?", "4"),
+        ("What is the default value of open_journal?", None),
+        ("In which version was the mode parameter of open_journal added?", "3.0"),
+        ("In which version was close_journal added?", "2.5"),
+        ("Since which version are bookings signed?", "1.9.2"),
+        ("When was version 2.4.1 released?", "2021-05-23"),
+        ("When was batch.size added?", None),
+        ("Who started Ledger?", "Ann Lee"),
+        ("Who maintains Ledger?", "Tom Fox"),
+        ("Who wrote Ledger?", None),
+        ("Which option says nothing?", "-q"),
+    ],
+)
+def test_what_a_manual_states_in_a_fixed_form_is_read_with_its_subject_and_nothing_else_is(
+    question: str, answer: str | None
+) -> None:
+    best = next(iter(read(question, decompose(question), OPTIONS)), None)
+    told = best.text if best and is_supported(question, OPTIONS, best) else None
+    assert told == answer
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "fits"),
+    [
+        ("How many bookings are sent?", "250", True),
+        ("How many bookings are sent?", "some bookings", False),
+        ("Who maintains Ledger?", "Tom Fox", True),
+        ("Who maintains Ledger?", "Ledger Manual", False),
+        ("Who maintains Ledger?", "the manual", False),
+        ("When was Ledger released?", "May 2021", True),
+        ("When was Ledger released?", "Older Ledger", False),
+        ("In which version was it added?", "v2.1", True),
+        ("In which version was it added?", "lots of interfaces", False),
+        ("What is the default mode?", "safe", True),
+        ("What is the default mode?", "that of the last run", False),
+        ("Which option sets the mode?", "--mode", True),
+        ("Which option sets the mode?", "the last one", False),
+    ],
+)
+def test_an_answer_is_of_the_type_that_is_asked_for(question: str, answer: str, fits: bool) -> None:
+    assert is_of_type(question, answer) is fits

@@ -1,0 +1,216 @@
+"""Answers that a manual states in a fixed form: definitions, default values, versions and dates, and who did something.
+
+The rankers of the reader know encyclopedias. In a manual the subject of "Default: 30." or "New in version 2.1." often
+stands in a heading or an entry above it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import lru_cache
+
+from ...data.text import bare_title, content_terms, stem, title_key
+from .hops import Answer
+from .prompt import ParsedPassage
+from .spans import names, relation_term, relation_terms
+
+# Probabilities, chosen by hand: of a definition; of what stands beside its subject; below it, and further below.
+DEFINED, BESIDE, BELOW, FADES = 0.6, 0.95, 0.9, 0.97
+COVERED = 0.7  # least share of the question's words in a passage and its headings
+
+_ASKS_DEFINITION = re.compile(r"what (?:is|are) (?:an? |the )?([^,;?]+)\?", re.I)
+_DEFINITION = re.compile(r"(?:an? |the )?([^,;]{2,60}?) (?:is|are) ((?:an? |the )[^.;:]{3,150})[.;:]?", re.I)
+
+_UNIT = (
+    r"(?:%|[KMGT]i?B|bytes?|kilobytes?|megabytes?|(?:milli|micro)?seconds?|ms|s|minutes?|hours?|days?|weeks?|months?)"
+)
+_NUMBER = (
+    rf"(?<![\w.])-?\d(?:[\w.,:]{{0,40}}\w)?(?: ?{_UNIT}(?!\w))?|(?:one|two|three|five|six|ten|twelve|thirty) {_UNIT}\b"
+)
+_WORD = r"true|false|yes|no|on|off|none|null|unset|empty|never|always|auto|enabled|disabled"
+_QUOTED = r"(?<!\w)[\"“‘'`][^\"”’'`\n]{0,60}[\"”’'`]"
+_PATH = r"(?:\w{2,9}:/)?[~$@/][\w/.~$@:\[\]-]{0,80}[\w\]]|(?<![\w/-])[\w-]{1,40}[_/][\w/.-]{0,80}\w|\b[A-Z][A-Z0-9_]+\b"
+_LITERAL = rf"{_QUOTED}|{_NUMBER}|(?i:{_WORD})\b(?![\w-]| [a-z])|{_PATH}"
+_VALUE = rf"(?P<value>{_LITERAL}|[\w-]{{1,60}}(?= *(?:[.,;)]|$)))"
+_DEFAULTS = [
+    re.compile(pattern)
+    for pattern in (
+        rf"\b[Dd]efault(?:s|ing)? to (?:the value )?(?:of )?{_VALUE}",
+        rf"\b[Dd]efault(?: (?!is\b|are\b|to\b)[\w-]+){{0,3}}(?: (?:is|are)(?: set to| to| currently)?|:| ?=) ?{_VALUE}",
+        rf"\([Dd]efault:? {_VALUE}\)",
+        rf"\b[Bb]y default,? (?:it |this |that )?(?:is|uses|listens on(?: port)?) {_VALUE}",
+        rf"(?P<value>{_LITERAL})(?: \w+)?,? (?:is |are |used )*(?:\((?:the )?default\)|by default)",
+    )
+]
+ASKS_DEFAULT = re.compile(r"\bdefaults?\b", re.I)
+
+_DATE = r"\d{4}-\d\d-\d\d|[\w ]{3,12},? \d{4}"
+_VERSION = r"v?\d+(?:\.\d+)+[\w-]*"
+_NEW = (
+    r"[Nn]ew|[Aa]dd(?:ed|s)?|[Ii]ntroduced|[Aa]vailable|[Aa]ppeared|[Ss]ince|[Aa]s of|[Ss]tarting|[Ff]rom"
+    r"|[Cc]hanged(?= in version [\d.]+: [Aa]dd)"
+)
+_NOTES = {  # how the note of a change begins, by the verb of a question
+    **dict.fromkeys(("added", "introduced", "available", "supported", "new", "created", "implemented"), _NEW),
+    "changed": r"[Cc]hanged",
+    "deprecated": r"[Dd]eprecated",
+    "removed": r"[Rr]emoved",
+    **dict.fromkeys(("released", "published"), r"[Rr]eleased?"),
+}
+_ASKS_CHANGE = re.compile(r"(?:(?:in|since|from|as of|with) )?(?:what|which) (?:version|release)\b|when\b", re.I)
+
+ASKS_OPTION = re.compile(r"(?:which|what) (?:directive|flag|option|parameter|setting|switch|variable)\b", re.I)
+_ASKS_AGENT = re.compile(r"who (?:(?:was|is|first|originally|currently) )*(?:the )?(?P<verb>[a-z]+)\b", re.I)
+
+# What is asked for, not what it is asked of.
+_GENERIC = frozenset(
+    map(stem, "default value setting use used called option parameter variable version release".split())
+)
+_GENERIC |= frozenset(map(stem, _NOTES))
+_CODE = re.compile(r"^-|\w[._/:-]\w|_|[a-z][\dA-Z]|^[A-Z][A-Z\d]")
+
+_OPTION = re.compile(r"[^\w-]*(--?[\w-]+|\w[\w.-]*\w)\W*")
+_ENTRY = re.compile(r"\W{0,4}[\w.<>%-]{0,60}[\w>]\W{0,4}(?:$|::| [-–|<=] |:$|\(.*\))")
+
+
+@lru_cache(maxsize=64)
+def stated(question: str, passages: tuple[ParsedPassage, ...]) -> Answer | None:
+    """The answer to a question without parts that a passage states in one of these forms."""
+    found: Answer | None = None
+    if asked := _ASKS_DEFINITION.fullmatch(question.strip()):
+        found = _define(asked[1], passages)
+    if not found and ASKS_DEFAULT.search(question):
+        found = _nearest(question, passages, _default)
+    elif _ASKS_CHANGE.match(question) and (find := _noted(question)):
+        found = _nearest(question, passages, find)
+    elif asked := ASKS_OPTION.match(question):
+        found = _option(question, passages)
+    elif asked := _ASKS_AGENT.match(question):
+        found = _agent(question, asked["verb"], passages)
+    return replace(found, steps=(found,)) if found else None
+
+
+def _define(term: str, passages: tuple[ParsedPassage, ...]) -> Answer | None:
+    """The answer to "What is a journal?" in a sentence "A journal is a file of bookings."."""
+    for passage in passages:
+        for sentence in passage.sentences:
+            found = _DEFINITION.match(sentence.text)
+            if found and title_key(found[1]) == title_key(term):
+                return Answer(found[2], DEFINED, sentence, passage)
+    return None
+
+
+# --- values below their subject --------------------------------------------------------------------------------------
+
+Find = Callable[[str], Iterator[re.Match[str]]]
+
+
+def _default(text: str) -> Iterator[re.Match[str]]:
+    """The default values in a text, in order."""
+    yield from sorted((m for pattern in _DEFAULTS for m in pattern.finditer(text)), key=lambda match: match.start())
+
+
+def is_literal(text: str) -> bool:
+    """Whether a text can be a value: a number, a path, one word, or what is quoted."""
+    return bool(re.fullmatch(_LITERAL, text)) or len(text.split()) == 1
+
+
+def must_be_stated(question: str) -> bool:
+    """Whether a question asks for the default or a change of a word of code: where no passage states it, the reader
+    would guess."""
+    asks = ASKS_DEFAULT.search(question) or (_ASKS_CHANGE.match(question) and _noted(question))
+    return bool(asks and _code_keys(question))
+
+
+def _code_keys(question: str) -> list[str]:
+    return [f" {title_key(word)} " for word in question.rstrip("? ").split() if _CODE.search(word)]
+
+
+def _noted(question: str) -> Find | None:
+    """Finds the versions in notes such as "New in version 2.1", and the dates of releases; None if the question asks
+    about no change."""
+    verb = next((word for word in reversed(re.findall(r"\w+", question.lower())) if word in _NOTES), "")
+    if _NOTES.get(verb) == _NOTES["released"]:
+        return re.compile(rf"(?:{_NOTES[verb]})\W+(?:on )?(?P<value>{_DATE})").finditer
+    return re.compile(rf"\b(?:{_NOTES[verb]})\b[^.;:]{{0,60}}?\b(?P<value>{_VERSION})").finditer if verb else None
+
+
+def _nearest(question: str, passages: tuple[ParsedPassage, ...], find: Find) -> Answer | None:
+    """The value that is nearest below what a question asks about, in a passage that has the question's words."""
+    topic, keys = frozenset(content_terms(question)) - _GENERIC, _code_keys(question)
+    found = list[Answer]()
+    for passage in passages:
+        above = frozenset(content_terms(f"{passage.title} {passage.headings}"))
+        if len(topic & (passage.terms | above)) < COVERED * len(topic):
+            continue
+        for n, sentence in enumerate(passage.sentences):
+            match, distance = next(find(sentence.text), None), _distance(passage, n, topic, keys)
+            if match and distance is not None:
+                chance = BESIDE if topic <= sentence.terms else BELOW * FADES**distance
+                found.append(Answer(match["value"].strip(" \"“”‘’'`"), chance, sentence, passage))
+    return max(found, key=lambda answer: answer.probability, default=None)
+
+
+def _distance(passage: ParsedPassage, n: int, topic: frozenset[str], keys: list[str]) -> int | None:
+    """How many sentences above sentence ``n`` its subject stands, a heading as above the first; None if it is another
+    subject: no sentence up to the entry's own names what is asked about."""
+
+    def names_it(key: str, terms: frozenset[str]) -> bool:
+        return all(each in key for each in keys) if keys else 2 * len(topic & terms) > len(topic)
+
+    for at in range(n, -1, -1):
+        sentence = passage.sentences[at]
+        if names_it(sentence.key, sentence.terms):
+            return n - at
+        if _ENTRY.match(sentence.text) and not (at and _ENTRY.match(passage.sentences[at - 1].text)):
+            return None
+    heading = (passage.headings or passage.title).rpartition(" > ")[2]
+    return n + 1 if names_it(f" {title_key(heading)} ", frozenset(content_terms(heading))) else None
+
+
+def _option(question: str, passages: tuple[ParsedPassage, ...]) -> Answer | None:
+    """The option whose description, beside or below it, has most words of a question, and the headings the others."""
+    topic, found = frozenset(content_terms(question)) - _GENERIC, list[tuple[int, Answer]]()
+    for passage in passages:
+        above = frozenset(content_terms(f"{passage.title} {passage.headings}"))
+        for n, sentence in enumerate(passage.sentences):
+            if (entry := _OPTION.match(sentence.text)) and _CODE.search(entry[1]):
+                alone = entry.end() == len(sentence.text)
+                said = sentence.terms.union(*(below.terms for below in passage.sentences[n + 1 : n + 2] if alone))
+                if topic <= said | above and topic & said:
+                    found.append((len(topic & said), Answer(entry[1], BESIDE, sentence, passage)))
+    return max(found, key=lambda pair: pair[0])[1] if found else None
+
+
+# --- agents ----------------------------------------------------------------------------------------------------------
+
+_FILLERS = r"(?:\b(?:also|an?|the|first|original|originally|current|currently|lead|later|is|was|who|and)\b[ ,]*)*"
+_BEFORE = re.compile(r"(?:(\w+) by|(\w+[eo]r)s?(?: of [^,.;]{1,40}?)?(?:,| is| was)?) (?:the )?$")
+_AFTER = re.compile(rf"[ ,(]*(?:{_FILLERS}(?P<noun>\w+[eo]r)\b|(?P<verb>(?!(?:is|was)\b)\w+)\b)")
+
+
+def _agent(question: str, verb: str, passages: tuple[ParsedPassage, ...]) -> Answer | None:
+    """Who did something: the name beside the verb, or its noun, in a sentence about what the question names."""
+    relation = relation_term(verb)
+    topic = relation_terms(question) - {relation}
+    for passage in passages if topic and relation else ():
+        about = relation_terms(f"{bare_title(passage.title)} {passage.headings}")
+        for sentence in passage.sentences:
+            if topic <= relation_terms(sentence.text) | about:
+                for name in names(sentence.text):
+                    is_other = not topic & relation_terms(name.text)
+                    if is_other and _acts(sentence.text[: name.start], sentence.text[name.end :], relation, topic):
+                        return Answer(name.text, BESIDE, sentence, passage)
+    return None
+
+
+def _acts(before: str, after: str, relation: str, topic: frozenset[str]) -> bool:
+    """Whether what stands between these texts is the agent of a relation."""
+    if (found := _BEFORE.search(before)) and relation_term(found[1] or found[2]) == relation:
+        return True
+    found = _AFTER.match(after)
+    if not found or relation_term(found["noun"] or found["verb"]) != relation:
+        return False
+    return bool(topic & relation_terms(after[found.end() :]))
