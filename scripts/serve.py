@@ -37,8 +37,9 @@ def serve(given: Serve) -> None:
     if not find_spec("fastapi") or not find_spec("mcp") or not find_spec("uvicorn"):
         raise PolyhopError(f"the server needs more packages: {installs('serve')}")
     host, token = given.host, os.environ.get("POLYHOP_TOKEN") if given.token is None else given.token
-    if host not in _LOOPBACK and token is None and not given.mcp:
-        raise PolyhopError(f"{host} can be reached by others: set a token with --token or POLYHOP_TOKEN")
+    if token is None and not given.mcp and (host not in _LOOPBACK or "*" in given.allowed_host):
+        reached = host if host not in _LOOPBACK else "under any host name, this server"
+        raise PolyhopError(f"{reached} can be reached by others: set a token with --token or POLYHOP_TOKEN")
     from ..serve.service import Service
 
     index = chosen_index(given.index) if given.index or given.program in PROGRAMS or searches(given.program) else None
@@ -73,9 +74,13 @@ def serve(given: Serve) -> None:
     from ..serve.app import LOOPBACK, create_app
     from ..serve.uploads import Uploads
 
-    if given.uploads and not isinstance(source, BM25Index):
-        raise PolyhopError("--uploads needs an index of your own: polyhop index FILES --out DIR makes one")
-    taken = Uploads(service, source.path, given.uploads) if given.uploads and isinstance(source, BM25Index) else None
+    taken = None
+    if given.uploads:
+        if not isinstance(source, BM25Index):
+            raise PolyhopError("--uploads needs an index of your own: polyhop index FILES --out DIR makes one")
+        if given.uploads.resolve().is_relative_to(source.path.resolve()):
+            raise PolyhopError(f"{given.uploads} is the index itself: name another folder for --uploads")
+        taken = Uploads(service, source.path, given.uploads)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Lines())
     logging.getLogger().addHandler(handler)

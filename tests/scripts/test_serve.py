@@ -55,7 +55,9 @@ def started(log: Path, *options: str, **variables: str) -> Iterator[tuple[str, s
     ("options", "told"),
     [
         (["--host", "0.0.0.0", "--index", "sample"], "0.0.0.0 can be reached by others: set a token"),
+        (["--allowed-host", "*", "--index", "sample"], "under any host name, this server can be reached by others"),
         (["--token", "", "--index", "sample"], "the token is empty"),
+        (["--uploads", "x", "--index", "sample"], "--uploads needs an index of your own"),
         ([], "nothing to search in"),
         (["--index", "sample", "--program", "nope"], "unknown program 'nope'"),
         (["--index", "sample", "--lm", "nope"], "unknown language model 'nope'"),
@@ -66,6 +68,13 @@ def test_wrong_options_are_told(options: list[str], told: str) -> None:
     assert result.exit_code == 1
     assert told in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_no_document_is_kept_in_the_index(tmp_path: Path) -> None:
+    build_index([CORPUS], tmp_path / "ix")
+    for folder in (tmp_path / "ix", tmp_path / "ix" / "new"):
+        result = CliRunner().invoke(app, ["serve", "--index", str(tmp_path / "ix"), "--uploads", str(folder)])
+        assert "is the index itself" in result.stderr
 
 
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
