@@ -28,7 +28,7 @@ class IndexOptions(Options):
     index: Path | None = option(
         None,
         "Index made by 'polyhop index', Anserini or Pyserini, a prebuilt one of Pyserini, or a folder that has one; "
-        "sample for the sample corpus.  [default: $POLYHOP_INDEX, or that of the current folder]",
+        "sample for the sample corpus.  [default: $POLYHOP_INDEX, or that of this folder or one above]",
         "DIR|pyserini:NAME",
     )
 
@@ -142,7 +142,7 @@ class Evaluate(QuestionOptions, RunOptions, JsonOptions):
     index: Path | None = option(
         None,
         "Search this index (setting open); sample for the sample corpus.  [default for questions without contexts: "
-        "$POLYHOP_INDEX, or that of the current folder]",
+        "$POLYHOP_INDEX, or that of this folder or one above]",
         "DIR",
     )
     setting: Literal["distractor", "open"] | None = option(
@@ -319,7 +319,7 @@ class Doctor(JsonOptions):
     """
 
     index: Path | None = option(
-        None, "Verify this index.  [default: $POLYHOP_INDEX, or that of the current folder, if there is one]", "DIR"
+        None, "Verify this index.  [default: $POLYHOP_INDEX, or that of this folder or one above]", "DIR"
     )
     questions: Path | None = option(None, "Questions with gold: which retriever finds it in the index?", "FILE")
     lm: tuple[str, ...] = option(

@@ -141,9 +141,13 @@ def test_an_index_made_without_an_option_is_found_without_one(notes: Path, monke
     assert "Otto Lind" in polyhop("ask", QUESTION).stdout
     assert "Kestrel" in polyhop("search", "Kestrel").stdout
     (notes / "eve.md").write_text("# Eve Falk\n\nEve Falk works for Kestrel, too.\n")
-    assert polyhop("index", "--update").exit_code == 0
+    assert "changed   1 passage added\n" in polyhop("index", "--update").stdout
+    assert "changed   nothing\n" in polyhop("index", "--update").stdout
     assert "Eve Falk" in polyhop("search", "Eve Falk").stdout
     assert "is sound" in polyhop("index", "--check").stdout
+    (notes / "below" / "deep").mkdir(parents=True)
+    monkeypatch.chdir(notes / "below" / "deep")
+    assert "Kestrel" in polyhop("search", "Kestrel").stdout  # the index of a folder above
     monkeypatch.chdir("/")
     assert "Otto Lind" in polyhop("ask", QUESTION, "--index", notes).stdout
 

@@ -22,20 +22,6 @@ from polyhop.serve.tools import shown
 _BREAKS = ["\n", "\n\n", "\r\n", "\x0b", "\x85", "\u2028", "\u2029", "\x1b[2J", "\u200b", "\u202e", " "]
 _MARKS = ["[2]", "[2] Official: ", "[official.md] Handbook", "［3］", "- Official: ", "reason: named", "   1    9.99  "]
 _MARKS += ["<script>", "</div>", "<!--", "<https://x.example>", "](", "]: "]
-    "<script>",
-    "</div>",
-    "<!--",
-    "<https://x.example>",
-    "](",
-    "]: ",
-    "[2]",
-    "[2] Official: ",
-    "[official.md] Handbook",
-    "［3］",
-    "- Official: ",
-    "reason: named",
-    "   1    9.99  ",
-]
 TEXTS = st.lists(st.sampled_from([*_BREAKS, *_MARKS, "word", "list[int]"]), max_size=8).map("".join)
 _MARK = re.compile(r"(?:^|[^\w\])])[\[［](?=\S)")
 
