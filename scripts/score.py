@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..eval.metrics import find_metric
 from ..eval.questions import GivenPredictions, Questions
 from .options import Score
+from .results import print_summaries
 from .source import Source, dataset_of
-from .tables import print_summaries
 
 
 def score(given: Score) -> None:

@@ -32,7 +32,7 @@ from ..programs.search import retriever_kind
 from ..programs.tunable import Tunable
 from .options import HOME, Index
 from .program import build_program, searches
-from .tables import evaluation_bar
+from .results import evaluation_bar
 from .terminal import warn
 from .tracking import tracked
 

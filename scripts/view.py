@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import zip_longest
-from time import perf_counter
 from typing import Any
 
 import dspy
@@ -26,14 +25,13 @@ from ..programs import trace as steps
 from ..programs.prediction import UNKNOWN
 from ..programs.prediction import to_record as prediction_record
 from ..programs.trace import Event, Trace, describe, following
-from .tables import costs_table
+from .results import costs_table
 from .terminal import MOST_TEXT, compact, dollars, new_console, short
 
 IN_DOUBT = ("in doubt", "not supported", "contradicted", "no answer")
 _STYLES = {"verified": "green", "contradicted": "red"}
 _MOST_HITS = 10  # of a search, in the tree; the JSON has them all
 _STEPS = 8  # lines of progress
-_SOON = 0.3  # seconds; a faster answer is not preceded by anything
 STOPS = {
     "stable": "a round changed nothing",
     "complete": "every part of the question has an answer",
@@ -230,27 +228,18 @@ def _grow(tree: Tree, trace: Trace, passages: Mapping[str, Passage]) -> None:
 
 @contextmanager
 def showing_progress() -> Iterator[None]:
-    """Inside, the latest steps and what the program waits for are shown on stderr, if that is a terminal. They are
-    removed afterwards."""
+    """Inside, the latest steps and the agents that are asked are shown on stderr, if that is a terminal, and then
+    removed."""
     console = new_console(err=True)
     if not console.is_terminal:
         yield
         return
-    start, done, waiting = perf_counter(), deque[str](maxlen=_STEPS), ""
+    lines = deque[Text](maxlen=_STEPS)
 
     def tell(event: Event) -> None:
-        nonlocal waiting
-        text = short(plain(event.text))
-        if event.step is not None:
-            done.append("".join(f"{n}. " for n in event.branch) + text)
-        waiting = text if event.step is None else ""
+        text = "".join(f"{n}. " for n in event.branch) + short(event.text) + (" ..." if event.step is None else "")
+        lines.append(Text(f"  {text}", style="dim", no_wrap=True, overflow="ellipsis"))
+        live.update(Group(*lines))
 
-    def shown() -> Group:
-        seconds = perf_counter() - start
-        if seconds < _SOON:
-            return Group()
-        now = Text(f"  {waiting or 'working'} ... {seconds:.0f} s", style="cyan")
-        return Group(*(Text(f"  {text}", style="dim", no_wrap=True, overflow="ellipsis") for text in done), now)
-
-    with Live(get_renderable=shown, console=console, refresh_per_second=8, transient=True), following(tell):
+    with Live(console=console, transient=True) as live, following(tell):
         yield

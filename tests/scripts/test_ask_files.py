@@ -68,7 +68,6 @@ def test_failed_questions_have_an_error(tmp_path: Path) -> None:
     [
         (b"", "has no questions"),
         (b'{"question": 1}\n[]\nnot json\n' + b"[" * 100_000 + b"\n", "has no questions"),
-        (b'{"question": "' + b"a" * (1 << 21) + b'"}\n', "a line of more than 1 MB"),
         (b"\xff\xfe\n", "has no questions"),
         (b'{"id": "a", "question": "Who?"}\n{"id": "a", "question": "Who?"}\n', "repeats the id 'a'"),
     ],
@@ -84,11 +83,8 @@ def test_what_is_not_an_output_of_answer_is_not_replaced(tmp_path: Path) -> None
     (tmp_path / "a.jsonl").write_text("mine")
     refused("ask", "--file", "-", "--out", tmp_path / "a.jsonl", "--index", "sample", stdin=FILM)
     assert (tmp_path / "a.jsonl").read_text() == "mine"
-    for file, told in (
-        (tmp_path / "none.txt", "none.txt cannot be read: No such file"),
-        ("/dev/zero", "not a regular"),
-    ):
-        assert told in refused("ask", "--file", file, "--index", "sample")
+    told = refused("ask", "--file", tmp_path / "none.txt", "--index", "sample")
+    assert "none.txt cannot be read: No such file" in told
 
 
 # --- search -----------------------------------------------------------------------------------------------------------
@@ -101,9 +97,6 @@ def test_search_shows_passages_and_reasons() -> None:
     assert "nothing found" in run("search", "?!").stdout
     first = records(run("search", "Tyne Bridge firm", "-k", "2", "--json").stdout)[0]
     assert (first["rank"], first["id"], first["reason"]["via"]) == (1, "tyne-bridge", "named")
-    trec = run("search", "Tyne Bridge firm", "-k", "2", "--trec").stdout
-    assert trec == "q Q0 tyne-bridge 1 2 chain\nq Q0 dorman-long 2 1 chain\n"
-    assert run("search", "Tyne", "--trec", "--json").exit_code == 2
 
 
 def test_search_shows_one_hit_a_document(tmp_path: Path) -> None:
