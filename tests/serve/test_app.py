@@ -20,7 +20,6 @@ from polyhop.data.chain import ChainRetriever
 from polyhop.data.errors import PolyhopError
 from polyhop.data.passages import Link, Passage, Place
 from polyhop.data.pool import PassagePool
-from polyhop.data.sample import sample_passages
 from polyhop.engines.budget import Budget
 from polyhop.engines.models import language_model
 from polyhop.programs import PolyHop
@@ -31,7 +30,7 @@ from ..faults.faults import FAULTS
 from ..faults.listening import Listening
 from ..faults.schedule import Always
 from ..faults.server import Server
-from .conftest import QUESTION, events_of
+from .conftest import QUESTION, events_of, sample
 
 
 def counted(address: str, name: str) -> float:
@@ -50,7 +49,7 @@ def until(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
 def test_the_answer_is_that_of_the_program(address: str) -> None:
     reply = httpx.post(f"{address}/ask", json={"question": QUESTION}, timeout=60)
     assert reply.status_code == 200
-    program = PolyHop(ChainRetriever(PassagePool(sample_passages())))
+    program = PolyHop(ChainRetriever(sample()))
     with dspy.context(lm=language_model("lexical")):
         known = json.loads(program(question=QUESTION).to_json())
     given = reply.json()
@@ -103,11 +102,13 @@ def test_search_and_read(address: str) -> None:
 def test_the_state(address: str) -> None:
     assert httpx.get(f"{address}/health").json()["status"] == "ok"
     state = httpx.get(f"{address}/index").json()
-    assert state["passages"] == len(sample_passages())
+    assert state["passages"] == len(sample().passages)
     assert state["programs"] == ["polyhop", "naive"]
+    answered = 'polyhop_questions_total{outcome="answered",program="polyhop"}'
+    before, calls = counted(address, answered), counted(address, "polyhop_lm_calls_total")
     httpx.post(f"{address}/ask", json={"question": QUESTION}, timeout=60)
-    assert until(lambda: counted(address, 'polyhop_questions_total{outcome="answered",program="polyhop"}') == 1)
-    assert counted(address, "polyhop_lm_calls_total") > 0
+    assert until(lambda: counted(address, answered) == before + 1)
+    assert counted(address, "polyhop_lm_calls_total") > calls
 
 
 @pytest.mark.parametrize(
@@ -206,7 +207,7 @@ def test_a_client_that_leaves_stops_its_work(start: Callable[..., str]) -> None:
 def test_time_is_limited(start: Callable[..., str]) -> None:
     with Server(latency=2.0) as model, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_BASE_URL", model.url)
-        address = start(lm="openai/slow", limits={"seconds": 0.3})
+        address = start(lm="openai/slow", seconds=0.3)
         reply = httpx.post(f"{address}/ask", json={"question": QUESTION}, timeout=60)
         assert reply.status_code == 504
         assert reply.json()["error"]["message"] == "no answer within 0.3 s"
@@ -221,7 +222,7 @@ def test_the_budget_is_that_of_all_questions(start: Callable[..., str]) -> None:
 def test_too_many_questions_are_refused_and_others_wait(start: Callable[..., str]) -> None:
     with Server(latency=1.0) as model, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_BASE_URL", model.url)
-        address = start(lm="openai/slow", limits={"concurrency": 1, "waiting": 1})
+        address = start(lm="openai/slow", concurrency=1, waiting=1)
 
         def ask(n: int) -> int:
             asked = {"question": f"{QUESTION} {n}", "program": "naive"}

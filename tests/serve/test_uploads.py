@@ -15,6 +15,7 @@ import pytest
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import build_index
 from polyhop.eval.options import ProgramOptions
+from polyhop.serve.app import create_app
 from polyhop.serve.service import Service, ServiceError
 from polyhop.serve.uploads import LARGEST_UPLOAD, Uploads
 
@@ -39,7 +40,7 @@ def address(index: Path) -> Any:
     service = Service(
         lambda name: build_program(name, source, ProgramOptions(lm=("lexical",))), ["polyhop"], source, index="mine"
     )
-    with listening(service, uploads=Uploads(service, index, index.parent / "added")) as address:
+    with listening(create_app(service, uploads=Uploads(service, index, index.parent / "added"))) as address:
         yield address
 
 
