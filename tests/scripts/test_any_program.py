@@ -152,9 +152,14 @@ def run(*command: str) -> Any:
     return result
 
 
-@pytest.mark.parametrize("name", [":Hop", ":instance", ":make"])
-def test_a_class_an_instance_and_a_factory_in_every_command(name: str, folder: Path, tmp_path: Path) -> None:
-    lm, out = ("--lm", "m.toml"), str(tmp_path / "run")
+@pytest.mark.parametrize("name", [":instance", ":make"])
+def test_an_instance_and_a_factory(name: str, folder: Path, tmp_path: Path) -> None:
+    assert "Otto Lind" in run("ask", QUESTION, "--program", name, "--lm", "m.toml").stdout
+    assert "The same" in run("diff", name, ":Hop").stdout
+
+
+def test_a_class_in_every_command(folder: Path, tmp_path: Path) -> None:
+    name, lm, out = ":Hop", ("--lm", "m.toml"), str(tmp_path / "run")
     tuned = ("optimize", "--train", "q.jsonl", "--program", name, "--metric", "answer_f1", "--stages", "prompts", *lm)
     assert "Otto Lind" in run("ask", QUESTION, "--program", name, "--trace", *lm).stdout
     told = run("evaluate", "--questions", "q.jsonl", "--program", name, "--out", out, *lm)

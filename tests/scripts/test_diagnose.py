@@ -14,7 +14,7 @@ from typer.testing import Result
 from polyhop.eval.records import read_summary
 
 from ..faults.faults import FAULTS
-from ..faults.schedule import Always, Schedule, Share
+from ..faults.schedule import Always, Nth, Schedule
 from ..faults.server import Server
 from .cli import polyhop
 
@@ -116,16 +116,17 @@ def test_questions_that_fail_do_not_count(run: Path, monkeypatch: pytest.MonkeyP
     def diagnosed(schedule: Schedule) -> Result:
         with Server([(schedule, FAULTS["401-echo"])]) as server:
             monkeypatch.setenv("OPENAI_API_BASE", server.url)
-            return polyhop("diagnose", run, "--lm", "openai/behind-http", "--metric", "evidence_f1", "--json")
+            lm = ("--lm", "openai/behind-http", "--limit", "4")
+            return polyhop("diagnose", run, *lm, "--metric", "evidence_f1", "--against", "absent", "--json")
 
     monkeypatch.setenv("OPENAI_API_KEY", "any")
     result = diagnosed(Always())
     assert result.exit_code == 1
     assert "every question failed: " in result.stderr
-    result = diagnosed(Share(0.1))
+    result = diagnosed(Nth(9))
     found = json.loads(result.stdout)
-    assert 0 < found["failed"] < 8
-    assert f"{found['failed']} of 8 questions failed and do not count: " in result.stderr
+    assert found["failed"] == 1
+    assert "1 of 4 questions failed and do not count: " in result.stderr
 
 
 def test_a_run_names_neither_code_nor_servers_nor_profiles(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -25,8 +26,9 @@ table = partial(polyhop, "table")
 
 
 @pytest.fixture
-def benchmarks(tmp_path: Path, hotpotqa: Path) -> Path:
-    """A folder with one dataset: its questions and its corpus."""
+def benchmarks(tmp_path: Path, write_hotpotqa: Callable[[int], Path]) -> Path:
+    """A folder with one dataset: a question and its corpus."""
+    hotpotqa = write_hotpotqa(1)
     folder = tmp_path / "benchmarks"
     folder.mkdir()
     (folder / "hotpotqa_dev_distractor.json").write_bytes(hotpotqa.read_bytes())
@@ -80,7 +82,7 @@ def test_rows_are_runs_beside_published_figures(file: Path, benchmarks: Path, tm
     assert result.exit_code == 0, result.output
     heading, _, *lines = result.stdout.splitlines()
     setting = "open" if paper.datasets["hotpotqa"].corpus else "distractor"
-    assert heading.startswith(f"| hotpotqa {setting}, 3 questions: ours (published) | ")
+    assert heading.startswith(f"| hotpotqa {setting}, 1 questions: ours (published) | ")
     assert [line.split(" | ")[0].removeprefix("| ") for line in lines[: len(paper.rows)]] == [
         r.name for r in paper.rows
     ]
