@@ -1,6 +1,8 @@
-"""`polyhop evaluate`: run programs over a benchmark; runs can be interrupted, resumed and compared."""
+"""`polyhop evaluate`: run a program over a benchmark; runs can be interrupted, resumed and compared."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -12,15 +14,15 @@ from ..eval.questions import Questions
 from ..eval.settings import content
 from .options import Evaluate
 from .program import artifact_of, label, paying
-from .results import print_summaries
+from .results import print_summary
 from .source import Source, dataset_of, setting_of
 from .terminal import warn
 
+if TYPE_CHECKING:
+    from ..optimizers.artifact import Artifact
+
 
 def evaluate(given: Evaluate) -> None:
-    out = given.out
-    if out is not None and len(given.program) > 1:
-        raise typer.BadParameter("a run has one program: use one --out for each")
     if given.seed is not None and given.limit is None:
         raise typer.BadParameter("--seed selects the questions of --limit N: both are required")
     for name in given.metric:
@@ -35,28 +37,24 @@ def evaluate(given: Evaluate) -> None:
         **given.model_dump(include={"limit", "seed", "strict", "aliases"}),
     )
     source = Source(asked, index)
-    names = given.program or (("polyhop", "prism", "naive") if out is None else ("polyhop",))
-    programs = {name: source.program(name, given) for name in names}
-    for name in names:
-        _warn_of_training(name, asked)
+    program, out, artifact = source.program(given.program, given), given.out, artifact_of(given.program)
+    if artifact:
+        _warn_of_training(given.program, artifact, asked)
     source.check_gold(asked)
-    summaries = {}
+    file = artifact.path if artifact and ":" not in given.program else None
     with paying(given, out) as pay:
-        for name, built in programs.items():
-            pay(built)
-            artifact = None if ":" in name else artifact_of(name)
-            how = {**given.how, "file": artifact.path if artifact else None, "max_failures": given.max_failures}
-            summaries[name] = source.evaluate(built, label(name), out, **how)
-    print_summaries(summaries, asked, out, given.as_json)
-    if not any(summary["counts"]["answered"] for summary in summaries.values()):
+        pay(program)
+        how = {**given.how, "file": file, "max_failures": given.max_failures}
+        summary = source.evaluate(program, label(given.program), out, **how)
+    print_summary(summary, label(given.program), asked, out, given.as_json)
+    if not summary["counts"]["answered"]:
         raise PolyhopError("every question failed")
 
 
-def _warn_of_training(name: str, questions: Questions) -> None:
+def _warn_of_training(name: str, artifact: Artifact, questions: Questions) -> None:
     """Warn where an artifact is evaluated on what it was tuned on."""
-    artifact = artifact_of(name)
     file = questions.file.name if questions.file else questions.split
-    for split, known in artifact.manifest.provenance.splits.items() if artifact else ():
+    for split, known in artifact.manifest.provenance.splits.items():
         if split != "test" and known.file == file:
             same = known.hash == content(questions)[1]
             which = "these questions" if same else f"{known.count:,} questions of {plain(file or '')}"

@@ -90,7 +90,7 @@ def _questions(settings: OptimizationSettings) -> tuple[dict[str, Questions], Pa
         named = {"train": {"split": "train"}, "test": {"split": "dev"}}
     elif settings.train is None:
         raise PolyhopError(f"name the training questions: --dataset {dataset} --train FILE")
-    index, setting = setting_of(dataset, settings.setting, settings.index, settings.train, [settings.program])
+    index, setting = setting_of(dataset, settings.setting, settings.index, settings.train, settings.program)
     chosen: dict[str, Any] = {"limit": settings.limit, "seed": settings.seed if settings.limit else None}
     return {name: Questions(dataset, setting=setting, **each, **chosen) for name, each in named.items()}, index
 

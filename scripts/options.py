@@ -135,7 +135,7 @@ class Evaluate(QuestionOptions, RunOptions, JsonOptions):
     """Run a program over a benchmark's questions and score it.
 
     With --out the run is saved: manifest, one record per question, summary, official prediction files. Run the same
-    command again to resume an interrupted run. Without --out, several programs are compared.
+    command again to resume an interrupted run. 'polyhop table' runs several programs.
     """
 
     index: Path | None = option(
@@ -147,11 +147,7 @@ class Evaluate(QuestionOptions, RunOptions, JsonOptions):
     setting: Literal["distractor", "open"] | None = option(
         None, "The questions' own contexts, or an index.  [default: open with --index]", "distractor|open"
     )
-    program: tuple[str, ...] = option(
-        (),
-        "As for 'ask'; more without --out.  [default: polyhop; without --out also prism and naive]",
-        "NAME|DIR",
-    )
+    program: str = option("polyhop", "As for 'ask'.", "NAME|DIR")
     metric: tuple[str, ...] = option((), "A metric of your own, or any of DSPy; may be repeated.", "FILE.py:NAME")
     limit: int | None = option(None, "Only the first N questions.", ge=1)
     seed: int | None = option(None, "With --limit: N random questions instead.")

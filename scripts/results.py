@@ -14,10 +14,9 @@ from rich.text import Text
 
 from ..data.text import plain
 from ..engines.costs import sum_costs
-from ..eval.metrics import COSTS, METRICS, Quantity, answer_f1, evidence_f1
+from ..eval.metrics import COSTS, METRICS, answer_f1, evidence_f1
 from ..eval.questions import Questions
 from ..eval.run import RunProgress
-from .program import label
 from .terminal import compact, dollars, new_console, new_table, progress_bar, warn
 
 
@@ -37,36 +36,31 @@ def _state(run: RunProgress) -> str:
     return ", ".join([*parts, *([dollars(run.cost_usd) + ("" if run.priced else "+")] if run.cost_usd else [])])
 
 
-def print_summaries(
-    summaries: dict[str, dict[str, Any]], questions: Questions, out: Path | None, as_json: bool
-) -> None:
-    """Print the scores and costs of runs over the same questions, and what went wrong in them on stderr."""
-    first = next(iter(summaries.values()))
-    counts = first["counts"]
+def print_summary(summary: Mapping[str, Any], name: str, questions: Questions, out: Path | None, as_json: bool) -> None:
+    """Print the scores and costs of a run, and what went wrong in it on stderr."""
+    counts = summary["counts"]
     if as_json:
-        one = {"dataset": questions.dataset, "split": questions.split, "programs": summaries}
-        typer.echo(json.dumps(first if out else one, ensure_ascii=False))
+        typer.echo(json.dumps(summary, ensure_ascii=False))
     else:
         where = ", ".join(part for part in (questions.dataset, questions.split, questions.setting) if part)
-        failed = sum(summary["counts"]["failed"] for summary in summaries.values())
-        lost = [f", {n:,} {what}" for n, what in ((questions.skipped, "records skipped"), (failed, "failed")) if n]
+        lost = ((questions.skipped, "records skipped"), (counts["failed"], "failed"))
+        told = "".join(f", {number:,} {what}" for number, what in lost if number)
         console = new_console()
-        console.print(summary_table(summaries, f"{where}: {counts['questions']} questions{''.join(lost)}"))
-        if len(summaries) == 1 and first["by_agent"]:
-            console.print(costs_table(first["by_agent"], "costs by agent, without cached replies"))
+        console.print(summary_table(summary, name, f"{where}: {counts['questions']} questions{told}"))
+        if summary["by_agent"]:
+            console.print(costs_table(summary["by_agent"], "costs by agent, without cached replies"))
         if out is not None:
             typer.echo(f"{out}: summary.json, predictions.jsonl, rankings and official files")
     warn_of_skipped(questions)
     if counts["gold_not_found"]:
         lost_gold = f"{counts['gold_not_found']:,} of {counts['questions']:,} questions"
         warn(f"{lost_gold} have gold passages that are not in the index: is it the right one?")
-    for name, summary in summaries.items():
-        if missing := summary.get("not_returned"):
-            warn(f"{name} returns no {' and no '.join(missing)}: not scored")
-        for cause in summary["failures"]:
-            warn(f"{name}: {cause['count']} failed: {cause['message']}")
-        if summary["incidents"]:
-            warn(f"{name}: {', '.join(f'{what} {number:,} times' for what, number in summary['incidents'].items())}")
+    if missing := summary.get("not_returned"):
+        warn(f"{name} returns no {' and no '.join(missing)}: not scored")
+    for cause in summary["failures"]:
+        warn(f"{name}: {cause['count']} failed: {cause['message']}")
+    if summary["incidents"]:
+        warn(f"{name}: {', '.join(f'{what} {number:,} times' for what, number in summary['incidents'].items())}")
 
 
 def warn_of_skipped(questions: Questions) -> None:
@@ -77,29 +71,19 @@ def warn_of_skipped(questions: Questions) -> None:
         warn(f"... {questions.skipped:,} records were skipped in total")
 
 
-def summary_table(summaries: Mapping[str, Mapping[str, Any]], title: str) -> Table:
-    """The means of one or several runs; of a single run with 95% intervals."""
-    single = next(iter(summaries.values())) if len(summaries) == 1 else None
-    shown = new_table(title, "", *map(label, summaries), *(["95% interval"] if single else []))
+def summary_table(summary: Mapping[str, Any], name: str, title: str) -> Table:
+    """The means of a run, with 95% intervals; of a metric that some questions lack, also of how many it is."""
+    shown = new_table(title, "", name, "95% interval")
+    means, count, scored = summary["metrics"], summary["counts"]["questions"], summary.get("scored", {})
     for quantity in (*METRICS.values(), *COSTS.values()):
-        values = [summary["metrics"].get(quantity.name) for summary in summaries.values()]
-        if quantity.shown and any(value is not None for value in values):
-            ends = [" to ".join(map(quantity.text, single["intervals"][quantity.name]))] if single else []
-            shown.add_row(_heading(quantity, summaries), *map(quantity.text, values), *ends)
+        if quantity.shown and (mean := means.get(quantity.name)) is not None:
+            some = scored.get(quantity.name, count)
+            ends = " to ".join(map(quantity.text, summary["intervals"][quantity.name]))
+            shown.add_row(quantity.heading + (f", of {some}" if some < count else ""), quantity.text(mean), ends)
     for percent in (50, 95):
-        times = [f"{1000 * summary['metrics'][f'seconds_p{percent}']:.1f}" for summary in summaries.values()]
-        shown.add_row(f"ms per question, p{percent}", *times)
-    shown.add_row("failed questions", *(str(summary["counts"]["failed"]) for summary in summaries.values()))
+        shown.add_row(f"ms per question, p{percent}", f"{1000 * means[f'seconds_p{percent}']:.1f}")
+    shown.add_row("failed questions", str(summary["counts"]["failed"]))
     return shown
-
-
-def _heading(quantity: Quantity, summaries: Mapping[str, Mapping[str, Any]]) -> str:
-    """The name of a metric, with the number of questions that it has values for if these are not all."""
-    sizes = {
-        (summary.get("scored", {}).get(quantity.name), summary["counts"]["questions"]) for summary in summaries.values()
-    }
-    fewer = sorted({str(some) for some, every in sizes if some is not None and some < every})
-    return quantity.heading + (f", of {' / '.join(fewer)}" if fewer else "")
 
 
 def costs_table(by_agent: Mapping[str, Mapping[str, float]], title: str) -> Table:

@@ -92,14 +92,13 @@ def dataset_of(file: str | None) -> str:
 
 
 def setting_of(
-    dataset: str, setting: str | None, index: Path | None, file: str | None, programs: Iterable[str] = ()
+    dataset: str, setting: str | None, index: Path | None, file: str | None, program: str = ""
 ) -> tuple[Path | None, Any]:
     """The index that is searched, and the setting: by default the questions' own contexts without an index; questions
-    without contexts take `own_index`. The setting is None if nothing is
-    searched here, by programs of the user's own that search elsewhere."""
+    without contexts take `own_index`. The setting is None if a program of the user's own searches elsewhere."""
     if setting == "distractor" and index is not None:
         raise PolyhopError("The setting distractor searches the questions' own contexts: leave --index out.")
-    if programs and not (setting or index or any(":" not in name or searches(name) for name in programs)):
+    if ":" in program and not (setting or index or searches(program)):
         return None, None
     if dataset.casefold() == SAMPLE:
         return index, setting or "open"

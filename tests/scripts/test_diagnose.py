@@ -64,13 +64,6 @@ def test_the_report_shows_what_was_found(run: Path, tmp_path: Path) -> None:
     (run / "diagnosis.json").unlink()
 
 
-def test_a_table_and_a_sample(run: Path) -> None:
-    result = polyhop("diagnose", run, "--metric", "evidence_f1", "--limit", "4", "--against", "absent")
-    assert result.exit_code == 0, result.output
-    assert "4 questions, " in result.stdout
-    assert "retrieval" not in result.stdout  # searches are not absent
-
-
 def test_single_agents_and_groups(run: Path) -> None:
     result = polyhop("diagnose", run, "--agent", "adder", "--agent", "selector", "--metric", "evidence_f1", "--json")
     assert result.exit_code == 0, result.output

@@ -98,21 +98,10 @@ def test_names_that_no_passage_has_are_told(tmp_path: Path, index: Path) -> None
     assert "1 of 6 questions have gold passages that are not in the index" in result.stderr
 
 
-def test_examples_of_python_are_checked_like_a_file(tmp_path: Path, index: Path) -> None:
-    (tmp_path / "q.py").write_text(
-        "import dspy\n"
-        "first = dspy.Example(question='Who owns Kestrel Mill?', answer='Ada Berg', gold=['Kestral Mill'])\n"
-        "examples = [first, dspy.Example(question='Where was Jonas Frey born?', answer='Orrin')]\n"
-    )
-    result = run("evaluate", "--questions", f"{tmp_path}/q.py:examples", "--index", index, "--program", "naive")
-    assert result.exit_code == 0, result.output
-    assert "Who owns Kestrel Mill?: 'Kestral Mill' names no passage of the index" in result.stderr
-
-
 def test_without_gold(tmp_path: Path, index: Path) -> None:
     questions = written(tmp_path, without_gold())
     result = run("evaluate", "--questions", questions, "--index", index, "--program", "naive", "--json")
-    (summary,) = json.loads(result.stdout)["programs"].values()
+    summary = json.loads(result.stdout)
     assert "answer_f1" in summary["metrics"]
     assert not [name for name in summary["metrics"] if name.startswith(("evidence", "fact", "passage_recall"))]
 

@@ -49,15 +49,7 @@ def test_nothing_is_imported_unless_it_is_asked_for(tmp_path: Path, monkeypatch:
     loud = evaluate("--json", MLFLOW_TRACKING_URI=f"sqlite:///{tmp_path}/mlflow.db")
     assert sys.modules.pop("mlflow").__file__ == str(tmp_path / "mlflow.py")
     assert WARNING in loud.stderr
-    assert json.loads(loud.stdout)["programs"]["naive"]["counts"]["answered"] == 2
-
-
-def test_where_it_is_not_installed_that_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///nowhere.db")
-    monkeypatch.setitem(sys.modules, "mlflow", None)
-    done = evaluate()
-    assert done.exit_code == 0
-    assert "MLFLOW_TRACKING_URI is set, but MLflow is not installed: make tracking\n" in done.stderr
+    assert json.loads(loud.stdout)["counts"]["answered"] == 2
 
 
 def playing(monkeypatch: pytest.MonkeyPatch, **does: Any) -> list[str]:
