@@ -95,8 +95,8 @@ def _write(given: Index, out: Path, names: list[str]) -> None:
             )
             manifest, made, is_changed = changes.manifest, changes.added, bool(changes.added + changes.deleted)
             some = {"added": changes.added, "deleted": changes.deleted}
-            told = [f"{count(number, 'passage')} {how}" for how, number in some.items() if number]
-            rows["changed"] = ", ".join(told) or "nothing"
+            changed = [f"{count(number, 'passage')} {how}" for how, number in some.items() if number]
+            rows["changed"] = ", ".join(changed) or "nothing"
         else:
             manifest = build_index(
                 corpus, out, max_words=given.max_words, strict=given.strict, on_progress=show, on_problem=skip

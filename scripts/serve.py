@@ -47,12 +47,13 @@ def serve(given: Serve) -> None:
         return
     import uvicorn
 
+    app = application(given)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Lines())
-    logging.getLogger().addHandler(handler)  # before the MCP SDK adds one of its own
+    logging.basicConfig(handlers=[handler], force=True)  # the MCP SDK has one of its own
     logging.getLogger("polyhop.serve").setLevel(logging.INFO)
     config = uvicorn.Config(
-        application(given),
+        app,
         host=given.host,
         port=given.port,
         log_config=None,
