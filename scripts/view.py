@@ -90,7 +90,7 @@ def print_answer(
 
 
 def hit_lines(query: str, hits: Sequence[Hit]) -> list[Text]:
-    """The hits of a search with their first words, best first: two lines for each."""
+    """The hits of a search, best first, with the words around what matches: two lines for each."""
     titles, lines = {hit.passage.id: hit.passage.title for hit in hits}, list[Text]()
     for hit in hits:
         why = f"  {quoted(hit.reason.told(titles))}" if hit.reason else ""
