@@ -15,7 +15,7 @@ from ..data.lucene.layout import PROBLEMS, rebuild
 from ..data.lucene.pyserini import locate
 from ..data.lucene.update import update_index
 from ..data.passages import PAGE
-from ..data.text import count, plain
+from ..data.text import plain
 from .options import HOME, Index
 from .terminal import progress_bar, warn
 
@@ -94,9 +94,7 @@ def _write(given: Index, out: Path, names: list[str]) -> None:
                 on_problem=skip,
             )
             manifest, made, is_changed = changes.manifest, changes.added, bool(changes.added + changes.deleted)
-            some = {"added": changes.added, "deleted": changes.deleted}
-            changed = [f"{count(number, 'passage')} {how}" for how, number in some.items() if number]
-            rows["changed"] = ", ".join(changed) or "nothing"
+            rows["changed"] = f"{changes.added:,} passages added, {changes.deleted:,} deleted"
         else:
             manifest = build_index(
                 corpus, out, max_words=given.max_words, strict=given.strict, on_progress=show, on_problem=skip
@@ -108,7 +106,7 @@ def _write(given: Index, out: Path, names: list[str]) -> None:
     if counts["other"]:
         kinds = ", ".join(f"{number:,} {suffix}" for suffix, number in suffixes.most_common(_SHOWN))
         skipped.append(f"{counts['other']:,} without a reader: {kinds}")
-    rows |= {"passages": f"{manifest.passages:,}{documents}", "skipped": "; ".join(skipped) if counts else "nothing"}
+    rows |= {"passages": f"{manifest.passages:,}{documents}", "skipped": "; ".join(skipped)}
     _print_rows(**rows, time=_rate(made, started))
     if "size" in rows and manifest.overlong:
         warn(f"  of {manifest.overlong:,} passages only the first {PAGE:,} characters are read: try --max-words 120")
@@ -150,5 +148,4 @@ def _megabytes(folder: Path) -> str:
 
 def _rate(passages: int, started: float) -> str:
     seconds = monotonic() - started
-    rate = passages / max(seconds, 1e-9)
-    return f"{seconds:.1f} s" + (f" ({rate:,.0f} passages/s)" if rate >= 1 else "")
+    return f"{seconds:.1f} s ({passages / max(seconds, 1e-9):,.0f} passages/s)"

@@ -81,7 +81,8 @@ def summary_table(summary: Mapping[str, Any], name: str, title: str) -> Table:
             ends = " to ".join(map(quantity.text, summary["intervals"][quantity.name]))
             shown.add_row(quantity.heading + (f", of {some}" if some < count else ""), quantity.text(mean), ends)
     for percent in (50, 95):
-        shown.add_row(f"ms per question, p{percent}", f"{1000 * means[f'seconds_p{percent}']:.1f}")
+        if (seconds := means.get(f"seconds_p{percent}")) is not None:  # predictions that were made elsewhere have none
+            shown.add_row(f"ms per question, p{percent}", f"{1000 * seconds:.1f}")
     shown.add_row("failed questions", str(summary["counts"]["failed"]))
     return shown
 

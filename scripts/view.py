@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
@@ -169,10 +168,9 @@ def _answer_line(prediction: dspy.Prediction, gold: dspy.Example | None) -> Text
     guess, status = prediction.get("guess") or "", prediction.get("status")
     answer = (plain(prediction.answer), "bold yellow" if status in IN_DOUBT else "bold green")
     line = Text.assemble("  ", answer, (f"  perhaps: {plain(guess)}" if guess else "", "yellow"))
-    if prediction.confidence is None:  # a program of the user's own, which does not tell
-        return line
-    if prediction.answer != UNKNOWN:
+    if prediction.confidence:  # a program of the user's own may not tell it, and "unknown" has that of its guess
         line.append(f"  confidence {prediction.confidence:.2f}", "dim")
+    if prediction.confidence is not None and prediction.answer != UNKNOWN:
         line.append(f", {status}", style=_STYLES.get(str(status), "yellow"))
     if gold:
         right = exact_match(prediction.answer, gold.answers) == 1.0
@@ -184,7 +182,7 @@ def _answer_line(prediction: dspy.Prediction, gold: dspy.Example | None) -> Text
 
 
 def trace_tree(prediction: dspy.Prediction) -> Tree:
-    """The steps of a run, with the texts that they were about; a step that repeats an earlier one is left out."""
+    """Every step of a run, with the texts that it was about."""
     passages = {passage.id: passage for passage in prediction.ranking}
     tree = Tree(Text(f"{sum(1 for _ in prediction.trace.flat())} steps"), guide_style="dim")
     _grow(tree, prediction.trace, passages)
@@ -192,12 +190,8 @@ def trace_tree(prediction: dspy.Prediction) -> Tree:
 
 
 def _grow(tree: Tree, trace: Trace, passages: Mapping[str, Passage]) -> None:
-    told = set[str]()
+    before: dict[type, tuple[list[str], list[Fact]]] = {}
     for step in trace.steps:
-        said = repr(replace(step, round=0) if isinstance(step, steps.Selected | steps.Added) else step)
-        if said in told:
-            continue
-        told.add(said)
         if isinstance(step, steps.Parallel):
             branch = tree.add(Text.assemble(("side by side ", "cyan"), count(len(step.branches), "branch", "branches")))
             for number, each in enumerate(step.branches, 1):
@@ -206,6 +200,10 @@ def _grow(tree: Tree, trace: Trace, passages: Mapping[str, Passage]) -> None:
         line, details, facts = describe(step)
         verb, blank, text = plain(line).partition(" ")
         branch = tree.add(Text.assemble((verb + blank, "cyan"), text))
+        if before.get(type(step)) == (details, facts) and (details or facts):  # a round that changed nothing
+            branch.add(Text("as before", style="dim"))
+            continue
+        before[type(step)] = details, facts
         for text in details:
             branch.add(Text(plain(text)))
         for fact in facts:

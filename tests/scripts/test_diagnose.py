@@ -61,6 +61,13 @@ def test_the_report_shows_what_was_found(run: Path, tmp_path: Path) -> None:
     (run / "diagnosis.json").unlink()
 
 
+def test_a_table_and_a_sample(run: Path) -> None:
+    result = polyhop("diagnose", run, "--metric", "evidence_f1", "--limit", "4", "--against", "lexical")
+    assert result.exit_code == 0, result.output
+    assert "4 questions, " in result.stdout
+    assert "retrieval" not in result.stdout  # another model does not search
+
+
 def test_single_agents_and_groups(run: Path) -> None:
     result = done("diagnose", run, "--agent", "adder", "--agent", "selector", "--metric", "evidence_f1", "--json")
     assert list(json.loads(result.stdout)["costs"]) == ["selector", "adder"]
@@ -104,7 +111,7 @@ def test_questions_that_fail_do_not_count(run: Path, monkeypatch: pytest.MonkeyP
         with Server([(schedule, FAULTS["401-echo"])]) as server:
             monkeypatch.setenv("OPENAI_API_BASE", server.url)
             lm = ("--lm", "openai/behind-http", "--limit", "4")
-            return polyhop("diagnose", run, *lm, "--metric", "evidence_f1", "--against", "absent", "--json")
+            return polyhop("diagnose", run, *lm, "--metric", "evidence_f1", "--against", "lexical", "--json")
 
     monkeypatch.setenv("OPENAI_API_KEY", "any")
     result = diagnosed(Always())
