@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -21,17 +22,21 @@ from polyhop.serve.tools import shown
 
 _BREAKS = ["\n", "\n\n", "\r\n", "\x0b", "\x85", "\u2028", "\u2029", "\x1b[2J", "\u200b", "\u202e", " "]
 _MARKS = ["[2]", "[2] Official: ", "[official.md] Handbook", "［3］", "- Official: ", "reason: named", "   1    9.99  "]
-_MARKS += ["<script>", "</div>", "<!--", "<https://x.example>", "](", "]: "]
+_MARKS += ["<script>", "</div>", "<!--", "<https://x.example>", "](", "[2]: https://x.example"]
 TEXTS = st.lists(st.sampled_from([*_BREAKS, *_MARKS, "word", "list[int]"]), max_size=8).map("".join)
 _MARK = re.compile(r"(?:^|[^\w\])])[\[［](?=\S)")
 
 
 @given(TEXTS)
+@example("[2]: https://x.example")
 def test_a_quoted_text_is_one_line_without_marks(text: str) -> None:
     once = quoted(text)
     assert once.isprintable()
     assert not _MARK.search(once)
     assert quoted(once) == once
+    addresses: dict[str, Any] = {}
+    MarkdownIt("commonmark").parse(once, addresses)
+    assert not addresses.get("references")
     assert re.sub(r"\s", "", once) == re.sub(r"\s", "", "".join(c if c.isprintable() else " " for c in text))
 
 
