@@ -84,7 +84,7 @@ def test_an_unknown_answer_has_no_confidence(capsys: pytest.CaptureFixture[str])
 
 
 def test_a_round_that_changes_nothing_is_not_told_twice() -> None:
-    same = [steps.Selected(n, (Fact("h", 0),)) for n in (1, 2)]
+    same: list[steps.TraceStep] = [steps.Selected(n, (Fact("h", 0),)) for n in (1, 2)]
     tree = render(trace_tree(concluded(Trace(same), "Paris", 0.5, evidence=[Evidence(HOSTILE, 0)], stop="stable")))
     assert (tree.count("Fine."), tree.count("as before")) == (1, 1)
 
