@@ -69,7 +69,7 @@ def test_failed_questions_have_an_error(tmp_path: Path) -> None:
         (b"", "has no questions"),
         (b'{"question": 1}\n[]\nnot json\n' + b"[" * 100_000 + b"\n", "has no questions"),
         (b"\xff\xfe\n", "has no questions"),
-        (b'{"id": "a", "question": "Who?"}\n{"id": "a", "question": "Who?"}\n', "repeats the id 'a'"),
+        (b'{"id": "a", "question": "Who?"}\n{"id": "a", "question": "Who?"}\n', "line 2: repeats the id 'a'"),
     ],
 )
 def test_odd_files_are_refused_or_skipped_in_one_line(content: bytes, told: str, tmp_path: Path) -> None:

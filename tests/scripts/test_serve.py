@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from polyhop.data.errors import PolyhopError
 from polyhop.data.lucene.index import build_index
 from polyhop.data.sample import CORPUS
 from polyhop.scripts.options import Serve
@@ -70,7 +71,8 @@ def test_an_index_is_served_by_its_name_and_keeps_no_document_in_itself(tmp_path
         assert "Stalker" in hits
         assert str(tmp_path) not in hits
     for folder in (index, index / "new"):
-        assert "is the index itself" in refused("serve", "--index", index, "--uploads", folder)
+        with pytest.raises(PolyhopError, match="is the index itself"):
+            application(Serve(index=index, uploads=folder))
 
 
 PROGRAM = """
