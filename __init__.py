@@ -14,10 +14,12 @@ Names are imported when they are first used, so ``import polyhop`` is fast.
 
 from __future__ import annotations
 
+import ast
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # for type checkers and editors; `_EXPORTS` is for run time
+if TYPE_CHECKING:
     from .data.chain import ChainRetriever, ChainWeights
     from .data.dense import DenseIndex
     from .data.errors import PolyhopError
@@ -28,7 +30,7 @@ if TYPE_CHECKING:  # for type checkers and editors; `_EXPORTS` is for run time
     from .data.passages import Evidence, Fact, Hit, Passage, Reason, Retriever
     from .data.pool import PassagePool
     from .data.sample import load_sample
-    from .engines.models import language_model
+    from .engines.models import language_model as lm
     from .eval.questions import Questions
     from .eval.run import evaluate
     from .optimizers.artifact import load, save
@@ -56,30 +58,15 @@ if TYPE_CHECKING:  # for type checkers and editors; `_EXPORTS` is for run time
         tunables,
     )
 
-    lm = language_model
     __version__: str
 
-_EXPORTS = {
-    "data.chain": "ChainRetriever ChainWeights",
-    "data.dense": "DenseIndex",
-    "data.errors": "PolyhopError",
-    "data.fusion": "FusedRetriever",
-    "data.lucene.index": "adopt_index",
-    "data.lucene.bm25": "BM25Index",
-    "data.lucene.jvm": "start_java",
-    "data.passages": "Evidence Fact Hit Passage Reason Retriever",
-    "data.pool": "PassagePool",
-    "data.sample": "load_sample",
-    "eval.questions": "Questions",
-    "eval.run": "evaluate",
-    "optimizers.artifact": "load save",
-    "optimizers.optimize": "optimize",
-    "optimizers.settings": "OptimizationSettings Splits",
-    "optimizers.tunables": "TunableSearch",
-    "programs": "C3PO Direct Exemplar Exemplars FullContext IRCoT Kair Naive Oracle ParRag PolyHop Prism SetSelection "
-    "Tunable choice integer real tunables",
+# The imports above are read, not executed: at run time they are the table of what is where.
+_MODULES = {
+    each.asname or each.name: (node.module, each.name)
+    for node in ast.walk(ast.parse(Path(__file__).read_text("utf-8")))
+    if isinstance(node, ast.ImportFrom) and node.level
+    for each in node.names
 }
-_MODULES = {name: module for module, names in _EXPORTS.items() for name in names.split()} | {"lm": "engines.models"}
 
 __all__ = sorted([*_MODULES, "__version__"])
 
@@ -90,7 +77,8 @@ def __getattr__(name: str) -> Any:
 
         value: Any = version("polyhop")
     elif name in _MODULES:
-        value = getattr(import_module(f".{_MODULES[name]}", __name__), "language_model" if name == "lm" else name)
+        module, known = _MODULES[name]
+        value = getattr(import_module(f".{module}", __name__), known)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value

@@ -62,13 +62,14 @@ def plain(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-_OPENS_MARK = re.compile(r"(?<![\w\])])[\[［﹇【](?=\S)")
+_OPENS = re.compile(r"(?<=(?<![\w\])])[\[［﹇【])(?=\S)|(?<=\])(?=[(:])|(?<=<)(?=[A-Za-z/!?])")
 
 
 def quoted(text: str) -> str:
-    """A text of a document for a place where our own marks, such as "[2]" and "[notes.md]", tell the sources: on one
-    line, and with a space in what looks like a mark ("[ 2]") or a link ("] ("), so that it adds no source."""
-    return _OPENS_MARK.sub(r"\g<0> ", plain(text)).replace("](", "] (")
+    """A text of a document for a place where our own marks, such as "[2]" and "[notes.md]", tell the sources, and which
+    may be read as Markdown: on one line, and with a space in what looks like a mark ("[ 2]"), a link or its address
+    ("] (", "] :"), or HTML ("< script>"), so that it adds no source and no element."""
+    return _OPENS.sub(" ", plain(text))
 
 
 def count(number: int, one: str, many: str = "") -> str:

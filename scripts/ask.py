@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from time import perf_counter
-from typing import Any, BinaryIO
+from typing import Any
 
 import dspy
 import typer
 
 from ..data.errors import PolyhopError
-from ..data.files import bounded_lines, check_regular
 from ..data.text import clean, count
 from ..engines.costs import FREE, Ledger
 from ..engines.replies import model_errors
@@ -22,17 +20,15 @@ from ..eval.folder import replacing
 from ..eval.records import read_records
 from ..eval.run import evaluate
 from ..eval.settings import RunManifest, files_of
-from ..programs.prediction import QuestionError, check_question
+from ..programs.prediction import check_question
 from ..programs.program import ask as answer
 from ..programs.program import completed
 from .options import Ask
 from .program import build_program, label, paying, searches
+from .results import evaluation_bar
 from .source import chosen_index, open_source
-from .tables import evaluation_bar
 from .terminal import warn
 from .view import IN_DOUBT, print_answer, showing_progress, to_record
-
-_LONGEST = 1 << 20  # bytes of a line
 
 
 def ask(given: Ask) -> None:
@@ -82,30 +78,25 @@ def _print(program: dspy.Module, question: str, index: str | None, given: Ask) -
 def _read(file: str) -> Iterator[tuple[str, str]]:
     """The ids and questions of a file or of stdin; what is none is skipped with a warning."""
     try:
-        if file != "-" and Path(file).exists():
-            check_regular(Path(file))
-        lines: BinaryIO = sys.stdin.buffer if file == "-" else Path(file).open("rb")  # noqa: SIM115
-    except (OSError, ValueError) as error:
-        raise PolyhopError(f"{file} cannot be read: {getattr(error, 'strerror', error)}") from error
+        content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise PolyhopError(f"{file} cannot be read: {error.strerror}") from error
     known = set[str]()
-    with nullcontext(lines) if file == "-" else lines:
-        for number, line in enumerate(bounded_lines(lines, _LONGEST), 1):
-            try:
-                if line is None:
-                    raise ValueError(f"a line of more than {_LONGEST >> 20} MB")
-                if not (text := line.decode("utf-8-sig").strip()):
-                    continue
-                record = json.loads(text) if file.endswith(".jsonl") else {"question": text}
-                if not isinstance(record, dict) or not isinstance(record.get("question"), str):
-                    raise ValueError("no object with a question")
-                id, question = clean(str(record.get("id") or number)), check_question(record["question"])
-                if id in known:
-                    raise ValueError(f"repeats the id {id!r}")
-            except (ValueError, RecursionError, QuestionError) as error:
-                warn(f"{file}, line {number}: {error}")
+    for number, line in enumerate(content.splitlines(), 1):
+        try:
+            if not (text := line.decode("utf-8-sig").strip()):
                 continue
-            known.add(id)
-            yield id, question
+            record = json.loads(text) if file.endswith(".jsonl") else {"question": text}
+            if not isinstance(record, dict) or not isinstance(record.get("question"), str):
+                raise ValueError("no object with a question")
+            id, question = clean(str(record.get("id") or number)), check_question(record["question"])
+            if id in known:
+                raise ValueError(f"repeats the id {id!r}")
+        except (ValueError, RecursionError) as error:
+            warn(f"{file}, line {number}: {error}")
+            continue
+        known.add(id)
+        yield id, question
     if not known:
         raise PolyhopError(f"{file} has no questions")
 

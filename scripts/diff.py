@@ -11,7 +11,7 @@ from ..data.text import plain
 from ..optimizers.artifact import State, about, dump
 from ..optimizers.artifact import diff as compare
 from .options import Diff
-from .program import artifact_of, open_prompts, searches
+from .program import artifact_of, open_program, searches
 from .terminal import MOST_TEXT
 
 _COLORS = {"-": typer.colors.RED, "+": typer.colors.GREEN}
@@ -26,7 +26,7 @@ def diff(given: Diff) -> None:
         """An untuned program is built with the kind of retriever that the other was tuned with."""
         if name in artifacts:
             return artifacts[name].state
-        return dump(open_prompts(name, "bm25" if artifacts and not chained and searches(name) else None)[0])
+        return dump(open_program(name, retriever="bm25" if artifacts and not chained and searches(name) else None))
 
     changes = compare(state(given.before), state(given.after))
     made = about(*(artifacts[name].manifest for name in names)) if all(name in artifacts for name in names) else {}

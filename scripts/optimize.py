@@ -27,8 +27,8 @@ from ..optimizers.optimize import optimize as run
 from ..optimizers.settings import OptimizationSettings, Splits, divide, read_settings
 from .options import Optimize
 from .program import label, models_of
+from .results import warn_of_skipped
 from .source import Source, dataset_of, setting_of
-from .tables import warn_of_skipped
 from .terminal import new_console, new_table, progress_bar, warn
 from .tracking import tracked
 
@@ -90,7 +90,7 @@ def _questions(settings: OptimizationSettings) -> tuple[dict[str, Questions], Pa
         named = {"train": {"split": "train"}, "test": {"split": "dev"}}
     elif settings.train is None:
         raise PolyhopError(f"name the training questions: --dataset {dataset} --train FILE")
-    index, setting = setting_of(dataset, settings.setting, settings.index, settings.train, [settings.program])
+    index, setting = setting_of(dataset, settings.setting, settings.index, settings.train, settings.program)
     chosen: dict[str, Any] = {"limit": settings.limit, "seed": settings.seed if settings.limit else None}
     return {name: Questions(dataset, setting=setting, **each, **chosen) for name, each in named.items()}, index
 
@@ -126,16 +126,13 @@ def _prompt_model(name: str, models: Sequence[str]) -> dspy.LM:
 def _bar(console: Console) -> Iterator[Callable[[Progress], None]]:
     """A progress bar for each part of a stage; without a terminal a line."""
     with progress_bar("tuning", console) as bar:
-        task, before = bar.add_task("", total=None), ""
+        task, told = bar.add_task("", total=None), set[str]()
 
         def show(each: Progress) -> None:
-            nonlocal before
             part = f"{each.stage}: {each.detail.partition(',')[0]}"
-            if part != before:
-                before = part
-                bar.reset(task)
-                if not console.is_terminal:
-                    typer.echo(part, err=True)
+            if part not in told and not console.is_terminal:
+                typer.echo(part, err=True)
+            told.add(part)
             bar.tasks[0].total = each.total  # `update` takes None for "as before"
             spent = f"{each.spent.calls:,} LM calls, ${each.spent.usd:.2f}"
             bar.update(task, completed=each.done, description=plain(f"{each.stage}: {each.detail}; {spent} in all"))

@@ -28,7 +28,7 @@ class IndexOptions(Options):
     index: Path | None = option(
         None,
         "Index made by 'polyhop index', Anserini or Pyserini, a prebuilt one of Pyserini, or a folder that has one; "
-        "sample for the sample corpus.  [default: $POLYHOP_INDEX, or that of the current folder]",
+        "sample for the sample corpus.  [default: $POLYHOP_INDEX, or that of this folder or one above]",
         "DIR|pyserini:NAME",
     )
 
@@ -98,7 +98,6 @@ class Search(IndexOptions, JsonOptions):
     k: int = option(10, "Hits.", flag="-k", ge=1, le=1000)
     retriever: str = option("chain", "The retriever, as for 'ask'.", "NAME|MODULE:FUNCTION")
     by: Literal["passage", "document"] = option("passage", "A hit is a passage, or a document.", "passage|document")
-    trec: bool = option(False, "Print a TREC run: 'q Q0 PASSAGE RANK SCORE TAG' lines.")
 
 
 class Index(Options):
@@ -136,30 +135,25 @@ class Evaluate(QuestionOptions, RunOptions, JsonOptions):
     """Run a program over a benchmark's questions and score it.
 
     With --out the run is saved: manifest, one record per question, summary, official prediction files. Run the same
-    command again to resume an interrupted run. Without --out, several programs are compared.
+    command again to resume an interrupted run. 'polyhop table' runs several programs.
     """
 
     index: Path | None = option(
         None,
         "Search this index (setting open); sample for the sample corpus.  [default for questions without contexts: "
-        "$POLYHOP_INDEX, or that of the current folder]",
+        "$POLYHOP_INDEX, or that of this folder or one above]",
         "DIR",
     )
     setting: Literal["distractor", "open"] | None = option(
         None, "The questions' own contexts, or an index.  [default: open with --index]", "distractor|open"
     )
-    program: tuple[str, ...] = option(
-        (),
-        "As for 'ask'; more without --out.  [default: polyhop; without --out also prism and naive]",
-        "NAME|DIR",
-    )
+    program: str = option("polyhop", "As for 'ask'.", "NAME|DIR")
     metric: tuple[str, ...] = option((), "A metric of your own, or any of DSPy; may be repeated.", "FILE.py:NAME")
     limit: int | None = option(None, "Only the first N questions.", ge=1)
     seed: int | None = option(None, "With --limit: N random questions instead.")
     strict: bool = option(False, "Stop at a malformed record instead of skipping it.")
     aliases: Path | None = option(None, "2wiki: the official id_aliases.json, with more names of answers.", "FILE")
     max_failures: int | None = option(None, "Stop after N failed questions; the run can be resumed.", ge=1)
-    dry_run: bool = option(False, "Execute five questions, print the expected costs of all, and stop.")
     out: Path | None = option(None, "The folder of the run. An existing run with these settings is resumed.", "RUN")
 
 
@@ -319,7 +313,7 @@ class Doctor(JsonOptions):
     """
 
     index: Path | None = option(
-        None, "Verify this index.  [default: $POLYHOP_INDEX, or that of the current folder, if there is one]", "DIR"
+        None, "Verify this index.  [default: $POLYHOP_INDEX, or that of this folder or one above]", "DIR"
     )
     questions: Path | None = option(None, "Questions with gold: which retriever finds it in the index?", "FILE")
     lm: tuple[str, ...] = option(

@@ -30,7 +30,7 @@ from ..programs.tunable import tunables
 from .terminal import warn
 
 if TYPE_CHECKING:
-    from ..optimizers.artifact import Artifact, Manifest
+    from ..optimizers.artifact import Artifact
 
 _PLAIN = {"react": "polyhop.programs.baselines:ReAct"}  # programs of ours that are plain DSPy
 
@@ -42,7 +42,7 @@ def build_program(
     code gives it, unless others are named. Without a source, each question brings its own passages.
     """
     options = options or ProgramOptions()
-    program = _program(name, source, options.retriever)
+    program = open_program(name, source, options.retriever)
     if options.k is not None:
         _set_tunable(program, f"-k {options.k}", f"search.k={options.k}")
     if options.adaptive:
@@ -62,12 +62,6 @@ def models_of(program: dspy.Module) -> list[Any]:
     return [predictor.lm or dspy.settings.lm for predictor in program.predictors()]
 
 
-def open_prompts(name: str, retriever: str | None = None) -> tuple[dspy.Module, Manifest | None]:
-    """A program for inspection, without a retriever; with its manifest, if it is an artifact."""
-    artifact = artifact_of(name)
-    return _program(name, None, retriever), artifact.manifest if artifact else None
-
-
 def searches(name: str) -> bool:
     """Whether a program searches; of names that are unknown, no."""
     own, _ = _parts(name)
@@ -84,11 +78,10 @@ def label(name: str) -> str:
         return own.rpartition(":")[2]
     path = Path(saved).resolve()
     with suppress(PolyhopError):  # raised again where the artifact is loaded
-        if name not in PROGRAMS and path.is_dir():
-            from ..optimizers.artifact import read
+        if artifact := artifact_of(name):
             from ..optimizers.settings import BEST
 
-            program, folder = read(path).manifest.program, path.parent if path.name == BEST else path
+            program, folder = artifact.manifest.program, path.parent if path.name == BEST else path
             return f"{program.name or program.kind} ({'/'.join(folder.relative_to(folder.anchor).parts[-2:])})"
     return path.name
 
@@ -116,8 +109,8 @@ def _found(name: str, own: str) -> Any:
     return import_named(own, "program") if own else PROGRAMS.get(name)
 
 
-def _program(name: str, source: BM25Index | PassagePool | None, retriever: str | None) -> dspy.Module:
-    """A program; one that was saved with the retriever that it was tuned with."""
+def open_program(name: str, source: BM25Index | PassagePool | None = None, retriever: str | None = None) -> dspy.Module:
+    """A program without models, by default with the retriever that it was tuned with."""
     (own, saved), artifact = _parts(name), artifact_of(name)
     found = _found(name, own)
     if not (found or artifact):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..eval.metrics import find_metric
 from ..eval.questions import GivenPredictions, Questions
 from .options import Score
+from .results import print_summary
 from .source import Source, dataset_of
-from .tables import print_summaries
 
 
 def score(given: Score) -> None:
@@ -16,4 +16,4 @@ def score(given: Score) -> None:
     source = Source(asked, given.index)
     program = GivenPredictions(given.predictions, asked, source.look_up or (lambda title: []))
     summary = source.evaluate(program, given.predictions.stem, given.out, file=given.predictions)
-    print_summaries({given.predictions.stem: summary}, asked, given.out, given.as_json)
+    print_summary(summary, given.predictions.stem, asked, given.out, given.as_json)

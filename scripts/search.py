@@ -13,19 +13,13 @@ from .source import chosen_index, open_source
 
 
 def search(given: Search) -> None:
-    if given.trec and given.as_json:
-        raise typer.BadParameter("--trec and --json exclude each other")
     retriever = build_retriever(given.retriever, open_source(chosen_index(given.index)))
     assert retriever is not None  # there is a source
     hits = []
     if any(map(str.isalnum, given.query)):
         find = retriever.search
         hits = one_a_document(find, given.query, given.k) if given.by == "document" else find(given.query, given.k)
-    if given.trec:
-        from ..eval.summary import run_lines
-
-        typer.echo("".join(run_lines("q", [hit.passage.id for hit in hits], given.retriever)), nl=False)
-    elif given.as_json:
+    if given.as_json:
         for hit in hits:
             reason = vars(hit.reason) if hit.reason else None
             found = {"rank": hit.rank, "score": hit.score, "reason": reason, **hit.passage.to_record()}

@@ -8,6 +8,7 @@ import os
 import sys
 from datetime import UTC, datetime
 from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 import dspy
 import typer
@@ -26,6 +27,9 @@ from .options import HOME, Serve
 from .program import build_program, label, models_of, searches
 from .source import chosen_index, open_source
 
+if TYPE_CHECKING:
+    from ..serve.service import Service
+
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _EVERYWHERE = ("0.0.0.0", "::")  # under names that nobody can know here, for clients with a token
 _CONNECTIONS = 500  # at the same time; requests on further ones get status 503
@@ -36,9 +40,59 @@ _NOT_SERVED = ("oracle", "full_context")
 def serve(given: Serve) -> None:
     if not find_spec("fastapi") or not find_spec("mcp") or not find_spec("uvicorn"):
         raise PolyhopError(f"the server needs more packages: {installs('serve')}")
+    if given.mcp:
+        from ..serve.tools import tool_server
+
+        tool_server(service_of(given)).run("stdio")
+        return
+    import uvicorn
+
+    app = application(given)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Lines())
+    logging.basicConfig(handlers=[handler], force=True)  # the MCP SDK has one of its own
+    logging.getLogger("polyhop.serve").setLevel(logging.INFO)
+    config = uvicorn.Config(
+        app,
+        host=given.host,
+        port=given.port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        limit_concurrency=_CONNECTIONS,
+        timeout_graceful_shutdown=5,
+    )
+    sys.setswitchinterval(0.001)  # so that events do not wait for threads that compute
+    with config.bind_socket() as socket:
+        socket.listen(2048)  # who reads the next line may connect
+        where = f"{_in_address(given.host)}:{socket.getsockname()[1]}"
+        typer.echo(f"polyhop answers on http://{where}/ (Ctrl-C stops it)")
+        uvicorn.Server(config).run([socket])
+
+
+def application(given: Serve) -> Any:
+    """The ASGI application of a command; an option that is wrong is an error now."""
     host, token = given.host, os.environ.get("POLYHOP_TOKEN") if given.token is None else given.token
-    if host not in _LOOPBACK and token is None and not given.mcp:
-        raise PolyhopError(f"{host} can be reached by others: set a token with --token or POLYHOP_TOKEN")
+    if token is None and (host not in _LOOPBACK or "*" in given.allowed_host):
+        reached = host if host not in _LOOPBACK else "under any host name, this server"
+        raise PolyhopError(f"{reached} can be reached by others: set a token with --token or POLYHOP_TOKEN")
+    from ..serve.app import LOOPBACK, create_app
+    from ..serve.uploads import Uploads
+
+    service, uploads = service_of(given), None
+    if given.uploads:
+        if not isinstance(service.source, BM25Index):
+            raise PolyhopError("--uploads needs an index of your own: polyhop index FILES --out DIR makes one")
+        index = service.source.path
+        if given.uploads.resolve().is_relative_to(index.resolve()):
+            raise PolyhopError(f"{given.uploads} is the index itself: name another folder for --uploads")
+        uploads = Uploads(service, index, given.uploads)
+    hosts = ["*"] if host in _EVERYWHERE else [*LOOPBACK, _in_address(host), *given.allowed_host]
+    return create_app(service, token=token, hosts=hosts, uploads=uploads)
+
+
+def service_of(given: Serve) -> Service:
+    """What answers the questions: the default program, and with something to search all others."""
     from ..serve.service import Service
 
     index = chosen_index(given.index) if given.index or given.program in PROGRAMS or searches(given.program) else None
@@ -63,40 +117,11 @@ def serve(given: Serve) -> None:
         budget=Budget(**given.budget) if any(each is not None for each in given.budget.values()) else None,
     )
     service.program(default)  # a wrong option is an error now
-    if given.mcp:
-        from ..serve.tools import tool_server
+    return service
 
-        tool_server(service).run("stdio")
-        return
-    import uvicorn
 
-    from ..serve.app import LOOPBACK, create_app
-    from ..serve.uploads import Uploads
-
-    if given.uploads and not isinstance(source, BM25Index):
-        raise PolyhopError("--uploads needs an index of your own: polyhop index FILES --out DIR makes one")
-    taken = Uploads(service, source.path, given.uploads) if given.uploads and isinstance(source, BM25Index) else None
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Lines())
-    logging.getLogger().addHandler(handler)
-    logging.getLogger("polyhop.serve").setLevel(logging.INFO)
-    where = f"[{host}]" if ":" in host else host
-    hosts = ["*"] if host in _EVERYWHERE else [*LOOPBACK, where, *given.allowed_host]
-    config = uvicorn.Config(
-        create_app(service, token=token, hosts=hosts, uploads=taken),
-        host=host,
-        port=given.port,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        limit_concurrency=_CONNECTIONS,
-        timeout_graceful_shutdown=5,
-    )
-    sys.setswitchinterval(0.001)  # so that events do not wait for threads that compute
-    with config.bind_socket() as socket:
-        socket.listen(2048)  # who reads the next line may connect
-        typer.echo(f"polyhop answers on http://{where}:{socket.getsockname()[1]}/ (Ctrl-C stops it)")
-        uvicorn.Server(config).run([socket])
+def _in_address(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 class _Lines(logging.Formatter):

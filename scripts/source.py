@@ -32,7 +32,7 @@ from ..programs.search import retriever_kind
 from ..programs.tunable import Tunable
 from .options import HOME, Index
 from .program import build_program, searches
-from .tables import evaluation_bar
+from .results import evaluation_bar
 from .terminal import warn
 from .tracking import tracked
 
@@ -48,16 +48,17 @@ def open_source(index: Path) -> BM25Index | PassagePool:
 
 
 def own_index() -> Path | None:
-    """The index of $POLYHOP_INDEX, or of the current folder, if there is one."""
-    index = _variable() or Path(HOME)
-    return index if _is_index(index) else None
+    """The index of $POLYHOP_INDEX, or that of the current folder or the nearest one above it; None if there is none."""
+    if named := os.environ.get("POLYHOP_INDEX"):
+        return Path(named)
+    return next((folder / HOME for folder in (Path(), *Path.cwd().parents) if _is_index(folder / HOME)), None)
 
 
 def chosen_index(index: Path | None) -> Path:
-    """What is searched: an index or the sample, by default that of $POLYHOP_INDEX; for a folder of documents, such as
-    the current one, its own index. In a terminal, a folder that has none is indexed if the user agrees.
+    """What is searched: an index or the sample, by default `own_index`; for a folder of documents, its own index. In a
+    terminal, a folder that has none is indexed if the user agrees.
     """
-    index = index or _variable()
+    index = index or own_index()
     folder = index or Path()
     if index and (not folder.is_dir() or _is_index(folder)):
         return index
@@ -85,25 +86,19 @@ def _is_index(folder: Path) -> bool:
     return any(folder.glob("segments_*"))  # Lucene's lists of its files
 
 
-def _variable() -> Path | None:
-    named = os.environ.get("POLYHOP_INDEX")
-    return Path(named) if named else None
-
-
 def dataset_of(file: str | None) -> str:
     """The default dataset: the format of the file, or the sample."""
     return "own" if is_code(file) else recognize_file(file) if file else SAMPLE
 
 
 def setting_of(
-    dataset: str, setting: str | None, index: Path | None, file: str | None, programs: Iterable[str] = ()
+    dataset: str, setting: str | None, index: Path | None, file: str | None, program: str = ""
 ) -> tuple[Path | None, Any]:
     """The index that is searched, and the setting: by default the questions' own contexts without an index; questions
-    without contexts take the index of $POLYHOP_INDEX or of the current folder. The setting is None if nothing is
-    searched here, by programs of the user's own that search elsewhere."""
+    without contexts take `own_index`. The setting is None if a program of the user's own searches elsewhere."""
     if setting == "distractor" and index is not None:
         raise PolyhopError("The setting distractor searches the questions' own contexts: leave --index out.")
-    if programs and not (setting or index or any(":" not in name or searches(name) for name in programs)):
+    if ":" in program and not (setting or index or searches(program)):
         return None, None
     if dataset.casefold() == SAMPLE:
         return index, setting or "open"
@@ -114,7 +109,7 @@ def setting_of(
             first = next(iter(Questions(dataset, file, limit=1)), None)
             has_contexts = first is not None and first.get("pool") is not None
         if setting or not has_contexts:
-            index = _variable() or (Path(HOME) if _is_index(Path(HOME)) else None)
+            index = own_index()
     return index, setting or ("distractor" if index is None and benchmark.has_contexts else "open")
 
 

@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
-from time import perf_counter
 from typing import Any
 
 import dspy
@@ -18,21 +17,44 @@ from rich.text import Text
 from rich.tree import Tree
 
 from ..data.passages import Evidence, Fact, Hit, Passage
-from ..data.text import count, plain, quoted
+from ..data.text import count, plain, quoted, terms, title_key
 from ..engines.costs import Ledger
 from ..eval.scoring import exact_match
 from ..programs import trace as steps
 from ..programs.prediction import UNKNOWN
 from ..programs.prediction import to_record as prediction_record
 from ..programs.trace import Event, Trace, describe, following
-from .tables import costs_table
-from .terminal import compact, dollars, new_console, short
+from .results import costs_table
+from .terminal import MOST_TEXT, compact, dollars, new_console, short
 
 IN_DOUBT = ("in doubt", "not supported", "contradicted", "no answer")
 _STYLES = {"verified": "green", "contradicted": "red"}
 _MOST_HITS = 10  # of a search, in the tree; the JSON has them all
 _STEPS = 8  # lines of progress
-_SOON = 0.3  # seconds; a faster answer is not preceded by anything
+STOPS = {
+    "stable": "a round changed nothing",
+    "complete": "every part of the question has an answer",
+    "rounds": "the limit of rounds",
+    "steps": "the limit of steps",
+    "sentences": "the limit of sentences",
+    "documents": "the limit of passages",
+    "sufficient": "an agent found the evidence sufficient",
+    "answered": "the reasoning names an answer",
+    "finished": "the agent finished",
+    "plan done": "each step of the plan is answered",
+    "single pass": "one search and one answer, as the program does",
+    "no retrieval": "answered without a search",
+    "oracle": "the gold passages were given",
+    "nothing found": "the searches found nothing",
+    "nothing selected": "no passage was selected",
+    "nothing new": "the next search would find nothing new",
+    "no new query": "no agent has another query",
+    "confident": "the judges accept the answer",
+    "unconfident": "the judges accept no answer",
+    "abstained": "the answer was not sure enough",
+    "end": "the program ended",
+}
+"""Why a program stopped, in words."""
 
 
 def print_answer(
@@ -45,12 +67,17 @@ def print_answer(
     trace: bool = False,
     gold: dspy.Example | None = None,
 ) -> None:
-    """Print the answer, its evidence, the stop reason, the costs, the index, and the gold answer if there is one."""
+    """Print the answer, its evidence, the stop reason, the costs, the index, and the gold answer if there is one. The
+    evidence that states the answer comes first; without an answer and a guess, what was kept supports nothing.
+    """
+    said = f" {title_key(prediction.get('guess') or prediction.answer)} "
+    known = prediction.answer != UNKNOWN or prediction.get("guess")
+    evidence = sorted(prediction.evidence, key=lambda item: said not in f" {title_key(item.text)} ") if known else []
     parts: list[RenderableType] = [Text(plain(question), style="bold"), _answer_line(prediction, gold)]
     if trace:
         parts.append(Padding(trace_tree(prediction), (1, 0, 0, 2), expand=False))
-    if prediction.evidence:
-        table = evidence_table(prediction.evidence, gold.gold_facts if gold else None)
+    if evidence:
+        table = evidence_table(evidence, gold.gold_facts if gold else None)
         parts.append(Padding(table, (1, 0, 0, 2), expand=False))
     else:
         parts.append(Text("  no evidence", style="dim"))
@@ -62,14 +89,28 @@ def print_answer(
 
 
 def hit_lines(query: str, hits: Sequence[Hit]) -> list[Text]:
-    """The hits of a search with their first words, best first: two lines for each."""
+    """The hits of a search, best first, with the words around what matches: two lines for each."""
     titles, lines = {hit.passage.id: hit.passage.title for hit in hits}, list[Text]()
     for hit in hits:
         why = f"  {quoted(hit.reason.told(titles))}" if hit.reason else ""
         title = (quoted(hit.passage.title), "bold")
         lines.append(Text.assemble(f"{hit.rank:4} {hit.score:7.2f}  ", title, (why, "dim")))
-        lines.append(Text(f"{'':14}{short(hit.passage.text)}  {quoted(hit.passage.id)}"))
+        lines.append(Text(f"{'':14}{excerpt(query, hit)}  {quoted(hit.passage.id)}"))
     return lines or [Text(f"nothing found for “{plain(query)}”")]
+
+
+def excerpt(query: str, hit: Hit) -> str:
+    """A hit around the first sentence with most words of the query and of the reason."""
+    wanted = set(terms(" ".join([query, *((hit.reason.name, *hit.reason.words) if hit.reason else ())])))
+    sentences, text = hit.passage.sentences, hit.passage.text
+    if len(text) <= MOST_TEXT or not sentences:
+        return short(text)
+    best = max(range(len(sentences)), key=lambda n: len(wanted & set(terms(sentences[n]))))
+    size, start = len(sentences[best]), best
+    while start and size + len(sentences[start - 1]) < MOST_TEXT // 2:
+        start -= 1
+        size += len(sentences[start])
+    return ("… " if start else "") + short(" ".join(each.strip() for each in sentences[start:]))
 
 
 def to_record(question: str, prediction: dspy.Prediction, seconds: float, ledger: Ledger) -> dict[str, Any]:
@@ -89,7 +130,7 @@ def cost(prediction: dspy.Prediction, seconds: float, ledger: Ledger) -> str:
     trace, paid = prediction.trace, ledger.costs()
     calls, sequential = trace.lm_calls, trace.lm_calls_critical_path
     parts = [
-        f"stopped: {prediction.stop_reason}",
+        f"stopped: {STOPS.get(prediction.stop_reason, prediction.stop_reason)}",
         count(calls, "LM call") + (f" ({sequential} sequential)" if sequential != calls else ""),
         count(trace.searches, "search", "searches"),
         *([f"{compact(paid['tokens'])} tokens"] if paid["tokens"] else []),
@@ -185,27 +226,18 @@ def _grow(tree: Tree, trace: Trace, passages: Mapping[str, Passage]) -> None:
 
 @contextmanager
 def showing_progress() -> Iterator[None]:
-    """Inside, the latest steps and what the program waits for are shown on stderr, if that is a terminal. They are
-    removed afterwards."""
+    """Inside, the latest steps and the agents that are asked are shown on stderr, if that is a terminal, and then
+    removed."""
     console = new_console(err=True)
     if not console.is_terminal:
         yield
         return
-    start, done, waiting = perf_counter(), deque[str](maxlen=_STEPS), ""
+    lines = deque[Text](maxlen=_STEPS)
 
     def tell(event: Event) -> None:
-        nonlocal waiting
-        text = short(plain(event.text))
-        if event.step is not None:
-            done.append("".join(f"{n}. " for n in event.branch) + text)
-        waiting = text if event.step is None else ""
+        text = "".join(f"{n}. " for n in event.branch) + short(event.text) + (" ..." if event.step is None else "")
+        lines.append(Text(f"  {text}", style="dim", no_wrap=True, overflow="ellipsis"))
+        live.update(Group(*lines))
 
-    def shown() -> Group:
-        seconds = perf_counter() - start
-        if seconds < _SOON:
-            return Group()
-        now = Text(f"  {waiting or 'working'} ... {seconds:.0f} s", style="cyan")
-        return Group(*(Text(f"  {text}", style="dim", no_wrap=True, overflow="ellipsis") for text in done), now)
-
-    with Live(get_renderable=shown, console=console, refresh_per_second=8, transient=True), following(tell):
+    with Live(console=console, transient=True) as live, following(tell):
         yield

@@ -86,7 +86,7 @@ def create_app(
         max_body_size=LARGEST_REQUEST,
     )
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
-    app.add_middleware(Guard, metrics=service.metrics, token=token)
+    app.add_middleware(Guard, token=token)
     for kind in (PolyhopError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _failed)
 
@@ -127,13 +127,9 @@ def create_app(
 
     @app.get("/health")
     async def health() -> dict[str, Any]:
-        """Whether the server answers."""
-        return {"status": "ok", "version": __version__, "seconds": round(time() - started, 1), **service.load}
-
-    @app.get("/metrics")
-    async def metrics() -> Response:
-        """Counts, in the format of Prometheus."""
-        return Response(service.metrics.text(service.load), media_type="text/plain; version=0.0.4")
+        """That the server answers, and how its questions ended."""
+        about = {"status": "ok", "version": __version__, "seconds": round(time() - started, 1)}
+        return {**about, "running": service.running, "waiting": service.waiting, "questions": service.outcomes}
 
     @app.get("/index")
     async def index() -> dict[str, Any]:

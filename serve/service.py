@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -35,7 +36,6 @@ from ..engines.secrets import without_secrets
 from ..programs.prediction import check_question, to_record
 from ..programs.program import ask, completed
 from ..programs.trace import Event, Searched, TraceStep, following
-from .guard import Metrics
 
 log = logging.getLogger("polyhop.serve")
 
@@ -96,10 +96,10 @@ class Service:
         budget: Budget | None = None,
     ) -> None:
         self.programs, self.source, self.index, self.examples = list(programs), source, index, list(examples)
-        self.seconds, self.budget, self.metrics = seconds, budget, Metrics()
+        self.seconds, self.budget, self.outcomes = seconds, budget, Counter[str]()
         self._build, self._built, self._building = build, dict[str, dspy.Module](), Lock()
         self._retrievers = dict[str, Any]()
-        self._places, self._waiting, self._most_waiting = asyncio.Semaphore(concurrency), 0, waiting
+        self._places, self._most_waiting, self.waiting = asyncio.Semaphore(concurrency), waiting, 0
         self.threads = ThreadPoolExecutor(concurrency + 8, "question")
         self._running = set[_Asked]()
 
@@ -191,18 +191,17 @@ class Service:
             run = self._built.get(name) or await self.in_thread(lambda: self.program(name))
         except PolyhopError as error:
             raise error if isinstance(error, ServiceError) else ServiceError("question", explain(error)) from error
-        if self._places.locked() and self._waiting >= self._most_waiting:
-            self.metrics.done(name, "busy", 0.0, {})
+        if self._places.locked() and self.waiting >= self._most_waiting:
             raise ServiceError("busy", "too many questions at once: try again in a few seconds")
         asked = _Asked(self, run, question, name)
         yield asked.event("start", question=question, program=name)
         if self._places.locked():
             yield asked.event("waiting", text="waiting for other questions")
-        self._waiting += 1
+        self.waiting += 1
         try:
             await self._places.acquire()
         finally:
-            self._waiting -= 1
+            self.waiting -= 1
         self._running.add(asked)
         asked.begin(self._finished)
         until = asked.seconds + self.seconds
@@ -218,14 +217,14 @@ class Service:
     def _finished(self, asked: _Asked) -> None:
         self._running.discard(asked)
         self._places.release()
-        costs, cancelled = asked.ledger.costs(), asked.ledger.incidents.get(CANCELLED, 0)
-        self.metrics.done(asked.name, asked.outcome, asked.seconds, costs, cancelled)
-        details = {"program": asked.name, "outcome": asked.outcome, "seconds": round(asked.seconds, 3), **costs}
-        log.info("question", extra={"details": details | ({"cancelled_calls": cancelled} if cancelled else {})})
+        self.outcomes[asked.outcome] += 1
+        cancelled = asked.ledger.incidents.get(CANCELLED, 0)
+        told = {"program": asked.name, "outcome": asked.outcome, "seconds": round(asked.seconds, 3)}
+        log.info("question", extra={"details": {**told, **asked.ledger.costs(), "cancelled_calls": cancelled}})
 
     @property
-    def load(self) -> dict[str, int]:
-        return {"running": len(self._running), "waiting": self._waiting}
+    def running(self) -> int:
+        return len(self._running)
 
     def close(self) -> None:
         """Stop all work."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import aclosing, contextmanager
 from typing import Annotated, Any
@@ -62,7 +63,9 @@ def tool_server(service: Service) -> MCPServer[Any]:
     @server.tool()
     async def read(id: Annotated[str, Field(max_length=1_000, description="An id in brackets.")]) -> str:
         """Read the whole passage with an id that a search returned."""
-        found = await service.in_thread(lambda: service.passages([id, id.replace("[ ", "[")]))  # as it is shown
+        found = await service.in_thread(
+            lambda: service.passages([id, re.sub(r"(?<=[\[<]) ", "", id)])
+        )  # as it is shown
         if not found:
             raise ToolError(f"no passage {id!r}")
         passage = next(iter(found.values()))

@@ -15,8 +15,7 @@ from .service import Record, Service, ServiceError
 LARGEST_UPLOAD = 32 << 20
 """Bytes of a document."""
 
-_MOST, _MOST_BYTES = 8, 2 * LARGEST_UPLOAD  # of documents that are received or wait; further ones are refused
-_SECONDS = 120.0  # to receive a document
+_MOST = 8  # documents that are received or wait; further ones are refused
 _LONGEST_NAME = 150  # characters
 
 
@@ -30,7 +29,7 @@ class Uploads:
     def __init__(self, service: Service, index: Path, folder: Path) -> None:
         self._service, self._index, self._folder = service, index, folder
         self._one = asyncio.Lock()
-        self._count = self._bytes = 0
+        self._count = 0
 
     async def add(self, name: str, body: AsyncIterator[bytes]) -> Record:
         """The passages ``added``, ``deleted`` and in ``total``, and ``problems``.
@@ -40,35 +39,25 @@ class Uploads:
         """
         if Path(name).name != name or name.startswith(".") or not name.isprintable() or len(name) > _LONGEST_NAME:
             raise ServiceError("question", f"{name[:80]!r} cannot be the name of a document, such as notes.md")
-        busy = ServiceError("busy", "other documents are being added: try again in a minute")
         if self._count >= _MOST:
-            raise busy
-        content = bytearray()
+            raise ServiceError("busy", "other documents are being added: try again in a minute")
         self._count += 1
         try:
-            async with asyncio.timeout(_SECONDS):
-                async for part in body:
-                    content += part
-                    self._bytes += len(part)
-                    if self._bytes > _MOST_BYTES:
-                        raise busy
+            content = b"".join([part async for part in body])
             async with self._one:
                 changes = await self._service.in_thread(partial(self._indexed, name, content))
-        except TimeoutError:
-            raise ServiceError("timeout", f"the document did not arrive within {_SECONDS:g} s") from None
         except (PolyhopError, OSError) as error:
             raise error if isinstance(error, ServiceError) else ServiceError("question", explain(error)) from error
         finally:
             self._count -= 1
-            self._bytes -= len(content)
         return {"name": name, **changes, "total": len(self._service.source)}
 
-    def _indexed(self, name: str, content: bytearray) -> Record:
+    def _indexed(self, name: str, content: bytes) -> Record:
         self._folder.mkdir(parents=True, exist_ok=True)
         file, new, problems = self._folder / name, self._folder / f".new.{name}", list[Problem]()
         before = file.read_bytes() if file.exists() else None
 
-        def write(content: bytes | bytearray) -> None:
+        def write(content: bytes) -> None:
             new.write_bytes(content)  # a hidden file, which is not indexed
             new.replace(file)  # a server that is killed here leaves one of the documents whole
 

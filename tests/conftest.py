@@ -29,6 +29,7 @@ import dspy
 import hypothesis
 from dspy import lm15
 from dspy.dsp.utils.settings import DEFAULT_CONFIG
+from filelock import FileLock
 
 # No test depends on how busy the machine is, or on chance; the slow ones of tests/fuzz do.
 hypothesis.settings.register_profile("polyhop", deadline=None, max_examples=40, derandomize=True)
@@ -67,16 +68,19 @@ def isolated(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
 
 @pytest.fixture(scope="session")
 def sample_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Evaluation runs of prism and naive on the dev questions of the sample, with the embedded engine."""
+    """Evaluation runs of prism and naive on the dev questions of the sample, with the embedded engine. Workers of xdist
+    share them: the second one resumes finished runs."""
     from typer.testing import CliRunner
 
     from polyhop.scripts.main import app
 
-    folder = tmp_path_factory.mktemp("runs")
-    for program in ("prism", "naive"):
-        options = ["--program", program, "--retriever", "bm25", "--out", str(folder / program)]
-        result = CliRunner().invoke(app, ["evaluate", *options])
-        assert result.exit_code == 0, result.output
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "sample-runs"
+    with FileLock(f"{folder}.lock"):
+        for program in ("prism", "naive"):
+            options = ["--program", program, "--retriever", "bm25", "--out", str(folder / program)]
+            result = CliRunner().invoke(app, ["evaluate", *options])
+            assert result.exit_code == 0, result.output
     return folder / "prism", folder / "naive"
 
 

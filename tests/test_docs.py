@@ -12,16 +12,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from polyhop.data.importing import import_named
 from polyhop.data.lucene.index import build_index
-from polyhop.data.pool import PassagePool
 from polyhop.engines.models import read_profile
 from polyhop.eval.metrics import METRICS
 from polyhop.eval.records import read_summary
-from polyhop.optimizers.artifact import ArtifactError, save
 from polyhop.scripts.main import app
 from polyhop.scripts.options import COMMANDS
-from polyhop.scripts.program import open_prompts
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -73,24 +69,6 @@ def test_the_own_module_works_on_the_command_line(folder: Path, monkeypatch: pyt
         app, ["ask", "Who founded Kestrel?", "--index", "indexes/mine", "--program", "mine:Relay"]
     )
     assert "Otto Lind" in result.output
-
-
-def test_an_artifact_of_the_own_program_on_the_command_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(folder)
-    program = import_named("mine:Relay", "program")(PassagePool([]))
-    program.looks.value = 3
-    saved = f"mine:Relay={save(program, 'tuned')}"
-    for command, told in (
-        (["ask", "Who founded Kestrel?", "--index", "indexes/mine", "--program", saved], "Otto Lind"),
-        (["export", saved], "| looks | 3 | 1..4 |"),
-        (["diff", "mine:Relay", saved], "2 "),
-    ):
-        result = CliRunner().invoke(app, command)
-        assert result.exit_code == 0, result.output
-        assert told in result.output
-        assert "search.chain" not in result.output
-    with pytest.raises(ArtifactError, match="on the command line as FILE.py:NAME=tuned"):
-        open_prompts("tuned")
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.stem)

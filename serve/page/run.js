@@ -267,6 +267,7 @@ export class Run {
     dialog.querySelector(".text").replaceChildren(...passage.sentences.flatMap((text, n) =>
       [...(passage.kept.has(n) ? [el("mark", {}, this.linked(text, passage, n))] : this.linked(text, passage, n)), " "]), passage.more ? "…" : "");
     if (!dialog.open) dialog.showModal();
+    dialog.querySelector("mark")?.scrollIntoView({ block: "center" });
   }
 }
 

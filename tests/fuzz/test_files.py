@@ -1,10 +1,10 @@
-"""Every format of a file, changed POLYHOP_FUZZ_CASES times: it is read, or refused in one line, and soon."""
+"""Files that others made, changed POLYHOP_FUZZ_CASES times: each is read, or refused in one line, and soon."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from time import process_time
@@ -15,21 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polyhop
-from polyhop.data.benchmarks.load import load_questions, read_aliases
+from polyhop.data.benchmarks.load import load_questions
 from polyhop.data.corpora import Corpus
 from polyhop.data.errors import PolyhopError
 from polyhop.data.lucene.layout import IndexManifest
-from polyhop.engines.budget import Spent, read_spent
-from polyhop.engines.models import read_profile
 from polyhop.eval.comparison import compare_runs
 from polyhop.eval.folder import MANIFEST
 from polyhop.eval.records import read_manifest, read_records, read_summary
 from polyhop.eval.run import evaluate
 from polyhop.optimizers.artifact import ARTIFACT, hash_of, read
-from polyhop.optimizers.settings import read_settings
 from polyhop.programs import Naive
-from polyhop.programs.complexity import SHIPPED, ComplexityHead
-from polyhop.programs.exemplars import ExemplarMemory
 
 from ..data.benchmarks import records
 from ..eval.small import Fake, numbered
@@ -72,23 +67,12 @@ INDEX = IndexManifest(
     chain=("0123456789abcdef",),
     created=datetime(2026, 1, 1, tzinfo=UTC),
 )
-PROFILE = b'lm = "openai/a"\n[roles]\nselector = "lexical"\n[models."openai/*"]\nconcurrency = 16\ntimeout = 60.0\n'
-SETTINGS = b'metric = "answer_f1"\nseed = 3\n[budget]\ncalls = 100\n'
-EXEMPLARS = (Path(polyhop.__file__).parent / "programs" / "exemplars.jsonl").read_bytes()
 LINES = b"".join(json.dumps({"id": str(n), "title": "Ada", "text": "Ada wrote odes."}).encode() + b"\n" for n in (1, 2))
 TABLE = b'question,answer,gold\nWho wrote?,Ada,Tarn\n"Who, then?",Ben,Tarn\n'
 
 FORMATS = {
     "index": Format(INDEX.to_json(), MANIFEST, lambda path: IndexManifest.load(path.parent).to_json()),
-    "profile": Format(PROFILE, "a.toml", lambda path: read_profile(path).model_dump(mode="json")),
-    "settings": Format(SETTINGS, "a.toml", read_settings),
-    "spent": Format(asdict(Spent(3, 100, 20, 0.5, 9.0)), "spent.json", lambda path: asdict(read_spent(path))),
-    "complexity": Format(
-        json.loads(SHIPPED.read_bytes()), "a.json", lambda path: ComplexityHead.load(path).model_dump(mode="json")
-    ),
-    "exemplars": Format(EXEMPLARS, "a.jsonl", lambda path: ExemplarMemory.load(path).dump_state()["exemplars"]),
     "passages": Format(LINES, "a.jsonl", passages),
-    "aliases": Format({"Q_id": "Q7", "aliases": ["a"], "demonyms": ["b"]}, "id_aliases.json", read_aliases),
     "table": Format(TABLE, "a.csv", questions("own")),
     "own": Format([{"question": "Who?", "answer": "Ada", "gold": ["Tarn"]}], "a.json", questions("own")),
     "hotpotqa": Format([records.HOTPOTQA], "a.json", questions("hotpotqa")),

@@ -16,6 +16,13 @@ def polyhop(*arguments: Any, stdin: str | None = None, columns: int = 200, **var
     return CliRunner().invoke(app, [*map(str, arguments)], input=stdin, env={"COLUMNS": str(columns), **variables})
 
 
+def done(*arguments: Any, **more: Any) -> Result:
+    """The result of a command that succeeds."""
+    result = polyhop(*arguments, **more)
+    assert result.exit_code == 0, result.output
+    return result
+
+
 def records(text: str | Path) -> list[Any]:
     """The objects of JSON lines."""
     return [json.loads(line) for line in (text.read_text("utf-8") if isinstance(text, Path) else text).splitlines()]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,7 +15,6 @@ from typer.testing import Result
 from .cli import polyhop, refused
 
 QUESTION = "Where was the director of Stalker born?"
-POLYHOP = [sys.executable, "-m", "polyhop.scripts.main"]
 
 
 def ask(*arguments: str) -> Result:
@@ -32,7 +30,7 @@ def test_the_answer_comes_with_evidence_cost_and_trace() -> None:
     assert "Stalker (1979 film) the question names it: stalker (" in text
     assert "Andrei Tarkovsky Stalker (1979 film) mentions it: andrei tarkovsky" in text
     assert re.search(
-        r"stopped: \w+ · \d+ LM calls · 1 search · [\d,.k]+ tokens · \d+\.\d\d s · searched sample", result.stdout
+        r"stopped: [\w ]+ · \d+ LM calls · \d+ search(es)? · [\d,.k]+ tokens · \d+\.\d\d s · searched", text
     )
     assert "the question names it" not in ask(QUESTION, "--trace", "--retriever", "bm25").stdout
 
@@ -88,7 +86,7 @@ def test_nonsense_from_a_model_is_an_error(parrot: Callable[[str], Any], monkeyp
 
 
 def test_a_closed_pipe_is_quiet() -> None:
-    command = [*POLYHOP, "ask", QUESTION, "--index", "sample", "--json"]
+    command = [sys.executable, "-m", "polyhop.scripts.main", "search", QUESTION, "--index", "sample", "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout
     assert process.stderr
@@ -97,16 +95,10 @@ def test_a_closed_pipe_is_quiet() -> None:
     process.wait(60)
 
 
-def test_ctrl_c_is_130() -> None:
-    code = (
-        "import os, signal\n"
-        "import polyhop.scripts.program as program\n"
-        "def interrupt(*_): os.kill(os.getpid(), signal.SIGINT)\n"
-        "program.assign_models = interrupt\n"
-        "from polyhop.scripts.main import main\n"
-        "main()"
-    )
-    command = [sys.executable, "-c", code, "ask", QUESTION, "--index", "sample"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert result.returncode == 128 + signal.SIGINT
-    assert result.stderr == "interrupted\n"
+def test_ctrl_c_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("polyhop.scripts.program.assign_models", interrupted)
+    result = ask(QUESTION)
+    assert (result.exit_code, result.stderr) == (130, "interrupted\n")

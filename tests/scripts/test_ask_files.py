@@ -68,9 +68,8 @@ def test_failed_questions_have_an_error(tmp_path: Path) -> None:
     [
         (b"", "has no questions"),
         (b'{"question": 1}\n[]\nnot json\n' + b"[" * 100_000 + b"\n", "has no questions"),
-        (b'{"question": "' + b"a" * (1 << 21) + b'"}\n', "a line of more than 1 MB"),
         (b"\xff\xfe\n", "has no questions"),
-        (b'{"id": "a", "question": "Who?"}\n{"id": "a", "question": "Who?"}\n', "repeats the id 'a'"),
+        (b'{"id": "a", "question": "Who?"}\n{"id": "a", "question": "Who?"}\n', "line 2: repeats the id 'a'"),
     ],
 )
 def test_odd_files_are_refused_or_skipped_in_one_line(content: bytes, told: str, tmp_path: Path) -> None:
@@ -84,11 +83,8 @@ def test_what_is_not_an_output_of_answer_is_not_replaced(tmp_path: Path) -> None
     (tmp_path / "a.jsonl").write_text("mine")
     refused("ask", "--file", "-", "--out", tmp_path / "a.jsonl", "--index", "sample", stdin=FILM)
     assert (tmp_path / "a.jsonl").read_text() == "mine"
-    for file, told in (
-        (tmp_path / "none.txt", "none.txt cannot be read: No such file"),
-        ("/dev/zero", "not a regular"),
-    ):
-        assert told in refused("ask", "--file", file, "--index", "sample")
+    told = refused("ask", "--file", tmp_path / "none.txt", "--index", "sample")
+    assert "none.txt cannot be read: No such file" in told
 
 
 # --- search -----------------------------------------------------------------------------------------------------------
@@ -101,9 +97,6 @@ def test_search_shows_passages_and_reasons() -> None:
     assert "nothing found" in run("search", "?!").stdout
     first = records(run("search", "Tyne Bridge firm", "-k", "2", "--json").stdout)[0]
     assert (first["rank"], first["id"], first["reason"]["via"]) == (1, "tyne-bridge", "named")
-    trec = run("search", "Tyne Bridge firm", "-k", "2", "--trec").stdout
-    assert trec == "q Q0 tyne-bridge 1 2 chain\nq Q0 dorman-long 2 1 chain\n"
-    assert run("search", "Tyne", "--trec", "--json").exit_code == 2
 
 
 def test_search_shows_one_hit_a_document(tmp_path: Path) -> None:
@@ -141,9 +134,12 @@ def test_an_index_made_without_an_option_is_found_without_one(notes: Path, monke
     assert "Otto Lind" in polyhop("ask", QUESTION).stdout
     assert "Kestrel" in polyhop("search", "Kestrel").stdout
     (notes / "eve.md").write_text("# Eve Falk\n\nEve Falk works for Kestrel, too.\n")
-    assert polyhop("index", "--update").exit_code == 0
+    assert "changed   1 " in polyhop("index", "--update").stdout
     assert "Eve Falk" in polyhop("search", "Eve Falk").stdout
     assert "is sound" in polyhop("index", "--check").stdout
+    (notes / "below" / "deep").mkdir(parents=True)
+    monkeypatch.chdir(notes / "below" / "deep")
+    assert "Kestrel" in polyhop("search", "Kestrel").stdout  # the index of a folder above
     monkeypatch.chdir("/")
     assert "Otto Lind" in polyhop("ask", QUESTION, "--index", notes).stdout
 

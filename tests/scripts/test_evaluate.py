@@ -29,26 +29,6 @@ def steady(summary: dict[str, Any]) -> dict[str, Any]:
     return summary | parts | {"timing": None}
 
 
-# --- side by side ----------------------------------------------------------------------------------------------------
-
-
-def test_programs_stand_side_by_side() -> None:
-    result = evaluate("--program", "naive", "--program", "direct", "--limit", "3")
-    assert result.exit_code == 0, result.output
-    assert "sample, dev, open: 3 questions" in result.stdout
-    for heading in (
-        "naive",
-        "direct",
-        "Evidence F1 (passages)",
-        "Fact F1",
-        "Recall@5",
-        "Answer EM",
-        "LM calls",
-        "fail",
-    ):
-        assert heading in result.stdout
-
-
 # --- runs ------------------------------------------------------------------------------------------------------------
 
 
@@ -58,6 +38,8 @@ def test_a_run_is_kept(tmp_path: Path, hotpotqa: Path) -> None:
     result = evaluate(*asked, "--out", out)
     assert result.exit_code == 0, result.output
     assert "hotpotqa, distractor: 3 questions" in result.stdout
+    for heading in ("naive", "Evidence F1 (passages)", "Fact F1", "Recall@5", "Answer EM", "LM calls", "failed"):
+        assert heading in result.stdout
     assert "skipped dev.json:record 4" in result.stderr
     files = "manifest.json predictions.jsonl summary.json hotpotqa_predictions.json run.trec qrels.trec"
     assert {path.name for path in out.iterdir()} >= set(files.split())
@@ -136,11 +118,23 @@ def test_the_same_command_continues_and_another_is_refused(tmp_path: Path) -> No
         assert "choose another --out" in refused.stderr
 
 
+SLOW = """
+import time, dspy
+
+
+class Slow(dspy.Module):
+    def forward(self, question):
+        time.sleep(0.1)
+        return dspy.Prediction(answer=question.split()[-1])
+"""
+
+
 def test_ctrl_c_in_a_real_terminal(tmp_path: Path) -> None:
     """Interrupted while a progress bar is drawn; finished questions are saved, and the same command resumes."""
     out = tmp_path / "run"
-    command = [sys.executable, "-m", "polyhop.scripts.main", "evaluate", "--split", "train", "--threads", "3"]
-    command += ["--program", "prism", "--out", str(out)]
+    (tmp_path / "slow_of_mine.py").write_text(SLOW)
+    arguments = ["--program", f"{tmp_path / 'slow_of_mine.py'}:Slow", "--split", "train", "--threads", "3"]
+    command = [sys.executable, "-m", "polyhop.scripts.main", "evaluate", *arguments, "--out", str(out)]
     terminal, side = pty.openpty()
     process = subprocess.Popen(command, stderr=side, stdout=subprocess.PIPE)
     os.close(side)
@@ -161,11 +155,9 @@ def test_ctrl_c_in_a_real_terminal(tmp_path: Path) -> None:
     assert b"questions are done; run the same command again to resume" in shown
     assert b"interrupted" in shown
     assert b"Traceback" not in shown
-    done = predictions.read_bytes().count(b"\n")
-    assert 2 < done < 55
-    result = evaluate("--split", "train", "--program", "prism", "--out", out, "--json")
-    expected = evaluate("--split", "train", "--program", "prism", "--json")
-    assert steady(json.loads(result.stdout)) == steady(json.loads(expected.stdout)["programs"]["prism"])
+    assert 2 < predictions.read_bytes().count(b"\n") < 57
+    summary = json.loads(evaluate(*arguments, "--out", out, "--json").stdout)
+    assert summary["counts"]["answered"] == predictions.read_bytes().count(b"\n") == 57
 
 
 # --- wrong usage -----------------------------------------------------------------------------------------------------
@@ -183,7 +175,6 @@ def test_ctrl_c_in_a_real_terminal(tmp_path: Path) -> None:
         (["--program", "nope"], 1, "unknown program 'nope'"),
         (["--split", "all"], 1, "train, dev, test, unanswerable"),
         (["--limit", "0"], 2, "limit: Input should be"),
-        (["--program", "naive", "--program", "prism", "--out", "x"], 2, "a run has one program"),
     ],
 )
 def test_wrong_arguments(arguments: list[str], status: int, message: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import dspy
 import pytest
@@ -25,25 +24,6 @@ def artifact(tmp_path: Path) -> str:
     program.gatherer.signature = program.gatherer.signature.with_instructions("Keep ```all``` | of it.")
     program.answerer.demos = [dspy.Example(question="Who?", answer="Ann")]
     return str(polyhop.save(program, tmp_path / "best"))
-
-
-def sent(program: Any, agent: str, adapter: Any, **inputs: Any) -> Any:
-    predictor = getattr(program, agent)
-    return adapter.format(predictor.signature, predictor.demos, inputs)
-
-
-@pytest.mark.parametrize(("name", "adapter"), [("chat", dspy.ChatAdapter()), ("json", dspy.JSONAdapter())])
-def test_messages(name: str, adapter: Any, artifact: str) -> None:
-    program = polyhop.load(artifact)
-    result = run(artifact, "--format", "messages", "--agent", "planner", "--adapter", name)
-    assert result.exit_code == 0
-    filled = [
-        {**message, "content": message["content"].replace("{{question}}", "Who {{ is }} it?")}
-        for message in json.loads(result.stdout)
-    ]
-    assert filled == sent(program, "planner", adapter, question="Who {{ is }} it?")
-    everything = json.loads(run(artifact, "--format", "messages", "--adapter", name).stdout)
-    assert list(everything) == ["planner", "gatherer", "answerer", "verifier", "direct_answerer"]
 
 
 def test_markdown_reads_as_prose(artifact: str, tmp_path: Path) -> None:
@@ -88,12 +68,13 @@ def test_no_file_that_is_there_is_replaced_unless_that_is_said(tmp_path: Path) -
     assert file.read_text("utf-8").startswith("# prism\n")
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.parametrize("format", ["markdown", "messages", "json"])
-def test_programs_as_they_ship(name: str, format: str) -> None:
-    result = run(name, "--format", format)
-    assert result.exit_code == 0
-    assert "[[ ## question ## ]]" in result.stdout
+def test_every_program_and_format() -> None:
+    for name in PROGRAMS:
+        for format in ("markdown", "messages", "json"):
+            result = run(name, "--format", format)
+            assert (result.exit_code, "[[ ## question ## ]]" in result.stdout) == (0, True)
+    one = json.loads(run("polyhop", "--format", "messages", "--agent", "planner", "--adapter", "json").stdout)
+    assert one == json.loads(run("polyhop", "--format", "messages", "--adapter", "json").stdout)["planner"]
 
 
 def test_what_cannot_be_exported_is_one_line(artifact: str, tmp_path: Path) -> None:

@@ -10,35 +10,21 @@ import re
 import subprocess
 import sys
 from base64 import b64decode
-from collections.abc import Iterator
 from contextlib import chdir, suppress
 from pathlib import Path
 from pickletools import genops
 
-import pytest
 from typer.testing import CliRunner
 
 from polyhop.scripts.main import app
 
 from ..faults.faults import FAULTS
-from ..faults.schedule import Every
+from ..faults.schedule import Always, Nth
 from ..faults.server import Server
 
 KEY = "pk-planted-4f9d2b7c61e8"  # of no shape that anybody would recognise
 SPEC = "openai/lexical-behind-http"
 QUESTION = "Where was the director of Solaris born?"
-
-
-@pytest.fixture
-def endpoint() -> Iterator[Server]:
-    with Server([(Every(9), FAULTS["401-echo"]), (Every(7), FAULTS["429"])]) as server:
-        yield server
-
-
-@pytest.fixture
-def refusing() -> Iterator[Server]:
-    with Server([(Every(1), FAULTS["401-echo"])]) as server:
-        yield server
 
 
 def profile(folder: Path, server: Server) -> Path:
@@ -47,32 +33,24 @@ def profile(folder: Path, server: Server) -> Path:
     return path
 
 
-ASK = """
-import sys
+COMMANDS = """
+import json, sys
 from polyhop.scripts.main import main
-arguments = sys.argv[1:]
-try:
-    sys.argv = ["polyhop", "ask", *arguments]
-    main()
-except SystemExit as end:
-    print("status", end.code)
-sys.argv = ["polyhop", "--debug", "ask", *arguments]
-main()
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["polyhop", *arguments]
+    try:
+        main()
+    except SystemExit as end:
+        print("status", end.code)
 """
 
 
-def start(folder: Path, *arguments: str | Path, status: int = 0) -> str:
-    """What Python prints in a process of its own, to either stream; its files get into the folder."""
-    environment = {
-        **os.environ,
-        "PLANTED": KEY,
-        "DSPY_CACHEDIR": str(folder / "cache"),
-        "COLUMNS": "120",
-        "POLYHOP_INDEX": "sample",
-    }
-    command = [sys.executable, *map(str, arguments)]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == status, done.stderr
+def start(folder: Path, *commands: list[str]) -> str:
+    """What a process prints that runs commands until one raises, to either stream; its files get into the folder."""
+    own = {"PLANTED": KEY, "DSPY_CACHEDIR": str(folder / "cache"), "COLUMNS": "120", "POLYHOP_INDEX": "sample"}
+    command = [sys.executable, "-c", COMMANDS, json.dumps(commands)]
+    done = subprocess.run(command, cwd=folder, env={**os.environ, **own}, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
     return done.stdout + done.stderr
 
 
@@ -110,16 +88,23 @@ def written(folder: Path) -> str:
     return "\n".join(found)
 
 
-def test_the_server_tells_the_key_and_no_command_does(endpoint: Server, tmp_path: Path) -> None:
-    lm = ("--lm", profile(tmp_path, endpoint))
-    options = ("--out", "run", "--limit", "8", "--threads", "4", *lm, "--max-failures", "99")
-    said = start(tmp_path, "-m", "polyhop.scripts.main", "evaluate", *options)
+def test_a_server_tells_the_key_and_no_command_does(tmp_path: Path) -> None:
+    options = "--out run --limit 4 --program naive --threads 4 --max-failures 99 --lm".split()
+    with (
+        Server([(Nth(2), FAULTS["401-echo"]), (Nth(3), FAULTS["429"])]) as server,
+        Server([(Always(), FAULTS["401-echo"])]) as refusing,
+    ):
+        ask = ["ask", QUESTION, "--lm", str(profile(tmp_path, refusing))]
+        said = start(tmp_path, ["evaluate", *options, str(profile(tmp_path, server))], ask, ["--debug", *ask])
+        assert (server.injected["401-echo"], refusing.injected["401-echo"]) == (1, 2)
     assert "request failed (rate_limit)" in said
+    assert re.findall("status .*", said) == ["status 0", "status 1"]
+    assert said.count("Incorrect API key provided: ***") > 2
+    assert "Traceback" in said
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
-    assert 0 < summary["counts"]["failed"] < 8
+    assert summary["counts"]["failed"] == 1
     assert all("***" in failure["message"] for failure in summary["failures"])  # where the key stood
     said += run(tmp_path, "report", "run", "--out", "report.html")
-    assert endpoint.injected["401-echo"] > 0
     assert [(tmp_path / folder).stat().st_mode & 0o777 for folder in ("run", "cache")] == [0o700, 0o700]
     assert not pickles(tmp_path / "run")
     assert KEY not in said
@@ -130,7 +115,7 @@ def test_a_tuned_program_and_its_prompts_hold_no_key(tmp_path: Path) -> None:
     (tmp_path / "odes.jsonl").write_text('{"title": "Ada", "text": "Odes."}\n')
     with Server() as server:
         lm = ("--lm", profile(tmp_path, server))
-        tuned = ("--program", "naive", "--limit", "8", "--stages", "tunables", "--trials", "2", "--out", "tuned")
+        tuned = ("--program", "naive", "--limit", "12", "--stages", "tunables", "--trials", "2", "--out", "tuned")
         said = run(tmp_path, "optimize", *tuned, *lm)
     run(tmp_path, "index", "odes.jsonl", "--out", "index")
     assert not pickles(tmp_path)
@@ -140,12 +125,3 @@ def test_a_tuned_program_and_its_prompts_hold_no_key(tmp_path: Path) -> None:
     said += run(tmp_path, "report", "tuned", "--out", "report.html")
     assert KEY not in said
     assert KEY not in written(tmp_path)
-
-
-def test_an_error_that_repeats_the_key(refusing: Server, tmp_path: Path) -> None:
-    said = start(tmp_path, "-c", ASK, QUESTION, "--lm", profile(tmp_path, refusing), status=1)
-    assert "status 1" in said
-    assert refusing.injected["401-echo"] > 1
-    assert said.count("Incorrect API key provided: ***") > 1
-    assert "Traceback" in said
-    assert KEY not in said

@@ -27,11 +27,11 @@ def test_help_lists_the_commands() -> None:
     assert all(f"\n  {name} " in result.stdout for name in NAMES)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_command_has_help(name: str) -> None:
-    result = run(name, "--help")
-    assert (result.exit_code, "--help" in result.stdout) == (0, True)
-    assert len(result.stdout.splitlines()[2]) > 20  # what it does
+def test_every_command_has_help() -> None:
+    for name in NAMES:
+        result = run(name, "--help")
+        assert (result.exit_code, "--help" in result.stdout) == (0, True)
+        assert len(result.stdout.splitlines()[2]) > 20  # what it does
 
 
 def test_version() -> None:
@@ -52,11 +52,11 @@ def test_help_imports_nothing_heavy() -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 def test_a_full_disk_is_one_line() -> None:
-    command = [*POLYHOP, "ask", "Who directed Solaris?", "--index", "sample", "--json"]
+    command = [*POLYHOP, "search", "Who directed Solaris?", "--index", "sample", "--json"]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr.startswith("error: No space left on device")
+    assert done.stderr.startswith("error: [Errno 28] No space left on device")
     assert done.stderr.count("\n") == 1
 
 

@@ -11,6 +11,7 @@ import pytest
 import polyhop
 from polyhop.data.lucene.index import build_index
 
+from .cli import done
 from .cli import polyhop as run
 
 TEXTS = {
@@ -53,8 +54,7 @@ def test_the_whole_way(tmp_path: Path, index: Path) -> None:
     asked = ("--index", index, "--program", "naive")
     questions = written(tmp_path, QUESTIONS)
 
-    first = run("evaluate", "--dataset", "own", "--questions", questions, *asked, "--out", tmp_path / "a")
-    assert first.exit_code == 0, first.output
+    first = done("evaluate", "--dataset", "own", "--questions", questions, *asked, "--out", tmp_path / "a")
     assert "own, open: 6 questions" in first.stdout
     assert not first.stderr
     summary = json.loads((tmp_path / "a" / "summary.json").read_text())
@@ -69,50 +69,34 @@ def test_the_whole_way(tmp_path: Path, index: Path) -> None:
     names = ("ada.md", "tarnwick", "kestrel.md", "Tarnwick.txt", "sub/frey.md")
     rows = [f"{record['question']},Orrin,{name}" for record, name in zip(QUESTIONS, names, strict=False)]
     with_gold.write_text("question,answer,gold\n" + "\n".join(rows))
-    tuned = run(
+    tuned = done(
         *("optimize", "--train", with_gold, *asked, "--stages", "tunables", "--trials", "2", "--out", tmp_path / "x")
     )
-    assert tuned.exit_code == 0, tuned.output
     assert "joint_f1 on the validation questions" in tuned.stdout
     assert not tuned.stderr.count("no passage")
 
-    exported = run("export", tmp_path / "x" / "best")
-    assert exported.exit_code == 0, exported.output
-    again = run(
+    done("export", tmp_path / "x" / "best")
+    done(
         *("evaluate", "--questions", questions, "--index", index, "--program", tmp_path / "x" / "best"),
         *("--out", tmp_path / "b"),
     )
-    assert again.exit_code == 0, again.output
-    compared = run("compare", tmp_path / "a", tmp_path / "b")
-    assert compared.exit_code == 0, compared.output
+    compared = done("compare", tmp_path / "a", tmp_path / "b")
     assert "6 questions shared" in compared.stdout
 
 
 def test_names_that_no_passage_has_are_told(tmp_path: Path, index: Path) -> None:
     records = [QUESTIONS[0] | {"gold": ["Kestral Mill", "freya.md"]}, {"question": "Who?"}, *QUESTIONS[1:]]
-    result = run("evaluate", "--questions", written(tmp_path, records), "--index", index, "--program", "direct")
-    assert result.exit_code == 0, result.output
+    result = done("evaluate", "--questions", written(tmp_path, records), "--index", index, "--program", "direct")
     assert "q.jsonl:1: 'Kestral Mill' names no passage of the index: is it 'Kestrel Mill'?" in result.stderr
     assert "q.jsonl:1: 'freya.md' names no passage of the index" in result.stderr
     assert "skipped q.jsonl:2: answer is missing" in result.stderr
     assert "1 of 6 questions have gold passages that are not in the index" in result.stderr
 
 
-def test_examples_of_python_are_checked_like_a_file(tmp_path: Path, index: Path) -> None:
-    (tmp_path / "q.py").write_text(
-        "import dspy\n"
-        "first = dspy.Example(question='Who owns Kestrel Mill?', answer='Ada Berg', gold=['Kestral Mill'])\n"
-        "examples = [first, dspy.Example(question='Where was Jonas Frey born?', answer='Orrin')]\n"
-    )
-    result = run("evaluate", "--questions", f"{tmp_path}/q.py:examples", "--index", index, "--program", "naive")
-    assert result.exit_code == 0, result.output
-    assert "Who owns Kestrel Mill?: 'Kestral Mill' names no passage of the index" in result.stderr
-
-
 def test_without_gold(tmp_path: Path, index: Path) -> None:
     questions = written(tmp_path, without_gold())
     result = run("evaluate", "--questions", questions, "--index", index, "--program", "naive", "--json")
-    (summary,) = json.loads(result.stdout)["programs"].values()
+    summary = json.loads(result.stdout)
     assert "answer_f1" in summary["metrics"]
     assert not [name for name in summary["metrics"] if name.startswith(("evidence", "fact", "passage_recall"))]
 
@@ -152,8 +136,7 @@ def test_gold_counts_for_a_document_or_for_one_passage_of_it(tmp_path: Path) -> 
     assert ranked == [long]
     # The passage with the gold sentence is shown, and more of its document.
     assert 0 < lines[-1]["scores"]["fact_precision"] < lines[-1]["scores"]["fact_recall"] == 1
-    report = run("report", tmp_path / "run", "--out", tmp_path / "r.html")
-    assert report.exit_code == 0, report.output
+    done("report", tmp_path / "run", "--out", tmp_path / "r.html")
 
 
 def test_the_end_of_a_path_names_a_document(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import dspy
 import pytest
 
 from polyhop.data.chain import ChainRetriever
@@ -13,7 +12,7 @@ from polyhop.data.errors import PolyhopError
 from polyhop.data.pool import PassagePool
 from polyhop.eval.options import ProgramOptions
 from polyhop.optimizers.artifact import save
-from polyhop.programs import PROGRAMS, Naive, Prism, ReAct, tunables
+from polyhop.programs import Naive, Prism, ReAct, tunables
 from polyhop.scripts.program import build_program, label, searches
 
 POOL = PassagePool([])
@@ -21,18 +20,6 @@ POOL = PassagePool([])
 
 def build(name: str, source: Any = POOL, **options: Any) -> Any:
     return build_program(name, source, ProgramOptions(**options))
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_programs_by_name_and_from_artifacts(name: str, tmp_path: Path) -> None:
-    before = build(name)
-    assert type(before) is PROGRAMS[name]
-    before.named_predictors()[0][1].demos = [dspy.Example(question="Who?", answer="Ann.")]
-    program = build(str(save(before, tmp_path / "best")))
-    for each in (before, program):
-        each.set_lm(None)
-    assert program.dump_state() == before.dump_state()
-    assert type(program) is PROGRAMS[name]
 
 
 @pytest.mark.parametrize("name", ["prism", "c3po", "ircot", "naive"])

@@ -21,7 +21,7 @@ from polyhop.optimizers.report import section
 
 from ..eval.small import Fake, mixed, numbered
 from ..optimizers.run_folder import write_run
-from .cli import polyhop
+from .cli import done, polyhop
 
 _TITLES = "Overview,Outcomes,Hops and types,Questions,About".split(",")
 
@@ -58,8 +58,7 @@ class Page:
 
 
 def report(*runs: Path, out: Path) -> Page:
-    result = polyhop("report", *runs, "--out", out)
-    assert result.exit_code == 0, result.output
+    done("report", *runs, "--out", out)
     return Page(out.read_text())
 
 
@@ -159,8 +158,7 @@ def test_an_unfinished_run(run: Path, tmp_path: Path) -> None:
     lines = (run / "predictions.jsonl").read_bytes().splitlines(keepends=True)
     (run / "predictions.jsonl").write_bytes(b"".join(lines[2:6]) + lines[6][:20])
     (run / "summary.json").unlink()
-    result = polyhop("report", run, "--out", tmp_path / "report.html")
-    assert result.exit_code == 0, result.output
+    result = done("report", run, "--out", tmp_path / "report.html")
     assert "is not finished: 4 of 8 questions are done" in result.stderr
     page = Page((tmp_path / "report.html").read_text())
     assert any("is not finished: 4 of 8 questions are done" in words for words in page.words)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import dspy
@@ -16,7 +18,8 @@ from polyhop.programs import trace as steps
 from polyhop.programs.prediction import Status, conclude, read_answer
 from polyhop.programs.run import Run, running
 from polyhop.programs.trace import Searched, Trace
-from polyhop.scripts.view import cost, evidence_table, print_answer, to_record, trace_tree
+from polyhop.scripts import view
+from polyhop.scripts.view import STOPS, cost, evidence_table, excerpt, print_answer, to_record, trace_tree
 
 HOSTILE = Passage.of("[bold]Title[/bold]", sentences=["Fine.", "\x1b[31mred\x07 [link=x]y[/link]\nnext"], id="h")
 
@@ -58,7 +61,9 @@ def test_gold_is_ticked_by_sentence_and_by_whole_passage() -> None:
 def test_every_answer_says_how_it_was_checked(status: Status, capsys: pytest.CaptureFixture[str]) -> None:
     made = conclude("42", 0.5, evidence=[Evidence(HOSTILE)], stop="stable", status=status)
     print_answer("q?", made, 0.1, Ledger())
-    assert f"42  confidence 0.50, {status}\n" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert f"42  confidence 0.50, {status}\n" in shown
+    assert not [line for line in shown.splitlines() if line.endswith(" ")]
     assert to_record("q?", made, 0.1, Ledger())["status"] == status
 
 
@@ -68,6 +73,7 @@ def test_a_withheld_answer_is_shown_with_its_evidence(capsys: pytest.CaptureFixt
     print_answer("q?", made, 0.1, Ledger())
     shown = capsys.readouterr().out
     assert "unknown  perhaps: 4 [2J2  confidence 0.50\n" in shown
+    assert "stopped: the answer was not sure enough" in shown
     assert "Fine." in shown
     assert to_record("q?", made, 0.1, Ledger())["guess"] == made.guess
 
@@ -146,3 +152,36 @@ def test_the_cost_tells_calls_waits_and_what_was_dropped() -> None:
     assert "2 dropped from replies" in line
     record = to_record("q?", prediction, 1.0, Ledger())
     assert (record["lm_calls"], record["lm_calls_critical_path"], record["dropped"]) == (4, 3, 2)
+
+
+def test_evidence_that_states_the_answer_comes_first_and_none_supports_no_answer(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    passage = Passage.of("Mill", sentences=["It is old.", "Ada Berg owns it."])
+    for answer, sure, expected in (("ada berg", 0.5, ["Ada Berg owns it.", "It is old."]), ("unknown", 0.0, [])):
+        made = conclude(answer, sure, evidence=[Evidence(passage, 0), Evidence(passage, 1)], stop="stable")
+        print_answer("q?", made, 0.1, Ledger())
+        shown = capsys.readouterr().out
+        assert [line.partition("  ")[0] for line in re.findall(r"(?:It is|Ada Berg) .*", shown)] == expected
+        assert ("confidence" in shown) == bool(expected)
+
+
+def test_a_hit_is_shown_around_the_sentence_that_matches() -> None:
+    sentences = [*(f"Sentence {n} is about something else." for n in range(30)), "Ada Berg owns the mill.", "The end."]
+    passage = Passage.of("Kestrel", sentences=sentences)
+    for query, reason in (("who owns the mill", None), ("what of it", Reason("link", "ada berg", "x", ()))):
+        shown = excerpt(query, Hit(passage, 1.0, 1, reason))
+        assert shown.startswith("… Sentence ")
+        assert shown.endswith("Ada Berg owns the mill. The end.")
+        assert len(shown) < 330
+    assert excerpt("else", Hit(passage, 1.0, 1)).startswith("Sentence 0 is")
+
+
+def test_every_stop_reason_has_words_here_and_in_the_documentation() -> None:
+    root = Path(view.__file__).parents[1]
+    source = "\n".join(path.read_text("utf-8") for path in (root / "programs").glob("*.py"))
+    used = set(re.findall(r'\bstop = "([^"]+)"|\bstop="([^"]+)"|else "" if query else "([^"]+)"', source))
+    told = (root / "docs" / "programs.md").read_text("utf-8")
+    for reason in sorted({each for group in used for each in group if each} | {"answered", "confident", "unconfident"}):
+        assert reason in STOPS
+        assert f"`{reason}`" in told

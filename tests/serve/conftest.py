@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from socket import AF_INET, SOCK_STREAM, socket
 from time import monotonic, sleep
@@ -23,16 +23,27 @@ from polyhop.data.pool import PassagePool
 from polyhop.data.sample import sample_passages
 from polyhop.eval.options import ProgramOptions
 from polyhop.scripts.program import build_program
-from polyhop.serve.app import create_app
+from polyhop.serve.app import LOOPBACK, create_app
 from polyhop.serve.service import Service
 
 QUESTION = "Who wrote the novella that Stalker is based on?"
 
 
+@cache
+def sample() -> PassagePool:
+    """The sample corpus, whose names are looked for once."""
+    return PassagePool(sample_passages())
+
+
+def service(lm: str = "lexical", source: Any = None, settings: tuple[str, ...] = (), **limits: Any) -> Service:
+    source = source or sample()
+    build = partial(build_program, source=source, options=ProgramOptions(lm=(lm,), set=settings))
+    return Service(build, ("polyhop", "naive"), source, index="sample", **limits)
+
+
 @contextmanager
-def listening(service: Service, **options: Any) -> Iterator[str]:
+def listening(app: Any) -> Iterator[str]:
     """The address of a server in a thread."""
-    app = create_app(service, **options)
     config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     with socket(AF_INET, SOCK_STREAM) as bound:
@@ -54,26 +65,17 @@ def start() -> Iterator[Callable[..., str]]:
     """Starts servers that stop at the end of the test; returns their address."""
     with ExitStack() as stack:
 
-        def started(
-            lm: str = "lexical",
-            programs: tuple[str, ...] = ("polyhop", "naive"),
-            source: Any = None,
-            limits: dict[str, Any] | None = None,
-            budget: Any = None,
-            settings: tuple[str, ...] = (),
-            **options: Any,
-        ) -> str:
-            source = source or PassagePool(sample_passages())
-            build = partial(build_program, source=source, options=ProgramOptions(lm=(lm,), set=settings))
-            service = Service(build, programs, source, index="sample", budget=budget, **(limits or {}))
-            return stack.enter_context(listening(service, **options))
+        def started(*, token: str | None = None, hosts: Sequence[str] = LOOPBACK, **options: Any) -> str:
+            return stack.enter_context(listening(create_app(service(**options), token=token, hosts=hosts)))
 
         yield started
 
 
-@pytest.fixture
-def address(start: Callable[..., str]) -> str:
-    return start()
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """A server with the embedded engine, for all tests of a file that only ask."""
+    with listening(create_app(service())) as address:
+        yield address
 
 
 def events_of(reply: httpx.Response) -> list[dict[str, Any]]:

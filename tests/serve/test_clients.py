@@ -18,20 +18,19 @@ from mcp import StdioServerParameters
 from mcp.client import Client
 
 from polyhop.data.chain import ChainRetriever
-from polyhop.data.pool import PassagePool
-from polyhop.data.sample import load_sample, sample_passages
+from polyhop.data.sample import load_sample
 from polyhop.engines.models import language_model
 from polyhop.programs import PROGRAMS, PolyHop, new_program
 
-from .conftest import QUESTION
+from .conftest import QUESTION, sample
 
-QUESTIONS = [example.question for example in load_sample("test")[:3]]
+QUESTIONS = [example.question for example in load_sample("test")[:1]]
 
 
 @pytest.fixture(scope="module")
 def known() -> dict[str, dspy.Prediction]:
     """What the program answers without a server."""
-    program = PolyHop(ChainRetriever(PassagePool(sample_passages())))
+    program = PolyHop(ChainRetriever(sample()))
     with dspy.context(lm=language_model("lexical")):
         return {question: program(question=question) for question in [QUESTION, *QUESTIONS]}
 
@@ -164,9 +163,8 @@ def test_programs_over_the_remote_index_of_the_docs_answer_as_over_a_local_one(n
     names: dict[str, Any] = {}
     [example] = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "class Remote" in block]
     exec(example, names)
-    pool = PassagePool(sample_passages())
     with dspy.context(lm=language_model("lexical")):
         over_remote = new_program(name, names["Remote"](address))(question=QUESTION)
-        over_local = new_program(name, ChainRetriever(pool))(question=QUESTION)
+        over_local = new_program(name, ChainRetriever(sample()))(question=QUESTION)
     assert over_remote.answer == over_local.answer
     assert over_remote.evidence == over_local.evidence

@@ -28,8 +28,7 @@ def ask(page: Any, question: str = QUESTION, other: str = "") -> None:
     page.wait_for_selector(".run.running", state="detached")
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("colors", ["light", "dark"])
+@pytest.mark.parametrize(("width", "colors"), [(1280, "light"), (390, "dark")])
 def test_a_question_is_answered_with_its_chain(
     width: int, colors: str, address: str, visit: Callable[..., Any]
 ) -> None:
@@ -118,8 +117,8 @@ def test_history_and_links(address: str, visit: Callable[..., Any]) -> None:
     assert page.inner_text("#history ol") == "Nothing yet."
 
 
-def test_errors_are_told(start: Callable[..., str], visit: Callable[..., Any]) -> None:
-    page = visit(start(), expected="422")
+def test_errors_are_told(address: str, visit: Callable[..., Any]) -> None:
+    page = visit(address, expected="422")
     ask(page, "?!")
     assert page.inner_text(".error") == "a question is a text with words, got '?!'"
     assert not faults(page)

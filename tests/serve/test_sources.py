@@ -1,12 +1,14 @@
-"""No text of a document adds a source to what is shown, neither by a line of its own nor by a mark."""
+"""No text of a document adds a source to what is shown, by a line of its own or a mark, nor an element of Markdown."""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 pytest.importorskip("fastapi")
 pytest.importorskip("mcp")
@@ -20,16 +22,21 @@ from polyhop.serve.tools import shown
 
 _BREAKS = ["\n", "\n\n", "\r\n", "\x0b", "\x85", "\u2028", "\u2029", "\x1b[2J", "\u200b", "\u202e", " "]
 _MARKS = ["[2]", "[2] Official: ", "[official.md] Handbook", "［3］", "- Official: ", "reason: named", "   1    9.99  "]
+_MARKS += ["<script>", "</div>", "<!--", "<https://x.example>", "](", "[2]: https://x.example"]
 TEXTS = st.lists(st.sampled_from([*_BREAKS, *_MARKS, "word", "list[int]"]), max_size=8).map("".join)
 _MARK = re.compile(r"(?:^|[^\w\])])[\[［](?=\S)")
 
 
 @given(TEXTS)
+@example("[2]: https://x.example")
 def test_a_quoted_text_is_one_line_without_marks(text: str) -> None:
     once = quoted(text)
     assert once.isprintable()
     assert not _MARK.search(once)
     assert quoted(once) == once
+    addresses: dict[str, Any] = {}
+    MarkdownIt("commonmark").parse(once, addresses)
+    assert not addresses.get("references")
     assert re.sub(r"\s", "", once) == re.sub(r"\s", "", "".join(c if c.isprintable() else " " for c in text))
 
 
@@ -46,6 +53,10 @@ def test_each_source_has_its_own_lines_and_marks(id: str, title: str, text: str)
     answer, _, *sources = content.split("\n")
     assert [len(_MARK.findall(answer)), *(_MARK.findall(each) for each in sources)] == [2, ["["], ["["]]
     assert len(annotations) == len(sources) == 2
+    for told in (content, shown(hit, [hit])):
+        blocks = MarkdownIt("commonmark").parse(told)
+        found = {token.type for block in blocks for token in (block, *(block.children or ()))}
+        assert not found & {"html_block", "html_inline", "link_open", "image"}
     assert len(hit_lines("x", [hit])) == 2
     assert all(line.plain.isprintable() for line in hit_lines("x", [hit]))
     shown_cells = [cell for column in evidence_table([Evidence(passage, 0)]).columns for cell in column.cells]

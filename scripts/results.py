@@ -1,0 +1,96 @@
+"""What runs over questions print: progress, summaries, costs, and what went wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from ..data.text import plain
+from ..engines.costs import sum_costs
+from ..eval.metrics import COSTS, METRICS, answer_f1, evidence_f1
+from ..eval.questions import Questions
+from ..eval.run import RunProgress
+from .terminal import compact, dollars, new_console, new_table, progress_bar, warn
+
+
+@contextmanager
+def evaluation_bar(name: str) -> Iterator[Callable[[RunProgress], None]]:
+    """A progress bar with the running scores, on stderr."""
+    with progress_bar(name) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda run: bar.update(task, completed=run.done, total=run.questions, description=_state(run))
+
+
+def _state(run: RunProgress) -> str:
+    means = {metric: run.mean(metric.name) for metric in (answer_f1, evidence_f1)}
+    parts = [f"{metric.label} {metric.text(value)}" for metric, value in means.items() if value is not None]
+    counts = {"failed": run.failed, "repeated": run.repeated, "tokens": run.tokens}
+    parts += [f"{compact(number)} {name}" for name, number in counts.items() if number]
+    return ", ".join([*parts, *([dollars(run.cost_usd) + ("" if run.priced else "+")] if run.cost_usd else [])])
+
+
+def print_summary(summary: Mapping[str, Any], name: str, questions: Questions, out: Path | None, as_json: bool) -> None:
+    """Print the scores and costs of a run, and what went wrong in it on stderr."""
+    counts = summary["counts"]
+    if as_json:
+        typer.echo(json.dumps(summary, ensure_ascii=False))
+    else:
+        where = ", ".join(part for part in (questions.dataset, questions.split, questions.setting) if part)
+        lost = ((questions.skipped, "records skipped"), (counts["failed"], "failed"))
+        told = "".join(f", {number:,} {what}" for number, what in lost if number)
+        console = new_console()
+        console.print(summary_table(summary, name, f"{where}: {counts['questions']} questions{told}"))
+        if summary["by_agent"]:
+            console.print(costs_table(summary["by_agent"], "costs by agent, without cached replies"))
+        if out is not None:
+            typer.echo(f"{out}: summary.json, predictions.jsonl, rankings and official files")
+    warn_of_skipped(questions)
+    if counts["gold_not_found"]:
+        lost_gold = f"{counts['gold_not_found']:,} of {counts['questions']:,} questions"
+        warn(f"{lost_gold} have gold passages that are not in the index: is it the right one?")
+    if missing := summary.get("not_returned"):
+        warn(f"{name} returns no {' and no '.join(missing)}: not scored")
+    for cause in summary["failures"]:
+        warn(f"{name}: {cause['count']} failed: {cause['message']}")
+    if summary["incidents"]:
+        warn(f"{name}: {', '.join(f'{what} {number:,} times' for what, number in summary['incidents'].items())}")
+
+
+def warn_of_skipped(questions: Questions) -> None:
+    """The records that were skipped in the last iteration."""
+    for problem in questions.problems:
+        warn(f"skipped {problem.where}: {problem.reason}")
+    if questions.skipped > len(questions.problems):
+        warn(f"... {questions.skipped:,} records were skipped in total")
+
+
+def summary_table(summary: Mapping[str, Any], name: str, title: str) -> Table:
+    """The means of a run, with 95% intervals; of a metric that some questions lack, also of how many it is."""
+    shown = new_table(title, "", name, "95% interval")
+    means, count, scored = summary["metrics"], summary["counts"]["questions"], summary.get("scored", {})
+    for quantity in (*METRICS.values(), *COSTS.values()):
+        if quantity.shown and (mean := means.get(quantity.name)) is not None:
+            some = scored.get(quantity.name, count)
+            ends = " to ".join(map(quantity.text, summary["intervals"][quantity.name]))
+            shown.add_row(quantity.heading + (f", of {some}" if some < count else ""), quantity.text(mean), ends)
+    for percent in (50, 95):
+        if (seconds := means.get(f"seconds_p{percent}")) is not None:  # predictions that were made elsewhere have none
+            shown.add_row(f"ms per question, p{percent}", f"{1000 * seconds:.1f}")
+    shown.add_row("failed questions", str(summary["counts"]["failed"]))
+    return shown
+
+
+def costs_table(by_agent: Mapping[str, Mapping[str, float]], title: str) -> Table:
+    """The costs of each agent, and their total."""
+    shown = new_table(title, "", "LM calls", "tokens in", "tokens out", "dollars")
+    for name, costs in (*by_agent.items(), ("total", sum_costs(by_agent.values()))):
+        counts = (compact(costs.get(each, 0)) for each in ("lm_calls", "tokens_in", "tokens_out"))
+        shown.add_row(Text(plain(name)), *counts, dollars(costs["cost_usd"]) if "cost_usd" in costs else "?")
+    return shown
