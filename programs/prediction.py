@@ -23,6 +23,31 @@ Status = Literal["verified", "in doubt", "not supported", "contradicted", "not c
 they do not state it, or that they say otherwise; no verifier read it; it does not come from the passages; there is
 none."""
 
+STOPS = {
+    "stable": "a round changed nothing",
+    "complete": "every part of the question has an answer",
+    "rounds": "the limit of rounds",
+    "steps": "the limit of steps",
+    "sentences": "the limit of sentences",
+    "documents": "the limit of passages",
+    "sufficient": "an agent found the evidence sufficient",
+    "answered": "the reasoning names an answer",
+    "finished": "the agent finished",
+    "plan done": "each step of the plan is answered",
+    "single pass": "one search and one answer, as the program does",
+    "no retrieval": "answered without a search",
+    "oracle": "the gold passages were given",
+    "nothing found": "the searches found nothing",
+    "nothing selected": "no passage was selected",
+    "nothing new": "the next search would find nothing new",
+    "no new query": "no agent has another query",
+    "confident": "the judges accept the answer",
+    "unconfident": "the judges accept no answer",
+    "abstained": "the answer was not sure enough",
+    "end": "the program ended",
+}
+"""Why a program stopped, in words."""
+
 UNKNOWN = "unknown"
 """The answer of a program that has none."""
 

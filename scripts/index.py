@@ -96,8 +96,8 @@ def _write(given: Index, out: Path, names: list[str]) -> None:
                 on_problem=skip,
             )
             manifest, made, is_changed = changes.manifest, 0, bool(changes.documents)
-            told = f"{count(changes.added, 'passage')} added, {changes.deleted:,} deleted"
-            rows["changed"] = f"{count(changes.documents, 'document')}: {told}" if is_changed else "nothing"
+            change = f"{count(changes.added, 'passage')} added, {changes.deleted:,} deleted"
+            rows["changed"] = f"{count(changes.documents, 'document')}: {change}" if is_changed else "nothing"
         else:
             manifest = build_index(
                 corpus, out, max_words=given.max_words, strict=given.strict, on_progress=show, on_problem=skip

@@ -21,7 +21,7 @@ from ..data.text import count, plain, quoted, terms, title_key
 from ..engines.costs import Ledger
 from ..eval.scoring import exact_match
 from ..programs import trace as steps
-from ..programs.prediction import UNKNOWN
+from ..programs.prediction import STOPS, UNKNOWN
 from ..programs.prediction import to_record as prediction_record
 from ..programs.trace import Event, Trace, describe, following
 from .results import costs_table
@@ -31,30 +31,6 @@ IN_DOUBT = ("in doubt", "not supported", "contradicted", "no answer")
 _STYLES = {"verified": "green", "contradicted": "red"}
 _MOST_HITS = 10  # of a search, in the tree; the JSON has them all
 _STEPS = 8  # lines of progress
-STOPS = {
-    "stable": "a round changed nothing",
-    "complete": "every part of the question has an answer",
-    "rounds": "the limit of rounds",
-    "steps": "the limit of steps",
-    "sentences": "the limit of sentences",
-    "documents": "the limit of passages",
-    "sufficient": "an agent found the evidence sufficient",
-    "answered": "the reasoning names an answer",
-    "finished": "the agent finished",
-    "plan done": "each step of the plan is answered",
-    "single pass": "one search and one answer, as the program does",
-    "no retrieval": "answered without a search",
-    "oracle": "the gold passages were given",
-    "nothing found": "the searches found nothing",
-    "nothing selected": "no passage was selected",
-    "nothing new": "the next search would find nothing new",
-    "no new query": "no agent has another query",
-    "confident": "the judges accept the answer",
-    "unconfident": "the judges accept no answer",
-    "abstained": "the answer was not sure enough",
-    "end": "the program ended",
-}
-"""Why a program stopped, in words."""
 
 
 def print_answer(

@@ -33,7 +33,7 @@ from ..engines.budget import Budget, BudgetSpent
 from ..engines.costs import CANCELLED, Abandoned, Ledger
 from ..engines.replies import ModelError, explain, model_errors
 from ..engines.secrets import without_secrets
-from ..programs.prediction import check_question, to_record
+from ..programs.prediction import STOPS, check_question, to_record
 from ..programs.program import ask, completed
 from ..programs.trace import Event, Searched, TraceStep, following
 
@@ -281,6 +281,7 @@ class _Asked:
         known_passages = {passage.id: passage for passage in prediction.ranking[:_SHOWN]}
         known_passages |= {item.passage.id: item.passage for item in prediction.evidence}
         record = {name: value for name, value in to_record(prediction).items() if name != "trace"}
+        record["stopped"] = STOPS.get(prediction.stop_reason, prediction.stop_reason)
         record |= {"costs": self.ledger.costs(), "by_agent": self.ledger.by_agent()}
         self._tell("answer", **record, incidents=self.ledger.incidents, passages=self._fresh(known_passages))
 

@@ -123,7 +123,7 @@ export class Run {
       el("p", { cls: unknown ? "text unknown" : "text" }, unknown ? "No answer found" : event.answer),
       ...(event.guess ? [el("p", { cls: "guess" }, "Perhaps: ", el("b", {}, event.guess), ". The program is not sure enough.")] : []),
       el("p", { cls: "sure" }, ...(sure === null ? [] : [el("meter", { min: 0, max: 100, value: sure, "aria-label": "Confidence" }), ` ${sure}% confident · `]),
-        el("span", { cls: `check ${this.check.replaceAll(" ", "-")}`, title: CHECKS[this.check] ?? "" }, this.check), ` · stopped: ${event.stop_reason}`),
+        el("span", { cls: `check ${this.check.replaceAll(" ", "-")}`, title: CHECKS[this.check] ?? "" }, this.check), ` · stopped: ${event.stopped}`),
       ...this.otherAnswers(event.guess || event.answer));
     this.chain.replaceChildren(...event.evidence.map((item) => el("li", {},
       el("button", { type: "button", cls: "link title", onclick: () => this.show(item.passage_id) }, item.title || item.passage_id),

@@ -15,11 +15,11 @@ from rich.console import Console
 from polyhop.data.passages import Evidence, Fact, Hit, Passage, Reason
 from polyhop.engines.costs import Ledger
 from polyhop.programs import trace as steps
-from polyhop.programs.prediction import Status, conclude, read_answer
+from polyhop.programs.prediction import STOPS, Status, conclude, read_answer
 from polyhop.programs.run import Run, running
 from polyhop.programs.trace import Searched, Trace
 from polyhop.scripts import view
-from polyhop.scripts.view import STOPS, cost, evidence_table, excerpt, print_answer, to_record, trace_tree
+from polyhop.scripts.view import cost, evidence_table, excerpt, print_answer, to_record, trace_tree
 
 HOSTILE = Passage.of("[bold]Title[/bold]", sentences=["Fine.", "\x1b[31mred\x07 [link=x]y[/link]\nnext"], id="h")
 
