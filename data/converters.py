@@ -100,6 +100,10 @@ def convert(path: Path) -> Text:
 
 # --- processes -------------------------------------------------------------------------------------------------------
 
+_IDLE: list[subprocess.Popen[str]] = []  # that wait for the next documents, and end with this process
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_IDLE.clear)
+
 
 def conversions(
     jobs: Iterable[tuple[Job, Path | None]], on_wait: Callable[[], None] = lambda: None
@@ -113,23 +117,15 @@ def conversions(
     Returns:
         Each job with a function that waits for what its document says, in their order.
     """
-    threads, jobs = min(4, os.cpu_count() or 1), iter(jobs)
-    started, mine = list[subprocess.Popen[str]](), local()
+    threads, jobs, is_done = min(4, os.cpu_count() or 1), iter(jobs), False
+    used, mine = list[subprocess.Popen[str]](), local()
     waiting = deque[tuple[Job, Future[Text | Unreadable] | None]]()
     pool = ThreadPoolExecutor(threads, thread_name_prefix="polyhop-convert")
 
     def converted(path: Path) -> Text | Unreadable:
-        process = getattr(mine, "process", None)
-        if process is None:
-            process = mine.process = subprocess.Popen(
-                [sys.executable, "-m", __name__],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-                start_new_session=True,  # Ctrl-C is for the process that waits
-            )
-            started.append(process)
+        if (process := getattr(mine, "process", None)) is None:
+            process = mine.process = _process()
+            used.append(process)
         assert process.stdin
         assert process.stdout
         reply = ""
@@ -169,11 +165,31 @@ def conversions(
             job, future = waiting.popleft()
             yield job, partial(waited, future) if future else lambda: None
             submit(1)
+        is_done = True
     finally:  # perhaps while a document is converted, which nobody waits for any more
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in started:
+        pool.shutdown(wait=is_done, cancel_futures=True)
+        for process in used:
+            if is_done and process.poll() is None:
+                _IDLE.append(process)
+                continue
             with suppress(OSError), process:
                 os.killpg(process.pid, signal.SIGKILL)
+
+
+def _process() -> subprocess.Popen[str]:
+    """A process that waits, or a new one."""
+    with suppress(IndexError):
+        while True:
+            if (process := _IDLE.pop()).poll() is None:
+                return process
+    return subprocess.Popen(
+        [sys.executable, "-m", __name__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,  # Ctrl-C is for the process that waits
+    )
 
 
 def _serve() -> None:
