@@ -25,6 +25,9 @@ A program's own agent runs on this engine when a skill is registered for its sig
         return {"count": len(prompt.text("text").split())}
 """
 
+# DSPy 3.4.0 puts a proxy of numpy into sys.modules, over which numpy.typing fails until an attribute has loaded numpy.
+from numpy import ndarray as _ndarray  # noqa: F401
+
 from . import answer, collect, plan
 from .engine import LexicalEngine, skill
 from .prompt import ParsedPrompt

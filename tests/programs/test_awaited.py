@@ -226,7 +226,8 @@ def test_agents_that_are_asked_in_parallel_stream_as_others_do(
     tokens = [value for value in values if isinstance(value, StreamResponse)]
     judged = messages.count("asking the accuracy judge")
     assert sum(value.is_last_chunk for value in tokens) == judged > 1
-    assert "".join(value.chunk for value in tokens).strip() == "Read from the prompt." * judged
+    said = "".join(value.chunk for value in tokens).replace("\n", "")  # which DSPy 3.4.0 keeps
+    assert said == "Read from the prompt." * judged
     assert values[-1].answer == known.answer
 
 
