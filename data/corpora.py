@@ -47,6 +47,7 @@ _HEADING = re.compile(
 )
 _PAGE_TITLE = re.compile(r"<title>(.{1,400}?)</title>", re.DOTALL | re.IGNORECASE)
 _START, _MANY = 1 << 16, 3  # bytes in which a file's first heading is looked for; files that share it, and lines after
+_RECORDS = re.compile(rb'\s*(?:(?:\[\s*)?\{\s*"|\x1f\x8b)')  # how JSON of records begins, or what is packed
 
 
 class _Source(NamedTuple):
@@ -441,7 +442,7 @@ def _source(path: Path, name: str, in_folder: bool) -> _Source:
     is_document = suffix in CONVERTERS
     if not suffix:
         with path.open("rb") as file:
-            is_document = not file.read(_START).lstrip().startswith((b"{", b"[", b"\x1f\x8b"))
+            is_document = not _RECORDS.match(file.read(_START))
     if suffix in (".csv", ".tsv"):  # of documents, or of records
         with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
             names = re.split("[,;\t]", file.readline(1 << 20).casefold())

@@ -34,6 +34,7 @@ _FILES = ("file_name", "filename", "source")  # in the metadata of other tools
 _GZIP, _BOM = b"\x1f\x8b", b"\xef\xbb\xbf"
 _LISTING = re.compile(rb'\{(?:\s*"[^"\\]*"\s*:\s*(?:"[^"\\]*"|[-+\w.]+)\s*,)*\s*"(data|Data)"\s*:\s*\[')
 """The start of a document of SQuAD or TriviaQA: everything is in one list."""
+_DEEPEST = 200  # levels of a JSON list
 _REQUIRED: Any = object()
 _KINDS = {str: "a string", int: "an integer", bool: "true or false", list: "a list", dict: "an object"}
 
@@ -256,8 +257,19 @@ def _parsed(line: bytes) -> Any:
 
 def _elements(file: IO[bytes], name: str = "") -> _Placed:
     """The elements of a JSON list, or of a document's list, each as a document with this element."""
-    for number, value in enumerate(ijson.items(file, f"{name}.item" if name else "item", use_float=True), 1):
+    events = ijson.parse(_bounded(ijson.basic_parse(file, use_float=True)))
+    for number, value in enumerate(ijson.items(events, f"{name}.item" if name else "item"), 1):
         yield f"record {number}", {name: [value]} if name else value
+
+
+def _bounded(events: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """Events of JSON that is not nested too deep: ijson keeps the names of all levels for each of them."""
+    depth = 0
+    for event in events:
+        depth += event[0].startswith("start_") - event[0].startswith("end_")
+        if depth > _DEEPEST:
+            raise ValueError(f"nested deeper than {_DEEPEST} levels")
+        yield event
 
 
 def _document(file: IO[bytes]) -> _Placed:

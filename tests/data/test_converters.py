@@ -429,12 +429,18 @@ with zipfile.ZipFile(BOMB, "w") as bomb:
         ("a.txt", b" \n", "empty"),
         ("a.csv", b"a\n" + b"x" * (5 << 20), "not a table"),
         ("a.html", b"<div>" * 100_000 + b"x", "elements are nested too deep"),
+        ("a.md", b">" * 5_000 + b" x", "too large or nested too deep"),
     ],
-    ids=range(13),
+    ids=range(14),
 )
 def test_what_cannot_be_read_has_a_reason(tmp_path: Path, name: str, content: bytes, reason: str) -> None:
     with pytest.raises(Unreadable, match=re.escape(reason)):
         convert(written(tmp_path / name, content))
+
+
+def test_no_level_of_a_list_is_lost(tmp_path: Path) -> None:
+    levels = "".join(f"{'  ' * n}- level {n}\n" for n in range(40))
+    assert "level 39" in " ".join(line.text for line in convert(written(tmp_path / "a.md", levels.encode())).lines)
 
 
 def test_sentences_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

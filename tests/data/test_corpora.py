@@ -154,6 +154,7 @@ def test_files_without_a_suffix_are_read_if_they_are_text(tmp_path: Path) -> Non
     files = {
         "README": "Größe zählt.".encode(),
         "INSTALL": b"\xef\xbb\xbfRun make.\x0c",
+        "NOTES": b"[![Build](https://ci/x.svg)](https://ci/x)",  # no JSON
         "run": b"#!/bin/sh\necho",
         "core": b"\x7fELF\x01",
         "old": b"Gr\xf6\xdfe",
@@ -164,6 +165,7 @@ def test_files_without_a_suffix_are_read_if_they_are_text(tmp_path: Path) -> Non
     passages, problems = read(tmp_path / "docs")
     assert [(passage.id, passage.title) for passage, _ in passages] == [
         ("docs/INSTALL", "INSTALL"),
+        ("docs/NOTES", "NOTES"),
         ("docs/README", "README"),
     ]
     unread = {problem.where.partition("/")[2]: problem.reason for problem in problems if problem.kind == "other"}

@@ -112,6 +112,7 @@ PACKED = gzip.compress(lines([{"n": number, "text": str(number**9)} for number i
         *(("a.json", content, "") for content in (b'[{"n": 1}, {"n"', b'[{"n": 1},]', b'[{"n": 1} {"n": 2}]')),
         ("a.json", json.dumps({"data": RECORDS})[:-3].encode(), ""),
         ("a.json", b'{"a":\n', "not JSON"),
+        *((name, b"[" * 60_000, "nested deeper than 200 levels") for name in ("a.json", "a.jsonl")),  # 9 GB of names
     ],
 )
 def test_a_damaged_file(tmp_path: Path, name: str, content: bytes, reason: str) -> None:
