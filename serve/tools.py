@@ -118,4 +118,4 @@ def shown(hit: Hit, hits: list[Hit]) -> str:
     text = hit.passage.text
     cut = " ... (read the rest with its id)" if len(text) > _PASSAGE else ""
     why = f"\nreason: {quoted(hit.reason.told(titles))}" if hit.reason else ""
-    return f"[{quoted(hit.passage.id)}] {quoted(hit.passage.title)}{why}\n{quoted(text[:_PASSAGE])}{cut}"
+    return f"[{quoted(hit.passage.id)}] {quoted(hit.passage.title)}{why}\ntext: {quoted(text[:_PASSAGE])}{cut}"

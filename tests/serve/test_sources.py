@@ -45,7 +45,7 @@ def test_each_source_has_its_own_lines_and_marks(id: str, title: str, text: str)
     passage = Passage("x" + id, title, text + "x", (text + "x",))
     hit = Hit(passage, 1.0, 1, Reason("named", title, None, (text,)))
     head, reason, body = shown(hit, [hit]).split("\n")
-    for line, start in ((head, "[x"), (reason, "reason: the question names it"), (body, "")):
+    for line, start in ((head, "[x"), (reason, "reason: the question names it"), (body, "text: ")):
         assert line.startswith(start)
         assert not _MARK.search(line[1:])
     item = {"passage_id": id, "title": title, "text": text}
