@@ -13,9 +13,6 @@ from pydantic import Field
 from ..eval.options import Limits, Options, ProgramOptions, Resources, option
 from ..optimizers.settings import OptimizationSettings
 
-HOME = ".polyhop"
-"""The index of a folder of documents, in it: a hidden folder, which is not indexed itself."""
-
 
 def _argument(default: Any, description: str, metavar: str) -> Any:
     """A field that is given without a flag; ``...`` as the default for one that must be given."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from .cli import polyhop, records, refused
+from .cli import done, polyhop, records, refused
 
 FIRM = "In what year was the firm that built the Tyne Bridge founded?"
 FILM = "Who directed Stalker?"
@@ -142,6 +142,34 @@ def test_an_index_made_without_an_option_is_found_without_one(notes: Path, monke
     assert "Kestrel" in polyhop("search", "Kestrel").stdout  # the index of a folder above
     monkeypatch.chdir("/")
     assert "Otto Lind" in polyhop("ask", QUESTION, "--index", notes).stdout
+
+
+def test_every_command_finds_the_index_of_a_folder_that_is_named(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    docs = notes / "docs"
+    docs.mkdir()
+    for name in ("ada.md", "kestrel.md"):
+        (notes / name).rename(docs / name)
+    monkeypatch.chdir(docs)
+    assert polyhop("index").exit_code == 0
+    (docs / "kestrel.md").write_text("# Kestrel\n\nKestrel was founded by Eve Falk in 2004.\n")
+    monkeypatch.chdir(notes)
+    Path("q.jsonl").write_text(json.dumps({"question": QUESTION, "answer": "Eve Falk", "gold": ["Ada Berg"]}))
+    own = ("--questions", "q.jsonl", "--index", "docs")
+    for command in (
+        ("index", "--update", "docs"),
+        ("index", "--delete", "ada.md", "--out", "docs"),
+        ("index", "--add", "docs/ada.md", "--out", "docs"),
+        ("index", "--check", "docs"),
+        ("doctor", "--index", "docs"),
+        ("evaluate", *own, "--program", "naive"),
+        ("table", "--on", "own:q.jsonl:docs", "--program", "naive", "--out", "runs"),
+    ):
+        assert "There is no index" not in done(*command).stdout
+    Path("new").mkdir()
+    Path("new/a.md").touch()
+    assert "polyhop index new --out new/.polyhop" in refused("evaluate", *own[:-1], "new")
+    assert "Eve Falk" in polyhop("search", "Kestrel", "--index", "docs").stdout
+    assert not Path(".polyhop").exists()
 
 
 @pytest.mark.parametrize("agrees", [True, False])
