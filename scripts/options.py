@@ -73,7 +73,7 @@ class Ask(IndexOptions, RunOptions, JsonOptions):
 
     question: str | None = _argument(None, "The question.", "QUESTION")
     file: str | None = option(
-        None, 'Questions: lines, or {"question": ..., "id": ...} in a .jsonl, or stdin.', "FILE|-"
+        None, 'Questions, one a line, as text or as {"question": ..., "id": ...}; - is stdin.', "FILE|-"
     )
     out: Path | None = option(None, "With --file: one JSON object per question; resumes.", "ANSWERS.jsonl")
     program: str = option(

@@ -63,6 +63,15 @@ def test_failed_questions_have_an_error(tmp_path: Path) -> None:
     assert "answer" not in found
 
 
+def test_lines_of_json_are_records_whatever_the_file_is_called(tmp_path: Path) -> None:
+    lines = [json.dumps({"id": "f", "question": FILM}), json.dumps({"q": FILM}), "1875", "[1] is what?", "{x} is what?"]
+    (tmp_path / "q.txt").write_text("\n".join(lines))
+    for file in ("-", tmp_path / "q.txt"):
+        shown = run("ask", "--file", file, "--json", "--program", "naive", stdin="\n".join(lines))
+        assert [each["question"] for each in records(shown.stdout)] == [FILM, *lines[2:]]
+        assert "line 2: no object with a question" in shown.stderr
+
+
 @pytest.mark.parametrize(
     ("content", "told"),
     [
