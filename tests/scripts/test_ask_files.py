@@ -103,7 +103,9 @@ def test_search_shows_passages_and_reasons() -> None:
     found = run("search", "Tyne Bridge firm", "-k", "2", "--retriever", "bm25")
     assert "mentions it" not in found.stdout
     assert "Dorman Long  Tyne Bridge mentions it: dorman long" in run("search", "Tyne Bridge firm", "-k", "2").stdout
-    assert "nothing found" in run("search", "?!").stdout
+    for text in ("", "?!"):
+        told = refused("search", text, "--index", "sample")
+        assert (told, "a text with words" in told) == (refused("ask", text, "--index", "sample"), True)
     first = records(run("search", "Tyne Bridge firm", "-k", "2", "--json").stdout)[0]
     assert (first["rank"], first["id"], first["reason"]["via"]) == (1, "tyne-bridge", "named")
 
