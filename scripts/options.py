@@ -13,9 +13,6 @@ from pydantic import Field
 from ..eval.options import Limits, Options, ProgramOptions, Resources, option
 from ..optimizers.settings import OptimizationSettings
 
-HOME = ".polyhop"
-"""The index of a folder of documents, in it: a hidden folder, which is not indexed itself."""
-
 
 def _argument(default: Any, description: str, metavar: str) -> Any:
     """A field that is given without a flag; ``...`` as the default for one that must be given."""
@@ -76,7 +73,7 @@ class Ask(IndexOptions, RunOptions, JsonOptions):
 
     question: str | None = _argument(None, "The question.", "QUESTION")
     file: str | None = option(
-        None, 'Questions: lines, or {"question": ..., "id": ...} in a .jsonl, or stdin.', "FILE|-"
+        None, 'Questions, one a line, as text or as {"question": ..., "id": ...}; - is stdin.', "FILE|-"
     )
     out: Path | None = option(None, "With --file: one JSON object per question; resumes.", "ANSWERS.jsonl")
     program: str = option(

@@ -17,13 +17,14 @@ from ..data.benchmarks import SAMPLE
 from ..data.errors import PolyhopError
 from ..data.importing import installs
 from ..data.lucene.bm25 import BM25Index
+from ..data.lucene.layout import HOME
 from ..data.sample import load_sample
 from ..engines.budget import Budget
 from ..engines.costs import FREE
 from ..engines.secrets import without_secrets
 from ..eval.options import ProgramOptions
 from ..programs import PROGRAMS
-from .options import HOME, Serve
+from .options import Serve
 from .program import build_program, label, models_of, searches
 from .source import chosen_index, open_source
 

@@ -17,6 +17,7 @@ import typer
 from ..data.benchmarks import SAMPLE, find_benchmark, recognize_file
 from ..data.errors import PolyhopError
 from ..data.lucene.bm25 import BM25Index
+from ..data.lucene.layout import HOME, index_of, newest_segments
 from ..data.passages import Passage
 from ..data.pool import PassagePool
 from ..data.sample import sample_passages
@@ -30,7 +31,7 @@ from ..eval.settings import RunManifest, files_of
 from ..programs.run import ABSTAIN_BELOW
 from ..programs.search import retriever_kind
 from ..programs.tunable import Tunable
-from .options import HOME, Index
+from .options import Index
 from .program import build_program, searches
 from .results import evaluation_bar
 from .terminal import warn
@@ -44,14 +45,14 @@ def open_source(index: Path) -> BM25Index | PassagePool:
     """An index, or the sample corpus in memory."""
     if str(index) == SAMPLE and not index.exists():
         return PassagePool(sample_passages())
-    return BM25Index(index)
+    return BM25Index(index_of(index))
 
 
 def own_index() -> Path | None:
     """The index of $POLYHOP_INDEX, or that of the current folder or the nearest one above it; None if there is none."""
     if named := os.environ.get("POLYHOP_INDEX"):
         return Path(named)
-    return next((folder / HOME for folder in (Path(), *Path.cwd().parents) if _is_index(folder / HOME)), None)
+    return next((folder / HOME for folder in (Path(), *Path.cwd().parents) if newest_segments(folder / HOME)), None)
 
 
 def chosen_index(index: Path | None) -> Path:
@@ -60,11 +61,10 @@ def chosen_index(index: Path | None) -> Path:
     """
     index = index or own_index()
     folder = index or Path()
-    if index and (not folder.is_dir() or _is_index(folder)):
-        return index
+    found = index_of(folder)
+    if newest_segments(found) or not found.is_dir():
+        return found
     inside = folder / HOME
-    if _is_index(inside):
-        return inside
     if not in_terminal():
         command = f"polyhop index {folder} --out {inside}" if index else "polyhop index"
         raise PolyhopError(
@@ -80,10 +80,6 @@ def chosen_index(index: Path | None) -> Path:
 
 def in_terminal() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()  # a service may have none
-
-
-def _is_index(folder: Path) -> bool:
-    return any(folder.glob("segments_*"))  # Lucene's lists of its files
 
 
 def dataset_of(file: str | None) -> str:

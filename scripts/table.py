@@ -17,6 +17,7 @@ from ..data.benchmarks import PREFIX
 from ..data.dense import embed_index
 from ..data.errors import PolyhopError, first_error
 from ..data.lucene.index import build_index
+from ..data.lucene.layout import index_of
 from ..data.text import plain
 from ..engines.costs import FREE
 from ..eval.metrics import quantity
@@ -131,7 +132,7 @@ def table(given: Table) -> None:
             asked = Questions(each.dataset, each.questions, setting=setting, limit=limit, seed=seed)
             source, summaries = Source(asked, index), dict[str, dict[str, Any]]()
             if paper and retriever is None and each.index and paper.retriever in _WITH_VECTORS:
-                embed_index(each.index)
+                embed_index(index_of(each.index))
             for row in (row for row in rows if row.program):
                 try:
                     used = (retriever or (paper.retriever if paper else None)) if searches(row.program) else None

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from ..data.text import plain, quoted
+from ..data.text import plain
 
 _LONGEST_MESSAGE = 4_000  # characters: an error may repeat what it is about
 MOST_TEXT = 320  # characters of a whole passage in a table
@@ -81,7 +81,7 @@ def progress_bar(name: str, console: Console | None = None) -> progress.Progress
 
 
 def short(text: str) -> str:
-    return shorten(quoted(text), MOST_TEXT, placeholder=" …")
+    return shorten(plain(text), MOST_TEXT, placeholder=" …")
 
 
 def compact(number: float) -> str:

@@ -17,7 +17,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from ..data.passages import Evidence, Fact, Hit, Passage
-from ..data.text import count, plain, quoted, terms, title_key
+from ..data.text import count, plain, terms, title_key
 from ..engines.costs import Ledger
 from ..eval.scoring import exact_match
 from ..programs import trace as steps
@@ -68,10 +68,10 @@ def hit_lines(query: str, hits: Sequence[Hit]) -> list[Text]:
     """The hits of a search, best first, with the words around what matches: two lines for each."""
     titles, lines = {hit.passage.id: hit.passage.title for hit in hits}, list[Text]()
     for hit in hits:
-        why = f"  {quoted(hit.reason.told(titles))}" if hit.reason else ""
-        title = (quoted(hit.passage.title), "bold")
+        why = f"  {plain(hit.reason.told(titles))}" if hit.reason else ""
+        title = (plain(hit.passage.title), "bold")
         lines.append(Text.assemble(f"{hit.rank:4} {hit.score:7.2f}  ", title, (why, "dim")))
-        lines.append(Text(f"{'':14}{excerpt(query, hit)}  {quoted(hit.passage.id)}"))
+        lines.append(Text(f"{'':14}{excerpt(query, hit)}  {plain(hit.passage.id)}"))
     return lines or [Text(f"nothing found for “{plain(query)}”")]
 
 
@@ -128,7 +128,7 @@ def evidence_table(evidence: Iterable[Evidence], gold: Collection[Fact] | None =
     for item in evidence:
         is_whole = item.sentence is None
         is_gold = item.passage.id in {fact.passage_id for fact in gold or ()} if is_whole else item.fact in (gold or ())
-        title = "" if item.passage.id == previous else quoted(item.passage.title)
+        title = "" if item.passage.id == previous else plain(item.passage.title)
         text = Text.assemble(short(item.text), "  ", (_address(item.fact), "dim"))
         table.add_row(Text("✓", "green") if is_gold else Text("·", "dim"), Text(title), text)
         previous = item.passage.id
@@ -137,7 +137,7 @@ def evidence_table(evidence: Iterable[Evidence], gold: Collection[Fact] | None =
 
 def _address(fact: Fact) -> str:
     """``passage-id:3`` for a sentence (numbered from 0), ``passage-id`` for a whole passage."""
-    return quoted(fact.passage_id) + ("" if fact.sentence is None else f":{fact.sentence}")
+    return plain(fact.passage_id) + ("" if fact.sentence is None else f":{fact.sentence}")
 
 
 def _answer_line(prediction: dspy.Prediction, gold: dspy.Example | None) -> Text:
@@ -184,13 +184,13 @@ def _grow(tree: Tree, trace: Trace, passages: Mapping[str, Passage]) -> None:
             branch.add(Text(plain(text)))
         for fact in facts:
             item = Evidence(passages[fact.passage_id], fact.sentence)
-            heading = (quoted(item.passage.title), "bold")
+            heading = (plain(item.passage.title), "bold")
             branch.add(Text.assemble(heading, f"  {short(item.text)}  ", (_address(fact), "dim")))
         if isinstance(step, steps.Searched):
             titles = {id: title for id, title, _ in step.found}
             for (_, title, score), reason in zip_longest(step.found[:_MOST_HITS], step.reasons[:_MOST_HITS]):
-                why = f"  {quoted(reason.told(titles))}" if reason else ""
-                branch.add(Text.assemble(f"{score:6.2f}  {quoted(title)}", (why, "dim")))
+                why = f"  {plain(reason.told(titles))}" if reason else ""
+                branch.add(Text.assemble(f"{score:6.2f}  {plain(title)}", (why, "dim")))
             if len(step.found) > _MOST_HITS:
                 branch.add(Text(f"... and {len(step.found) - _MOST_HITS} more", style="dim"))
         if invalid := getattr(step, "invalid", ()):

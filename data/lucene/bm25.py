@@ -26,7 +26,19 @@ from ..errors import IndexFault
 from ..passages import Hit, Passage, SearchTool, Shared, check_page
 from ..text import clean, ends_path, title_key, with_code_parts
 from .jvm import attach, autoclass, call, call_long, english_analyzer, java_exception, reason
-from .layout import CONTENTS, DOCUMENT, ID, OURS, RAW, IndexManifest, newest_segments, open_reader, rebuild, stamp
+from .layout import (
+    CONTENTS,
+    DOCUMENT,
+    ID,
+    OURS,
+    RAW,
+    IndexManifest,
+    build_command,
+    newest_segments,
+    open_reader,
+    rebuild,
+    stamp,
+)
 from .pyserini import document_passage, locate
 
 _opening = Lock()  # pyjnius examines classes here for the first time
@@ -194,7 +206,7 @@ class LuceneReader:
         attach()
         if newest_segments(path) is None:
             state = " (its build was stopped or is still running)" if (path / OURS).exists() else ""
-            raise IndexFault(f"There is no index at {path}{state}. Build one: polyhop index CORPUS --out {path}")
+            raise IndexFault(f"There is no index at {path}{state}. Build one: {build_command(path)}")
         for package, returned in (  # see `autoclass`
             ("search", ("Query", "TopFieldDocs", "TopDocs", "ScoreDoc", "BooleanQuery")),
             ("index", ("StoredFields", "LeafReader", "LeafReaderContext")),

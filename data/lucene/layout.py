@@ -42,6 +42,8 @@ from ..errors import IndexFault, PolyhopError, first_error
 from ..files import read_bytes
 from .jvm import autoclass, call, java_exception, open_directory, reason
 
+HOME = ".polyhop"
+"""The index of a folder of documents, in it: a hidden folder, which is not indexed itself."""
 MANIFEST = "manifest.json"
 PROBLEMS = "problems.jsonl"
 STORE = "chain"
@@ -181,6 +183,11 @@ def newest_segments(index: Path, prefix: str = "segments_") -> str | None:
     return max(found, key=lambda name: int(name.removeprefix(prefix), 36)) if found else None
 
 
+def index_of(folder: Path) -> Path:
+    """An index that is named by its own folder or by that of its documents."""
+    return folder / HOME if newest_segments(folder / HOME) and not newest_segments(folder) else folder
+
+
 def open_reader(index: Path) -> Any:
     """A reader of the newest commit."""
     return call(autoclass("org.apache.lucene.index.DirectoryReader"), "open", open_directory(index, reading=True))
@@ -195,6 +202,12 @@ def rebuild(index: Path) -> str:
     if newest_segments(index) and not _is_own(index):
         return "Build or download it again."
     return f"Build it again: polyhop index CORPUS --out {index}"
+
+
+def build_command(index: Path) -> str:
+    """The command that makes an index where there is none: that of a folder of documents is inside it."""
+    has_files = index.is_dir() and not (index / OURS).exists() and any(index.iterdir())
+    return f"polyhop index {index} --out {index / HOME}" if has_files else f"polyhop index CORPUS --out {index}"
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------

@@ -77,5 +77,8 @@ def test_doctor_advises(tmp_path: Path) -> None:
     assert alone["retriever"].startswith("chain, because 100% of the documents are tied")
     assert tried["retriever"] == "chain"
     assert "8 questions tell differences of about " in tried["difference"]
+    with file.open("a") as more:
+        more.write('{"question": "Who is never named?", "answerable": false}\n')
+    assert "questions" not in told("--questions", str(file))  # it needs no gold
     file.write_text('{"question": "Where?", "answer": "x", "gold": ["nowhere.html"]}\n')
     assert told("--questions", str(file))["questions"] == "no question has a gold document in the index"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from .cli import polyhop, records, refused
+from .cli import done, polyhop, records, refused
 
 FIRM = "In what year was the firm that built the Tyne Bridge founded?"
 FILM = "Who directed Stalker?"
@@ -63,6 +63,15 @@ def test_failed_questions_have_an_error(tmp_path: Path) -> None:
     assert "answer" not in found
 
 
+def test_lines_of_json_are_records_whatever_the_file_is_called(tmp_path: Path) -> None:
+    lines = [json.dumps({"id": "f", "question": FILM}), json.dumps({"q": FILM}), "1875", "[1] is what?", "{x} is what?"]
+    (tmp_path / "q.txt").write_text("\n".join(lines))
+    for file in ("-", tmp_path / "q.txt"):
+        shown = run("ask", "--file", file, "--json", "--program", "naive", stdin="\n".join(lines))
+        assert [each["question"] for each in records(shown.stdout)] == [FILM, *lines[2:]]
+        assert "line 2: no object with a question" in shown.stderr
+
+
 @pytest.mark.parametrize(
     ("content", "told"),
     [
@@ -94,7 +103,9 @@ def test_search_shows_passages_and_reasons() -> None:
     found = run("search", "Tyne Bridge firm", "-k", "2", "--retriever", "bm25")
     assert "mentions it" not in found.stdout
     assert "Dorman Long  Tyne Bridge mentions it: dorman long" in run("search", "Tyne Bridge firm", "-k", "2").stdout
-    assert "nothing found" in run("search", "?!").stdout
+    for text in ("", "?!"):
+        told = refused("search", text, "--index", "sample")
+        assert (told, "a text with words" in told) == (refused("ask", text, "--index", "sample"), True)
     first = records(run("search", "Tyne Bridge firm", "-k", "2", "--json").stdout)[0]
     assert (first["rank"], first["id"], first["reason"]["via"]) == (1, "tyne-bridge", "named")
 
@@ -142,6 +153,34 @@ def test_an_index_made_without_an_option_is_found_without_one(notes: Path, monke
     assert "Kestrel" in polyhop("search", "Kestrel").stdout  # the index of a folder above
     monkeypatch.chdir("/")
     assert "Otto Lind" in polyhop("ask", QUESTION, "--index", notes).stdout
+
+
+def test_every_command_finds_the_index_of_a_folder_that_is_named(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    docs = notes / "docs"
+    docs.mkdir()
+    for name in ("ada.md", "kestrel.md"):
+        (notes / name).rename(docs / name)
+    monkeypatch.chdir(docs)
+    assert polyhop("index").exit_code == 0
+    (docs / "kestrel.md").write_text("# Kestrel\n\nKestrel was founded by Eve Falk in 2004.\n")
+    monkeypatch.chdir(notes)
+    Path("q.jsonl").write_text(json.dumps({"question": QUESTION, "answer": "Eve Falk", "gold": ["Ada Berg"]}))
+    own = ("--questions", "q.jsonl", "--index", "docs")
+    for command in (
+        ("index", "--update", "docs"),
+        ("index", "--delete", "ada.md", "--out", "docs"),
+        ("index", "--add", "docs/ada.md", "--out", "docs"),
+        ("index", "--check", "docs"),
+        ("doctor", "--index", "docs"),
+        ("evaluate", *own, "--program", "naive"),
+        ("table", "--on", "own:q.jsonl:docs", "--program", "naive", "--out", "runs"),
+    ):
+        assert "There is no index" not in done(*command).stdout
+    Path("new").mkdir()
+    Path("new/a.md").touch()
+    assert "polyhop index new --out new/.polyhop" in refused("evaluate", *own[:-1], "new")
+    assert "Eve Falk" in polyhop("search", "Kestrel", "--index", "docs").stdout
+    assert not Path(".polyhop").exists()
 
 
 @pytest.mark.parametrize("agrees", [True, False])

@@ -19,7 +19,7 @@ from polyhop.programs.prediction import STOPS, Status, conclude, read_answer
 from polyhop.programs.run import Run, running
 from polyhop.programs.trace import Searched, Trace
 from polyhop.scripts import view
-from polyhop.scripts.view import cost, evidence_table, excerpt, print_answer, to_record, trace_tree
+from polyhop.scripts.view import cost, evidence_table, excerpt, hit_lines, print_answer, to_record, trace_tree
 
 HOSTILE = Passage.of("[bold]Title[/bold]", sentences=["Fine.", "\x1b[31mred\x07 [link=x]y[/link]\nnext"], id="h")
 
@@ -43,9 +43,14 @@ def render(what: object) -> str:
 
 def test_control_characters_and_markup_are_text() -> None:
     text = render(evidence_table([Evidence(HOSTILE, 1)]))
-    assert "[ bold]Title[/bold]" in text
-    assert "[ link=x]y[/link]" in text
+    assert "[bold]Title[/bold]" in text
+    assert "[link=x]y[/link]" in text
     assert not {"\x1b", "\x07"} & set(text)
+    code = Passage.of("app/[slug]/page.tsx", "It returns a Promise<void> [2](x), see [a]: b.", id="app/[slug]/page.tsx")
+    for parts in ([evidence_table([Evidence(code)])], hit_lines("promise", [Hit(code, 1.0, 1)])):
+        shown = "".join(map(render, parts))
+        assert ("Promise<void> [2](x), see [a]: b" in shown, shown.count(code.title)) == (True, 2)
+    assert render(hit_lines("[x]", [])[0]) == "nothing found for “[x]”\n"
 
 
 def test_gold_is_ticked_by_sentence_and_by_whole_passage() -> None:
@@ -111,7 +116,7 @@ def tree(*reasons: Reason, found: tuple[tuple[str, str, float], ...] = FOUND) ->
         (Reason("hyperlink", "mirror", "f", ("film",)), "Solaris links to it as “mirror” (film)"),
         (Reason("linked", "the novel", "f", ()), "links to Solaris as “the novel”"),
         (Reason("linked", "", "elsewhere", ()), "links to elsewhere"),
-        (Reason("link", "x", "t", ("\x1b[31mred",)), "Zavr [ 31mazhye mentions it: x ( [ 31mred)"),
+        (Reason("link", "x", "t", ("\x1b[31mred",)), "Zavr [31mazhye mentions it: x ( [31mred)"),
     ],
 )
 def test_why_a_passage_was_found_is_told(reason: Reason, told: str) -> None:
@@ -137,7 +142,7 @@ def test_steps_are_shown_with_what_they_are_about() -> None:
     )
     tree = render(trace_tree(concluded(trace, "Paris", 0.5, evidence=[Evidence(HOSTILE, 1)], stop="stable")))
     for text in (
-        "asked 2 sub-questions", "Where was #1 born?", "ignored: [ b]??", "found 12 passages for “a [b] query”",
+        "asked 2 sub-questions", "Where was #1 born?", "ignored: [b]??", "found 12 passages for “a [b] query”",
         "... and 2 more", "kept 1", "in round 1", "ignored: 9s9", "Fine.", "answered #2 Par [31mis ← Where was B born?",
         "Because.", "side by side 2 branches", "branch 2", "Who wrote it?", "revised Oslo", "stopped stable",
     ):  # fmt: skip
