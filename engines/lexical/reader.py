@@ -131,7 +131,8 @@ def _fits(question: str, table: SpanTable, candidate: int) -> float:
     span, asks = table.spans[candidate], answer_type(question)
     if asks.kind == "year":  # not a full date: its year is a span of its own
         return 1e-6 if span.kind == DATE else 1.0
-    cut = asks.kind == "measure" and _UNITS.match(table.text_after(candidate))
+    after = table.text_after(candidate)
+    cut = (asks.kind == "measure" and _UNITS.match(after)) or re.match(r"-\d\d-\d\d\b", after)
     plain = asks.head in CODE_NOUNS and not any(found.text == span.text for found in code(span.text))
     is_odd = asks.kind not in ("who", "when") and not is_of_type(question, span.text)
     return MISFIT if cut or plain or is_odd else 1.0

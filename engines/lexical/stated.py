@@ -47,7 +47,7 @@ _DEFAULTS = [
 ASKS_DEFAULT = re.compile(r"\bdefaults?\b", re.I)
 
 _DATE = r"\d{4}-\d\d-\d\d|[\w ]{3,12},? \d{4}"
-_VERSION = r"v?\d+(?:\.\d+)+[\w-]*"
+_VERSION = r"v?\d+(?:\.\d+)+(?:[\w-]*(?:\.\d+)*\w)?"
 _NEW = (
     r"[Nn]ew|[Aa]dd(?:ed|s)?|[Ii]ntroduced|[Aa]vailable|[Aa]ppeared|[Ss]ince|[Aa]s of|[Ss]tarting|[Ff]rom"
     r"|[Cc]hanged(?= in version [\d.]+: [Aa]dd)"
@@ -133,8 +133,12 @@ def _noted(question: str) -> Find | None:
     about no change."""
     verb = next((word for word in reversed(re.findall(r"\w+", question.lower())) if word in _NOTES), "")
     if _NOTES.get(verb) == _NOTES["released"]:
-        return re.compile(rf"(?:{_NOTES[verb]})\W+(?:on )?(?P<value>{_DATE})").finditer
-    return re.compile(rf"\b(?:{_NOTES[verb]})\b[^.;:]{{0,60}}?\b(?P<value>{_VERSION})").finditer if verb else None
+        return re.compile(rf"(?:{_NOTES[verb]})(?: date)?\W+(?:on )?(?P<value>{_DATE})").finditer
+    if not verb:
+        return None
+    note = rf"\b(?:{_NOTES[verb]})\b"  # before the version, or in a row of a table behind it
+    row = rf"[Vv]ersion: (?={_VERSION}; .*?{note})"
+    return re.compile(rf"(?:{note}[^.;:]{{0,60}}?\b|{row})(?P<value>{_VERSION})").finditer
 
 
 def _nearest(question: str, passages: tuple[ParsedPassage, ...], find: Find) -> Answer | None:

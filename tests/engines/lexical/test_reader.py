@@ -179,6 +179,7 @@ OPTIONS = (
         "close_journal(). New in version 2.5. Version 2.4.1 was released on 2021-05-23",
         Command="-q :: Say nothing. --max-age <days> Keep bookings of so many days (default 30)",
     ),
+    *pages(Copier="Version: v7.1.0; Changes: pruning introduced", Auditor="Release date: 2031-05-23"),
     ParsedPassage("6", "Reference", (Sentence("6s1", "Default: 4."),), "Settings > worker_count"),
 )
 
@@ -198,6 +199,8 @@ OPTIONS = (
         ("In which version was close_journal added?", "2.5"),
         ("Since which version are bookings signed?", "1.9.2"),
         ("When was version 2.4.1 released?", "2021-05-23"),
+        ("In which version was pruning introduced?", "v7.1.0"),
+        ("When was Auditor released?", "2031-05-23"),
         ("When was batch.size added?", None),
         ("Who started Ledger?", "Ann Lee"),
         ("Who maintains Ledger?", "Tom Fox"),

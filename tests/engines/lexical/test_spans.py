@@ -37,6 +37,23 @@ def test_candidates(line: str, expected: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("Version: v2.14.1; Changes: a ledger.", "v2.14.1"),
+        ("It needs 3.0.0-beta.2 or newer.", "3.0.0-beta.2"),
+        ("Release date: 2031-05-23.", "2031-05-23"),
+        ("It listens on 127.0.0.1:7431.", "127.0.0.1"),
+        ("Edit file2.conf first.", "file2.conf"),
+    ],
+)
+def test_no_candidate_is_a_part_of_a_version_a_date_or_a_dotted_name(line: str, value: str) -> None:
+    found = [span for span in candidate_spans(line) if span.kind != "year"]
+    at, end = line.index(value), line.index(value) + len(value)
+    assert value in [span.text for span in found]
+    assert not [s.text for s in found if at < s.start < end or at < s.end < end]
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("I. V. Sasi was a director.", ["I. V. Sasi"]),
