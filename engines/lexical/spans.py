@@ -126,6 +126,12 @@ _CODE = re.compile(
 )
 # Versions, ISO dates and numbers with points: no answer is a part of one.
 _WHOLE = re.compile(r"(?<![\w.])(?:v?\d+(?:\.\d+)+(?:[+~-]?[A-Za-z][\w.-]*\w|[a-z])?|\d{4}-\d\d-\d\d)(?!\w)")
+# What is no answer: the number of a heading or of what a text refers to, and the names of the columns of a row.
+_NUMBERING = re.compile(
+    r"^(?:Chapter \d+\.|(?:Appendix )?(?:[A-Z]\.)?\d+(?:\.\d+)+\.|(?:[A-Z]\.)\d+\.) (?=\w)"
+    r"|\b(?:Section|Chapter|Table|Figure|Example) (?:[A-Z]\.)?\d+(?:\.\d+)+"
+)
+_COLUMNS = re.compile(r"(?:^|(?<=; ))[^;:]{1,40}(?=: )")
 _INITIAL = re.compile(r"\b(?:[A-Z]|Jr|Sr)\.$")
 
 SPAN_KINDS = ("name", "date", "year", "number", "quantity", "quoted", "nationality", "phrase", "joined", "title")
@@ -216,11 +222,19 @@ def candidate_spans(text: str) -> tuple[Span, ...]:
     """
     found: dict[tuple[int, int], str] = {}
     whole = [match.span() for match in _WHOLE.finditer(text)]
+    columns = [match.span() for match in _COLUMNS.finditer(text)]
+    barred = [match.span() for match in _NUMBERING.finditer(text)] + (columns if len(columns) > 1 else [])
     for start, end, kind in _all(text):
         is_cut = kind != YEAR and any(a < edge < b for a, b in whole for edge in (start, end))
-        if end > start and not is_cut:
+        if end > start and not is_cut and not any(start < b and end > a for a, b in barred):
             found.setdefault((start, end), kind)
     return tuple(Span(text[start:end], start, end, found[start, end]) for start, end in sorted(found))
+
+
+def unnumbered(title: str) -> str:
+    """A title without the number of its section."""
+    found = _NUMBERING.match(title)
+    return title[found.end() :] if found else title
 
 
 def _all(text: str) -> Iterator[tuple[int, int, str]]:

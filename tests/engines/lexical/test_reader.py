@@ -168,6 +168,14 @@ def test_manuals_answer_with_names_of_code_numbers_and_definitions(question: str
     assert best.sentence is not None
 
 
+def test_the_number_of_a_section_is_no_answer() -> None:
+    texts = {"4.11. Closing Books": "Books can hold a large number of open bookings", "Limits": "Bookings; Limit: 32"}
+    told = pages(**texts)
+    question = "What is the maximum number of open bookings?"
+    answers = read(question, [question], told)
+    assert not [answer.text for answer in answers if "4.11" in answer.text]
+
+
 OPTIONS = (
     *pages(
         Ledger="Ledger was started by Ann Lee, and is now maintained by Tom Fox. "

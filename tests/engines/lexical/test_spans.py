@@ -54,6 +54,22 @@ def test_no_candidate_is_a_part_of_a_version_a_date_or_a_dotted_name(line: str, 
 
 
 @pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("4.11. Closing Books", {"Closing Books"}),
+        ("Chapter 12. Closing Books", {"Closing Books"}),
+        ("F.4. Closing Books", {"Closing Books"}),
+        ("See Section 4.11.", {"See"}),
+        ("Item: bookings; Upper Limit: 32", {"bookings", "32"}),
+    ],
+)
+def test_no_candidate_is_the_number_of_a_section_or_the_name_of_a_column(line: str, expected: set[str]) -> None:
+    found = {span.text for span in candidate_spans(line)}
+    assert expected <= found
+    assert not [text for text in found if "4" in text or "12" in text or text in ("Item", "Upper Limit", "Limit")]
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("I. V. Sasi was a director.", ["I. V. Sasi"]),
