@@ -187,6 +187,9 @@ OPTIONS = (
         "close_journal(). New in version 2.5. Version 2.4.1 was released on 2021-05-23",
         Command="-q :: Say nothing. --max-age <days> Keep bookings of so many days (default 30)",
     ),
+    ParsedPassage("9", "Replies", (Sentence("9s1", "reply.period = 7d : How long a reply lasts."),)),
+    ParsedPassage("10", "Replies", (Sentence("10s1", "# Ten days default reply.period = 10d"),), "Example"),
+    ParsedPassage("11", "Replies", (Sentence("11s1", "PORT=4000 reply dev"),), "Command"),
     *pages(Copier="Version: v7.1.0; Changes: pruning introduced", Auditor="Release date: 2031-05-23"),
     ParsedPassage("6", "Reference", (Sentence("6s1", "Default: 4."),), "Settings > worker_count"),
 )
@@ -202,6 +205,8 @@ OPTIONS = (
         ("What is the default of batch.mode?", "safe"),
         ("What is the default value of --max-age?", "30"),
         ("What is the default of worker_count?", "4"),
+        ("What is the default of reply.period?", "7d"),  # not that of the example
+        ("What is the default port of reply dev?", None),
         ("What is the default value of open_journal?", None),
         ("In which version was the mode parameter of open_journal added?", "3.0"),
         ("In which version was close_journal added?", "2.5"),
