@@ -14,7 +14,7 @@ from functools import lru_cache
 from ...data.text import bare_title, content_terms, stem, title_key
 from .hops import Answer
 from .prompt import ParsedPassage
-from .spans import names, relation_term, relation_terms
+from .spans import names, relation_term, relation_terms, unnumbered
 
 # Probabilities, chosen by hand: of a definition; of what stands beside its subject; below it, and further below.
 DEFINED, BESIDE, BELOW, FADES = 0.6, 0.95, 0.9, 0.97
@@ -202,7 +202,13 @@ def _agent(question: str, verb: str, passages: tuple[ParsedPassage, ...]) -> Ans
     relation = relation_term(verb)
     topic = relation_terms(question) - {relation}
     for passage in passages if topic and relation else ():
-        about = relation_terms(f"{bare_title(passage.title)} {passage.headings}")
+        title = unnumbered(bare_title(passage.title))
+        about = relation_terms(f"{title} {passage.headings}")
+        heading = unnumbered(passage.headings.rpartition(" > ")[2])  # such as "Author"
+        if relation_terms(heading) == {relation} and (relation_terms(title) <= topic or topic <= about):
+            for name in names(passage.sentences[0].text) if passage.sentences else ():
+                if " " in name.text:
+                    return Answer(name.text, BELOW, passage.sentences[0], passage)
         for sentence in passage.sentences:
             if topic <= relation_terms(sentence.text) | about:
                 for name in names(sentence.text):

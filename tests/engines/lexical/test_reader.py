@@ -229,6 +229,13 @@ def test_what_a_manual_states_in_a_fixed_form_is_read_with_its_subject_and_nothi
     assert told == answer
 
 
+@pytest.mark.parametrize("question", ["Who is the author of book_mail?", "Who wrote the book_mail module?"])
+def test_who_did_something_may_stand_below_a_heading(question: str) -> None:
+    told = (ParsedPassage("1", "4.9. book_mail", (Sentence("1s1", "Ida Moor < ida@example.org>"),), "4.9.2. Author"),)
+    best, *_ = read(question, [question], (*told, *pages(Mail="A module that Tom Fox wrote reads mail")))
+    assert (best.text, best.probability) == ("Ida Moor", 0.9)
+
+
 @pytest.mark.parametrize(
     ("question", "answer", "fits"),
     [
