@@ -37,6 +37,7 @@ from .spans import (
     is_state,
     relation_term,
     relation_terms,
+    unnumbered,
 )
 
 Matrix = NDArray[np.float32]
@@ -211,7 +212,7 @@ class SpanTable:
         self.opening = [_terms(p.title, p.sentences[:1]) for p in passages]
         self.links = _links(passages)
 
-        titles = [_title(bare_title(passage.title)) for passage, _ in self.sentences]
+        titles = [_title(unnumbered(bare_title(passage.title))) for passage, _ in self.sentences]
         parts = [part for pair in zip(self.rows, titles, strict=True) for part in pair]
         self.spans = [span for part in parts for span in part.spans]
         self.sentence = np.repeat(np.arange(len(parts)) // 2, [len(part.spans) for part in parts])

@@ -131,9 +131,11 @@ def _fits(question: str, table: SpanTable, candidate: int) -> float:
     span, asks = table.spans[candidate], answer_type(question)
     if asks.kind == "year":  # not a full date: its year is a span of its own
         return 1e-6 if span.kind == DATE else 1.0
-    cut = asks.kind == "measure" and _UNITS.match(table.text_after(candidate))
+    after = table.text_after(candidate)
+    cut = (asks.kind == "measure" and _UNITS.match(after)) or re.match(r"-\d\d-\d\d\b", after)
     plain = asks.head in CODE_NOUNS and not any(found.text == span.text for found in code(span.text))
-    is_odd = asks.kind not in ("who", "when") and not is_of_type(question, span.text)
+    sentence = table.sentences[table.sentence[candidate]][1]
+    is_odd = asks.kind not in ("who", "when") and not is_of_type(question, span.text, sentence)
     return MISFIT if cut or plain or is_odd else 1.0
 
 
@@ -141,6 +143,8 @@ def is_of_type(question: str, answer: str, sentence: Sentence | None = None) -> 
     """Whether an answer can be one: a number if a question asks how many, a name that it does not have if it asks who,
     a time if it asks when, and a literal if it asks for a default value, a version or an option."""
     asks = answer_type(question)
+    if ASKS_DEFAULT.search(question) and sentence and not re.search(r"\bdefault", sentence.text, re.I):
+        return False  # an example may assign any value
     if ASKS_DEFAULT.search(question) and asks.kind in ("noun", "what", "number", "measure"):
         return is_literal(answer)
     if asks.kind in ("number", "measure") or asks.head in ("port", "release", "version"):

@@ -110,10 +110,11 @@ _DATES = re.compile(
     rf"\b(?:(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?\s+(?P<m1>{MONTHS}),?\s+(?P<y1>\d{{3,4}})"
     rf"|(?P<m2>{MONTHS})\s+(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<y2>\d{{3,4}})"
     rf"|(?P<m3>{MONTHS})\s+(?P<y3>\d{{4}})"
+    r"|(?<![\w-])(?P<y5>\d{4})-(?P<m5>\d\d)-(?P<d5>\d\d)(?![\w-]|\.\d)"
     rf"|(?P<y4>(?:1\d|20)\d\d)(?!\d|,\d|\.\d|\s*(?:km|m|people|inhabitants|metres|meters|feet|ft)\b))"
 )
 _NUMBERS = re.compile(
-    r"(?<![\w.,])(?:[£$€]\s?)?\d+(?:,\d{3})*(?:\.\d+|:\d\d)*(?:\s*(?:%|percent|million|billion|thousand|hundred))?(?![\w]|,\d)"
+    r"(?<![\w.,])(?:[£$€]\s?|v(?=\d+\.\d))?\d+(?:,\d{3})*(?:\.\d+|:\d\d)*(?:\s*(?:%|percent|million|billion|thousand|hundred))?(?![\w]|,\d)"
     r"|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty)\b(?:\s+(?:million|billion|thousand|hundred))?",
     re.IGNORECASE,
 )
@@ -121,8 +122,16 @@ _NUMBERS = re.compile(
 _CODE = re.compile(
     r"(?<![\w.%/-])(?:--[a-z][\w-]+|-[a-zA-Z]\b|%\w\b|0x[0-9a-fA-F]+"
     r"|(?:[A-Za-z]\w*\.)*[A-Za-z_]\w*\(\)|(?:[A-Za-z_]\w*\.)+[a-z_]\w+|\w*[a-z0-9]_\w+|_+\w+|\w+_[A-Z]\w*"
-    r"|[a-z]+[A-Z]\w*|[A-Z]{2}[a-z]\w+|(?:[A-Z][a-z]+){2,}|[A-Z][A-Z0-9]{2,}|[a-z]+(?:-[a-z]+)+|[a-z]+\d+)(?![\w-])"
+    r"|[a-z]+[A-Z]\w*|[A-Z]{2}[a-z]\w+|(?:[A-Z][a-z]+){2,}|[A-Z][A-Z0-9]{2,}|[a-z]+(?:-[a-z]+)+|[a-z]+\d+)(?![\w-]|\.\w)"
 )
+# Versions, ISO dates and numbers with points: no answer is a part of one.
+_WHOLE = re.compile(r"(?<![\w.])(?:v?\d+(?:\.\d+)+(?:[+~-]?[A-Za-z][\w.-]*\w|[a-z])?|\d{4}-\d\d-\d\d)(?!\w)")
+# What is no answer: the number of a heading or of what a text refers to, and the names of the columns of a row.
+_NUMBERING = re.compile(
+    r"^(?:Chapter \d+\.|(?:Appendix )?(?:[A-Z]\.)?\d+(?:\.\d+)+\.|(?:[A-Z]\.)\d+\.) (?=\w)"
+    r"|\b(?:Section|Chapter|Table|Figure|Example) (?:[A-Z]\.)?\d+(?:\.\d+)+"
+)
+_COLUMNS = re.compile(r"(?:^|(?<=; ))[^;:]{1,40}(?=: )")
 _INITIAL = re.compile(r"\b(?:[A-Z]|Jr|Sr)\.$")
 
 SPAN_KINDS = ("name", "date", "year", "number", "quantity", "quoted", "nationality", "phrase", "joined", "title")
@@ -173,8 +182,8 @@ def quoted(text: str) -> tuple[Span, ...]:
 def dates(text: str) -> tuple[Span, ...]:
     found = []
     for m in _DATES.finditer(text):
-        year, month = int(m["y1"] or m["y2"] or m["y3"] or m["y4"]), m["m1"] or m["m2"] or m["m3"]
-        key = (year, _MONTH_NUMBER.get(month or "", 0), int(m["d1"] or m["d2"] or 0))
+        year, month = int(m["y1"] or m["y2"] or m["y3"] or m["y4"] or m["y5"]), m["m1"] or m["m2"] or m["m3"] or m["m5"]
+        key = (year, _MONTH_NUMBER.get(month or "", int(m["m5"] or 0)), int(m["d1"] or m["d2"] or m["d5"] or 0))
         found.append(Span(m[0], *m.span(), DATE if month else YEAR, key))
     return tuple(found)
 
@@ -212,10 +221,20 @@ def candidate_spans(text: str) -> tuple[Span, ...]:
     ("Salem, Oregon", "professor of physics", "from 1969 to 1974") are joined.
     """
     found: dict[tuple[int, int], str] = {}
+    whole = [match.span() for match in _WHOLE.finditer(text)]
+    columns = [match.span() for match in _COLUMNS.finditer(text)]
+    barred = [match.span() for match in _NUMBERING.finditer(text)] + (columns if len(columns) > 1 else [])
     for start, end, kind in _all(text):
-        if end > start:
+        is_cut = kind != YEAR and any(a < edge < b for a, b in whole for edge in (start, end))
+        if end > start and not is_cut and not any(start < b and end > a for a, b in barred):
             found.setdefault((start, end), kind)
     return tuple(Span(text[start:end], start, end, found[start, end]) for start, end in sorted(found))
+
+
+def unnumbered(title: str) -> str:
+    """A title without the number of its section."""
+    found = _NUMBERING.match(title)
+    return title[found.end() :] if found else title
 
 
 def _all(text: str) -> Iterator[tuple[int, int, str]]:

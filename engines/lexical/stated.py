@@ -14,7 +14,7 @@ from functools import lru_cache
 from ...data.text import bare_title, content_terms, stem, title_key
 from .hops import Answer
 from .prompt import ParsedPassage
-from .spans import names, relation_term, relation_terms
+from .spans import names, relation_term, relation_terms, unnumbered
 
 # Probabilities, chosen by hand: of a definition; of what stands beside its subject; below it, and further below.
 DEFINED, BESIDE, BELOW, FADES = 0.6, 0.95, 0.9, 0.97
@@ -38,7 +38,9 @@ _DEFAULTS = [
     re.compile(pattern)
     for pattern in (
         rf"\b[Dd]efault(?:s|ing)? to (?:the value )?(?:of )?{_VALUE}",
-        rf"\b[Dd]efault(?: (?!is\b|are\b|to\b)[\w-]+){{0,3}}(?: (?:is|are)(?: set to| to| currently)?|:| ?=) ?{_VALUE}",
+        rf"\b[Dd]efault(?: (?!is\b|are\b|to\b)[\w-]+){{0,3}}(?: (?:is|are)(?: set to| to| currently)?|:) ?{_VALUE}",
+        rf"\b[Dd]efault(?: value)? ?= ?{_VALUE}",
+        rf"^[\w.-]+ = {_VALUE} :(?= |$)",  # the entry of a list of settings; other assignments are examples
         rf"\([Dd]efault:? {_VALUE}\)",
         rf"\b[Bb]y default,? (?:it |this |that )?(?:is|uses|listens on(?: port)?) {_VALUE}",
         rf"(?P<value>{_LITERAL})(?: \w+)?,? (?:is |are |used )*(?:\((?:the )?default\)|by default)",
@@ -47,7 +49,7 @@ _DEFAULTS = [
 ASKS_DEFAULT = re.compile(r"\bdefaults?\b", re.I)
 
 _DATE = r"\d{4}-\d\d-\d\d|[\w ]{3,12},? \d{4}"
-_VERSION = r"v?\d+(?:\.\d+)+[\w-]*"
+_VERSION = r"v?\d+(?:\.\d+)+(?:[\w-]*(?:\.\d+)*\w)?"
 _NEW = (
     r"[Nn]ew|[Aa]dd(?:ed|s)?|[Ii]ntroduced|[Aa]vailable|[Aa]ppeared|[Ss]ince|[Aa]s of|[Ss]tarting|[Ff]rom"
     r"|[Cc]hanged(?= in version [\d.]+: [Aa]dd)"
@@ -133,8 +135,12 @@ def _noted(question: str) -> Find | None:
     about no change."""
     verb = next((word for word in reversed(re.findall(r"\w+", question.lower())) if word in _NOTES), "")
     if _NOTES.get(verb) == _NOTES["released"]:
-        return re.compile(rf"(?:{_NOTES[verb]})\W+(?:on )?(?P<value>{_DATE})").finditer
-    return re.compile(rf"\b(?:{_NOTES[verb]})\b[^.;:]{{0,60}}?\b(?P<value>{_VERSION})").finditer if verb else None
+        return re.compile(rf"(?:{_NOTES[verb]})(?: date)?\W+(?:on )?(?P<value>{_DATE})").finditer
+    if not verb:
+        return None
+    note = rf"\b(?:{_NOTES[verb]})\b"  # before the version, or in a row of a table behind it
+    row = rf"[Vv]ersion: (?={_VERSION}; .*?{note})"
+    return re.compile(rf"(?:{note}[^.;:]{{0,60}}?\b|{row})(?P<value>{_VERSION})").finditer
 
 
 def _nearest(question: str, passages: tuple[ParsedPassage, ...], find: Find) -> Answer | None:
@@ -196,7 +202,13 @@ def _agent(question: str, verb: str, passages: tuple[ParsedPassage, ...]) -> Ans
     relation = relation_term(verb)
     topic = relation_terms(question) - {relation}
     for passage in passages if topic and relation else ():
-        about = relation_terms(f"{bare_title(passage.title)} {passage.headings}")
+        title = unnumbered(bare_title(passage.title))
+        about = relation_terms(f"{title} {passage.headings}")
+        heading = unnumbered(passage.headings.rpartition(" > ")[2])  # such as "Author"
+        if relation_terms(heading) == {relation} and (relation_terms(title) <= topic or topic <= about):
+            for name in names(passage.sentences[0].text) if passage.sentences else ():
+                if " " in name.text:
+                    return Answer(name.text, BELOW, passage.sentences[0], passage)
         for sentence in passage.sentences:
             if topic <= relation_terms(sentence.text) | about:
                 for name in names(sentence.text):

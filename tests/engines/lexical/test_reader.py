@@ -168,6 +168,14 @@ def test_manuals_answer_with_names_of_code_numbers_and_definitions(question: str
     assert best.sentence is not None
 
 
+def test_the_number_of_a_section_is_no_answer() -> None:
+    texts = {"4.11. Closing Books": "Books can hold a large number of open bookings", "Limits": "Bookings; Limit: 32"}
+    told = pages(**texts)
+    question = "What is the maximum number of open bookings?"
+    answers = read(question, [question], told)
+    assert not [answer.text for answer in answers if "4.11" in answer.text]
+
+
 OPTIONS = (
     *pages(
         Ledger="Ledger was started by Ann Lee, and is now maintained by Tom Fox. "
@@ -179,6 +187,10 @@ OPTIONS = (
         "close_journal(). New in version 2.5. Version 2.4.1 was released on 2021-05-23",
         Command="-q :: Say nothing. --max-age <days> Keep bookings of so many days (default 30)",
     ),
+    ParsedPassage("9", "Replies", (Sentence("9s1", "reply.period = 7d : How long a reply lasts."),)),
+    ParsedPassage("10", "Replies", (Sentence("10s1", "# Ten days default reply.period = 10d"),), "Example"),
+    ParsedPassage("11", "Replies", (Sentence("11s1", "PORT=4000 reply dev"),), "Command"),
+    *pages(Copier="Version: v7.1.0; Changes: pruning introduced", Auditor="Release date: 2031-05-23"),
     ParsedPassage("6", "Reference", (Sentence("6s1", "Default: 4."),), "Settings > worker_count"),
 )
 
@@ -193,11 +205,15 @@ OPTIONS = (
         ("What is the default of batch.mode?", "safe"),
         ("What is the default value of --max-age?", "30"),
         ("What is the default of worker_count?", "4"),
+        ("What is the default of reply.period?", "7d"),  # not that of the example
+        ("What is the default port of reply dev?", None),
         ("What is the default value of open_journal?", None),
         ("In which version was the mode parameter of open_journal added?", "3.0"),
         ("In which version was close_journal added?", "2.5"),
         ("Since which version are bookings signed?", "1.9.2"),
         ("When was version 2.4.1 released?", "2021-05-23"),
+        ("In which version was pruning introduced?", "v7.1.0"),
+        ("When was Auditor released?", "2031-05-23"),
         ("When was batch.size added?", None),
         ("Who started Ledger?", "Ann Lee"),
         ("Who maintains Ledger?", "Tom Fox"),
@@ -211,6 +227,13 @@ def test_what_a_manual_states_in_a_fixed_form_is_read_with_its_subject_and_nothi
     best = next(iter(read(question, decompose(question), OPTIONS)), None)
     told = best.text if best and is_supported(question, OPTIONS, best) else None
     assert told == answer
+
+
+@pytest.mark.parametrize("question", ["Who is the author of book_mail?", "Who wrote the book_mail module?"])
+def test_who_did_something_may_stand_below_a_heading(question: str) -> None:
+    told = (ParsedPassage("1", "4.9. book_mail", (Sentence("1s1", "Ida Moor < ida@example.org>"),), "4.9.2. Author"),)
+    best, *_ = read(question, [question], (*told, *pages(Mail="A module that Tom Fox wrote reads mail")))
+    assert (best.text, best.probability) == ("Ida Moor", 0.9)
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,39 @@ def test_candidates(line: str, expected: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("Version: v2.14.1; Changes: a ledger.", "v2.14.1"),
+        ("It needs 3.0.0-beta.2 or newer.", "3.0.0-beta.2"),
+        ("Release date: 2031-05-23.", "2031-05-23"),
+        ("It listens on 127.0.0.1:7431.", "127.0.0.1"),
+        ("Edit file2.conf first.", "file2.conf"),
+    ],
+)
+def test_no_candidate_is_a_part_of_a_version_a_date_or_a_dotted_name(line: str, value: str) -> None:
+    found = [span for span in candidate_spans(line) if span.kind != "year"]
+    at, end = line.index(value), line.index(value) + len(value)
+    assert value in [span.text for span in found]
+    assert not [s.text for s in found if at < s.start < end or at < s.end < end]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("4.11. Closing Books", {"Closing Books"}),
+        ("Chapter 12. Closing Books", {"Closing Books"}),
+        ("F.4. Closing Books", {"Closing Books"}),
+        ("See Section 4.11.", {"See"}),
+        ("Item: bookings; Upper Limit: 32", {"bookings", "32"}),
+    ],
+)
+def test_no_candidate_is_the_number_of_a_section_or_the_name_of_a_column(line: str, expected: set[str]) -> None:
+    found = {span.text for span in candidate_spans(line)}
+    assert expected <= found
+    assert not [text for text in found if "4" in text or "12" in text or text in ("Item", "Upper Limit", "Limit")]
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("I. V. Sasi was a director.", ["I. V. Sasi"]),
