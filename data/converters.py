@@ -483,6 +483,7 @@ CONVERTERS: dict[str, Callable[[bytes], Text]] = {
     ".text": _plain,
     ".md": _markdown,
     ".markdown": _markdown,
+    ".mdx": _markdown,
     ".rst": _rst,
     ".ipynb": _notebook,
     ".html": _html,

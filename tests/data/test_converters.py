@@ -348,6 +348,55 @@ def test_roles_of_markdown_are_read(tmp_path: Path) -> None:
     assert [link[1:3] for link in first.links] == [("guide/heat", "the heat")]
 
 
+def test_markdown_with_components(tmp_path: Path) -> None:
+    source = """{/* Made by a program.
+
+Do not edit. */}
+
+import Kiln from './kiln'
+import {
+  Heat,
+} from "@/heat";
+export const most = {
+  heat: 1300,
+}
+
+# Kilns
+
+A kiln {/* or two */} burns. Type `{/* this */}`.
+
+```jsx
+{/* In code. */}
+import Kiln from './kiln'
+```
+
+<Heat>
+
+Import 'glazes' first.
+
+</Heat>
+
+import the second one from 'kiln'.
+"""
+    text = convert(written(tmp_path / "a.mdx", source))
+    assert (text.title, texts(text)) == (
+        "Kilns",
+        [
+            *("A kiln burns.", "Type {/* this */}.", "{/* In code. */}", "import Kiln from './kiln'"),
+            *("Import 'glazes' first.", "import the second one from 'kiln'."),
+        ],
+    )
+    prose = "import the second one from 'kiln', then\n\nexport it."
+    assert texts(convert(written(tmp_path / "b.md", prose))) == [
+        "import the second one from 'kiln', then",
+        "export it.",
+    ]
+
+
+def test_words_of_a_page_have_no_invisible_characters() -> None:
+    assert texts(of_html("<p>max&#8203;_<wbr>wal&shy;_&#xfeff;senders")) == ["max_wal_senders"]
+
+
 def test_links_of_markdown(tmp_path: Path) -> None:
     source = """# T
 
