@@ -386,11 +386,8 @@ import the second one from 'kiln'.
             *("Import 'glazes' first.", "import the second one from 'kiln'."),
         ],
     )
-    prose = "import the second one from 'kiln', then\n\nexport it."
-    assert texts(convert(written(tmp_path / "b.md", prose))) == [
-        "import the second one from 'kiln', then",
-        "export it.",
-    ]
+    prose = written(tmp_path / "b.md", "import the second one from 'kiln', then\n\nexport it.")
+    assert texts(convert(prose)) == ["import the second one from 'kiln', then", "export it."]
 
 
 def test_words_of_a_page_have_no_invisible_characters() -> None:
@@ -602,6 +599,52 @@ def test_restructured_text(tmp_path: Path) -> None:
         *(("intro", "contents"), ("guide/usage", "contents"), ("guide", "see")),
     ]
     assert "x" in text.lines[1].anchors
+
+
+@pytest.mark.parametrize("name", ["a.txt", "README"])
+def test_underlined_headings_of_plain_text(tmp_path: Path, name: str) -> None:
+    source = """
+=========
+The kiln
+=========
+
+It burns. Its parts
+are two:
+ * the hearth
+ * the lid, which
+   is heavy
+
+Use
+---
+Fire it.
+
+---%<--------------
+fire --now
+---%<--------------
+
+At night
+~~~~~~~~
+Sleep.
+
+Care
+----
+
+Name    Default
+---------------
+heat    900
+a long line before it
+----
+"""
+    text = convert(written(tmp_path / name, source))
+    assert text.title == "The kiln"
+    assert [(line.text, line.headings) for line in text.lines] == [
+        *((each, ()) for each in ("It burns.", "Its parts are two:", "* the hearth", "* the lid, which is heavy")),
+        *((each, ("Use",)) for each in ("Use:", "Fire it.", "fire --now")),
+        *((each, ("Use", "At night")) for each in ("At night:", "Sleep.")),
+        *((each, ("Care",)) for each in ("Care:", "Name Default", "heat 900 a long line before it")),
+    ]
+    assert [line.text for line in text.lines if line.is_heading] == ["Use:", "At night:", "Care:"]
+    assert convert(written(tmp_path / name, "Before.\n\nUse\n===\nx")).title == ""
 
 
 def test_a_notebook(tmp_path: Path) -> None:
