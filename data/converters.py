@@ -38,6 +38,7 @@ from .markdown import rendered
 from .splitting import Href, Line, bounded_metadata
 from .tables import LONGEST_CELL
 from .text import clean, split_sentences
+from .underlined import of_plain
 
 __all__ = ["CONVERTERS", "Text", "Unreadable", "conversions", "convert", "looks_like_text", "of_html"]
 
@@ -54,8 +55,7 @@ _AHEAD = 8  # documents for each process, so that they have work while a slow on
 _CHARSET = re.compile(rb"""charset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE)
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.{0,20000}?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _SCALAR = re.compile(r"""^([A-Za-z][\w -]{0,60}):[ \t]+(["']?)(.+?)\2[ \t]*$""", re.MULTILINE)
-_MOST_ACCENTS = 0.3  # share of the letters of a text in an alphabet with accents
-_LONGEST_OUTPUT = 2_000  # characters of what a cell of a notebook has printed
+_MOST_ACCENTS, _LONGEST_OUTPUT = 0.3, 2_000  # share of accented letters; characters that a cell has printed
 _WIDEST = codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE
 _WIDE = *_WIDEST, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
 _AT_END, _LONGEST_HEADER = re.compile(r"^\d{1,4}\b|\b\d{1,4}$"), 100  # numbers, and characters of the line
@@ -253,8 +253,7 @@ def looks_like_text(start: bytes) -> bool:
 
 
 def _plain(content: bytes) -> Text:
-    text = re.sub(".\x08", "", _decoded(content))  # letters that are printed twice are bold
-    return Text("", [Line(sentence) for sentence in split_sentences(text)])
+    return of_plain(re.sub(".\x08", "", _decoded(content)))  # letters that are printed twice are bold
 
 
 # --- HTML ------------------------------------------------------------------------------------------------------------
@@ -483,6 +482,7 @@ CONVERTERS: dict[str, Callable[[bytes], Text]] = {
     ".text": _plain,
     ".md": _markdown,
     ".markdown": _markdown,
+    ".mdx": _markdown,
     ".rst": _rst,
     ".ipynb": _notebook,
     ".html": _html,

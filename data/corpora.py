@@ -34,14 +34,14 @@ from .text import clean
 
 _LINES = (".jsonl", ".ndjson")
 _LOOKED_AT = 100  # records, to tell what a file has
-_FORMATS = ".html .htm .xhtml .md .markdown .rst .ipynb .docx .epub .txt .text .pdf".split()
+_FORMATS = ".html .htm .xhtml .md .markdown .mdx .rst .ipynb .docx .epub .txt .text .pdf".split()
 """The formats that a document may have beside others, richest first. HTML is what Markdown and other sources were made
 into, with the names of its links; a PDF has lost the structure of its text, and some the spaces."""
 _SAME = 0.5
 """The share of the three-word runs of a file that its twin in a richer format has. Of 766 files with the name of a
 richer one (the manuals of Python and git, Debian's policy), 749 have more; of 1,500 pairs with other names, one has."""
 
-_MARKUP = frozenset(".html .htm .xhtml .md .markdown".split())
+_MARKUP = frozenset(".html .htm .xhtml .md .markdown .mdx".split())
 _HEADING = re.compile(
     r"<h1\b[^<>]{0,200}>(.{1,400}?)</h1>|^#[ \t]+([^\n]{1,200})", re.DOTALL | re.IGNORECASE | re.MULTILINE
 )

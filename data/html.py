@@ -18,7 +18,7 @@ from lxml import etree
 from .passages import LinkKind
 from .splitting import Href, Line
 from .tables import HEADINGS, INLINE, flatten, folded
-from .text import FUNCTION_WORDS, split_sentences
+from .text import FUNCTION_WORDS, clean, split_sentences
 
 LONGEST_HEADING = LONGEST_ANCHOR_TEXT = _LONGEST_ANCHOR = 200  # characters
 _DENSE_LIST, _DENSE_LINE = 0.5, 0.7  # share of letters that are in links where these are only listed, ...
@@ -336,7 +336,7 @@ class _Reader:
             kind: LinkKind = "see" if sees or _SEE_ALSO.match(text) else "text"
             inside = tuple(link._replace(at=max(0, link.at - start), kind=kind) for link in _until(end, links))
             names = tuple(name for _, name in _until(end, anchors))
-            line = Line(text.replace("\u00ad", "") or text, headings, is_heading, apart, inside, names, is_term)
+            line = Line(clean(text) or text, headings, is_heading, apart, inside, names, is_term)
             self._found.append(_Found(line, self._open["main"] > 0, lists))
             start = end
         self._next_block("", anchors)

@@ -27,6 +27,7 @@ TEMPLATE = re.compile(
 _OPENING = frozenset(("index", "_index", "README", "readme"))  # files that stand for their folder
 _WIKI = re.compile(r"\[\[([^\[\]|#]*)(#[^\[\]|]*)?(?:\|[^\[\]]*)?\]\]")
 _NAME = re.compile(r"[^\W_]+(?:\.[^\W_]+)*")
+_NUMBER = re.compile(r"(?<![^/])\d{1,3}[ ._-]+(?=[^\W\d_])")  # before the names of folders and files, to order them
 _REMOVED = re.compile(r"[\x00-\x1f\x7f]+")  # what browsers leave out
 
 
@@ -116,7 +117,8 @@ class LinkMap:
 
     The mapping from a site to a folder is found from the names: "//example.org/docs/os" and "/docs/os" mean the only
     document, or the one nearest to the link, whose address ends with "docs/os". Of a path that is longer than those of
-    the corpus the beginning is left out, as that of "//git.example.org/team/book/blob/main/docs/os.md".
+    the corpus the beginning is left out, as that of "//git.example.org/team/book/blob/main/docs/os.md". Sites leave out
+    the numbers that order files: "/docs/os" also means "01-docs/02-os.md".
 
     Args:
         documents: The ids of the documents.
@@ -124,11 +126,15 @@ class LinkMap:
 
     def __init__(self, documents: Iterable[str]) -> None:
         self._documents: dict[str, str] = {}  # by address
-        self._ends: dict[str, list[str]] = {}  # addresses by their last part
+        self._ends: dict[str, list[tuple[str, str]]] = {}  # addresses as sites show them, and as here, by the last part
+        self._unnumbered: dict[str, str] = {}  # addresses by those without numbers
         for document in documents:
             found = address(document.replace("#", "%23"))
             if found not in self._documents:
-                self._ends.setdefault(found.rpartition("/")[2], []).append(found)
+                bare = _NUMBER.sub("", found)
+                self._unnumbered.setdefault(bare, found)
+                for shown in {found, bare}:
+                    self._ends.setdefault(shown.rpartition("/")[2], []).append((f"/{shown}", found))
             self._documents.setdefault(found, document.replace("#", "%23"))
 
     def __call__(self, base: str, target: str) -> str:
@@ -142,14 +148,15 @@ class LinkMap:
             parts = found.strip("/").split("/")
         else:  # relative to the address of a page, which sites show as a folder
             below = normpath(f"{address(base)}/{relpath(f'/{found}', f'/{dirname(base)}')}")
-            return self._named(below, target) if below in self._documents else target
+            meant = below if below in self._documents else self._unnumbered.get(_NUMBER.sub("", found), "")
+            return self._named(meant, target) if meant else target
         most = len(parts)
         for start in range(most):
             left = parts[start:]
             if len(left) < 2 and (start or target.startswith("//")):
                 break
             end = "/".join(left)
-            those = [each for each in self._ends.get(left[-1], ()) if f"/{each}".endswith(f"/{end}")]
+            those = [each for shown, each in self._ends.get(left[-1], ()) if shown.endswith(f"/{end}")]
             if those:
                 nearest = sorted((-len(commonpath([f"/{base}", f"/{each}"])), len(each), each) for each in those)
                 return self._named(nearest[0][2], target)

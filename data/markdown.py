@@ -15,10 +15,19 @@ _DEEPEST = (
     10_000  # levels of lists and quotes: Python refuses fewer, and markdown-it leaves out the text of deeper ones
 )
 _TEMPLATE_LINK = re.compile(rf"(\]\(|\]:[ \t]*)({TEMPLATE.pattern})")
+# Comments of MDX, but in code; and its modules.
+_COMMENT = re.compile(
+    r"(?s)(^[ \t>]*+(`{3,}|~{3,}).*?(?:^[ \t>]*+\2|\Z)|`[^`\n]*`)|\{/\*.{0,10000}?\*/\}", re.MULTILINE
+)
+_MODULES = re.compile(
+    r"""\A(?:\s*+(?:import\s++(?:[\w$*{},\s]{1,500}?\sfrom\s*+)?["'][^"'\n]+["'];?[ \t]*+(?=\n|\Z)"""
+    r"""|export\s+(?:default|const|let|async|function|class|[{*])[^\n]*+(?:\n(?!import\b|export\b)[^\n]++)*+))+"""
+)
 
 
 def rendered(source: str) -> str:
-    """HTML of CommonMark with tables, wiki links, and the roles of MyST as links and code."""
+    """HTML of CommonMark with tables, wiki links, and the roles of MyST as links and code; without what
+    only MDX understands."""
 
     def wiki_link(state: StateInline, silent: bool) -> bool:
         found = _WIKI_LINK.match(state.src, state.pos)
@@ -41,6 +50,7 @@ def rendered(source: str) -> str:
         state.pos = found.end() if found else state.pos
         return bool(found)
 
+    source = _MODULES.sub("", _COMMENT.sub(lambda found: found[1] or "", source))
     parser = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable(["table", "strikethrough"])
     parser.inline.ruler.before("link", "wiki_link", wiki_link)
     parser.inline.ruler.before("link", "role", role)

@@ -348,6 +348,52 @@ def test_roles_of_markdown_are_read(tmp_path: Path) -> None:
     assert [link[1:3] for link in first.links] == [("guide/heat", "the heat")]
 
 
+def test_markdown_with_components(tmp_path: Path) -> None:
+    source = """{/* Made by a program.
+
+Do not edit. */}
+
+import Kiln from './kiln'
+import {
+  Heat,
+} from "@/heat";
+export const most = {
+  heat: 1300,
+}
+
+# Kilns
+
+A kiln {/* or two */} burns. Type `{/* this */}`.
+
+```jsx
+{/* In code. */}
+import Kiln from './kiln'
+```
+
+<Heat>
+
+Import 'glazes' first.
+
+</Heat>
+
+import the second one from 'kiln'.
+"""
+    text = convert(written(tmp_path / "a.mdx", source))
+    assert (text.title, texts(text)) == (
+        "Kilns",
+        [
+            *("A kiln burns.", "Type {/* this */}.", "{/* In code. */}", "import Kiln from './kiln'"),
+            *("Import 'glazes' first.", "import the second one from 'kiln'."),
+        ],
+    )
+    prose = written(tmp_path / "b.md", "import the second one from 'kiln', then\n\nexport it.")
+    assert texts(convert(prose)) == ["import the second one from 'kiln', then", "export it."]
+
+
+def test_words_of_a_page_have_no_invisible_characters() -> None:
+    assert texts(of_html("<p>max&#8203;_<wbr>wal&shy;_&#xfeff;senders")) == ["max_wal_senders"]
+
+
 def test_links_of_markdown(tmp_path: Path) -> None:
     source = """# T
 
@@ -559,6 +605,52 @@ def test_restructured_text(tmp_path: Path) -> None:
         *(("intro", "contents"), ("guide/usage", "contents"), ("guide", "see")),
     ]
     assert "x" in text.lines[1].anchors
+
+
+@pytest.mark.parametrize("name", ["a.txt", "README"])
+def test_underlined_headings_of_plain_text(tmp_path: Path, name: str) -> None:
+    source = """
+=========
+The kiln
+=========
+
+It burns. Its parts
+are two:
+ * the hearth
+ * the lid, which
+   is heavy
+
+Use
+---
+Fire it.
+
+---%<--------------
+fire --now
+---%<--------------
+
+At night
+~~~~~~~~
+Sleep.
+
+Care
+----
+
+Name    Default
+---------------
+heat    900
+a long line before it
+----
+"""
+    text = convert(written(tmp_path / name, source))
+    assert text.title == "The kiln"
+    assert [(line.text, line.headings) for line in text.lines] == [
+        *((each, ()) for each in ("It burns.", "Its parts are two:", "* the hearth", "* the lid, which is heavy")),
+        *((each, ("Use",)) for each in ("Use:", "Fire it.", "fire --now")),
+        *((each, ("Use", "At night")) for each in ("At night:", "Sleep.")),
+        *((each, ("Care",)) for each in ("Care:", "Name Default", "heat 900 a long line before it")),
+    ]
+    assert [line.text for line in text.lines if line.is_heading] == ["Use:", "At night:", "Care:"]
+    assert convert(written(tmp_path / name, "Before.\n\nUse\n===\nx")).title == ""
 
 
 def test_a_notebook(tmp_path: Path) -> None:

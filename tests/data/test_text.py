@@ -268,7 +268,12 @@ def test_cleaned_text_is_utf8_without_nul(text: str) -> None:
     cleaned = clean(text)
     cleaned.encode("utf-8")
     assert "\x00" not in cleaned
-    assert len(cleaned) == len(text)
+    assert cleaned == clean(cleaned)
+
+
+def test_cleaned_words_are_as_they_are_typed() -> None:
+    assert clean("shared\u200b_\u200bbuf\ufefffers, pay\u00adment\u2060s \ud800") == "shared_buffers, payments \ufffd"
+    assert clean("می\u200cخواهم") == "می\u200cخواهم"  # a part of the word
 
 
 # --- keys ------------------------------------------------------------------------------------------------------------

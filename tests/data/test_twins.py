@@ -33,7 +33,7 @@ def put(path: Path, text: str) -> None:
     elif path.suffix == ".md":
         path.write_text(f"# Ledger\n\n{text}\n")
     else:
-        path.write_text(f"Ledger\n======\n\n{text}\n")
+        path.write_text(f"Ledger\n\n{text}\n")
 
 
 def read(folder: Path, damaged: int = 0) -> tuple[set[str], dict[str, str]]:
