@@ -11,9 +11,8 @@ from .links import TEMPLATE, untemplated
 
 _WIKI_LINK = re.compile(r"\[\[([^\[\]|\n]{1,200})(?:\|([^\[\]\n]{1,200}))?\]\](?![(\[])")
 _ROLE = re.compile(r"\{([a-z][a-z:]{0,40})\}`[!~]?([^`<>]{1,200}?)(?:\s*<([^`<>\s]{1,200})>)?`")  # of MyST
-_DEEPEST = (
-    10_000  # levels of lists and quotes: Python refuses fewer, and markdown-it leaves out the text of deeper ones
-)
+# Levels of lists and quotes: markdown-it leaves out the text of deeper ones, and Python refuses fewer.
+_DEEPEST = 10_000
 _TEMPLATE_LINK = re.compile(rf"(\]\(|\]:[ \t]*)({TEMPLATE.pattern})")
 # Comments of MDX, but in code; and its modules.
 _COMMENT = re.compile(
