@@ -19,8 +19,8 @@ _Rules = dict[Path, GitIgnoreSpec]  # of a .gitignore, by its folder
 def walk(folder: Path) -> list[tuple[Path, str]]:
     """The files below a folder in the order of their names, each with the reason why it cannot be read, or "".
 
-    Left out are hidden files and folders, `SKIPPED`, and what a .gitignore names: of the folder, of those below it, and
-    of those above it in the same checkout, unless these name the folder itself. Links are not followed out of it.
+    Left out are hidden files and folders, `SKIPPED`, indexes, and what a .gitignore names: of the folder, of those below
+    it, and of those above it in the same checkout, unless these name the folder itself. Links are not followed out of it.
     """
     home = folder.resolve()
     rules, found, waiting = _rules_above(home), list[tuple[Path, str]](), [home]
@@ -31,6 +31,8 @@ def walk(folder: Path) -> list[tuple[Path, str]]:
         except OSError:
             found.append((here, "it cannot be read"))
             continue
+        if here != home and any(each.name == "write.lock" or each.name.startswith("segments_") for each in inside):
+            continue  # an index of Lucene, perhaps the one that is being built
         rules[here] = _rules_of(here)
         for path in inside:
             is_folder = path.is_dir()
