@@ -208,7 +208,7 @@ def test_a_spent_budget_stops_an_optimizer_at_once(name: str) -> None:
             threads=2,
             prompt_model=lm(writer()) if name in WRITING else None,
         )
-    assert len(script.requests) == 30
+    assert 29 <= len(script.requests) <= 30  # the other of two threads may be stopped with a call that it paid for
     assert threading.active_count() <= threads + 4
 
 

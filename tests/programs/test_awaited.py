@@ -134,6 +134,7 @@ def test_a_cancelled_question_asks_nothing_more(
             await task
         if not limited:  # a model with limits is not waited for
             door.open()
+            await until(program.ended.is_set)  # what a thread sends to a loop that closes may never return
 
     with dspy.context(lm=LimitedLM(behind(door), RateLimit()) if limited else behind(door)):
         asyncio.run(leave())
