@@ -66,6 +66,7 @@ class _Seat:
     """A worker, and how many questions it has."""
 
     number: int
+    cpus: float  # of a cluster, that it takes
     actor: Any
     busy: int = 0
 
@@ -98,17 +99,18 @@ class RayTask:
             self.close()
             raise PolyhopError(f"a worker cannot start: {explain(getattr(error, 'cause', None) or error)}") from error
 
-    def _seat(self) -> _Seat:
-        number, cpus = next(self._numbers), 1.0 if self._where.address else 0.0  # here, the threads decide
-        options = {"num_cpus": cpus, "max_concurrency": self._where.threads, "runtime_env": {"env_vars": _ENVIRONMENT}}
-        return _Seat(number, self._ray.remote(_Worker).options(**options).remote(self._content, self._shared, number))
+    def _seat(self, cpus: float = 1.0) -> _Seat:
+        number, taken = next(self._numbers), cpus if self._where.address else 0.0  # here, the threads decide
+        options = {"num_cpus": taken, "max_concurrency": self._where.threads, "runtime_env": {"env_vars": _ENVIRONMENT}}
+        actor = self._ray.remote(_Worker).options(**options).remote(self._content, self._shared, number)
+        return _Seat(number, cpus, actor)
 
     def ask(self, n: int, example: dspy.Example, ledger: Ledger) -> RunRecord:
         record = self._asked(self._seats, n, example, ledger)
         for _ in range(ATTEMPTS - 1):
             if record is None:
                 with self._alone:
-                    self._lone = self._lone or [self._seat()]
+                    self._lone = self._lone or [self._seat(0.0)]  # the others may have all processors of a cluster
                     record = self._asked(self._lone, n, example, ledger)
         message = f"the question ended {ATTEMPTS} workers; if memory ran out, use fewer --threads"
         lost = Failure(cause="worker", type="WorkerLost", message=message)
@@ -127,7 +129,7 @@ class RayTask:
             with self._lock:
                 if seat in seats:  # not replaced yet
                     self._ray.get(self._shared.lost.remote(seat.number))
-                    seats[seats.index(seat)] = self._seat()
+                    seats[seats.index(seat)] = self._seat(seat.cpus)
             return None
         with self._lock:
             seat.busy -= 1
