@@ -142,12 +142,10 @@ def conversions(
         given = json.loads(reply)
         if "error" in given:
             return Unreadable(given["error"])
-        lines = [
-            Line(
-                text, tuple(headings), is_heading, apart, tuple(Href(*link) for link in links), tuple(anchors), is_term
-            )
-            for text, headings, is_heading, apart, links, anchors, is_term in given["lines"]
-        ]
+        lines = []
+        for text, above, is_heading, apart, links, anchors, is_term, terms in given["lines"]:
+            hrefs, names = tuple(Href(*link) for link in links), tuple(anchors)
+            lines.append(Line(text, tuple(above), is_heading, apart, hrefs, names, is_term, tuple(terms)))
         return Text(given["title"], lines, given["metadata"])
 
     def waited(future: Future[Text | Unreadable]) -> Text | Unreadable:

@@ -62,6 +62,7 @@ _SEE_ALSO = re.compile(r"see also\b", re.IGNORECASE)
 _NUMBERED = re.compile(r"^(?:(?:Chapter|Section|Appendix|Part)\s+)?(?:(?:[A-Z]\.)?\d+(?:\.\d+)*[.:]?|[A-Z]+[.:])\s+")
 _WORD = re.compile(r"[(\"'“‘<]*[^\W\d_]+(?:['’-][^\W\d_]+)*[)\"'”’>]*[.,;:!?]*[)\"'”’]*")
 _COMMENT = re.compile(r"(?:^|\s)(?:#|//|/?\*|--\s).*$", re.MULTILINE)
+_CALLED = re.compile(r"\s*\(.*", re.DOTALL)  # what a term says behind its name, such as parameters
 _GAP = re.compile(r"((?:[ \t]*\n)+[ \t]*)")  # between lines that have text
 _ITEM = re.compile(r"(?:[*•+-]|o\s|[a-z0-9]{1,3}[.)])\s")
 _OPTION = re.compile(r"--?\w|\[")
@@ -205,8 +206,8 @@ class _Reader:
             self._anchors.append((self._size, name))
         if tag in _TRANSPARENT:
             return
-        if tag == "dt":
-            self._path = tuple(each for each in self._path if each[0] <= _SEE_LEVEL)
+        if tag == "dt" and not (self._found and self._found[-1].line.is_term):  # several may have one definition
+            self._path = self._above_terms()
         is_main = tag in ("main", "article") or given.get("role") == "main"
         kind = "heading" if tag in HEADINGS else "main" if is_main else tag
         if tag == "pre" and not self._open["prose"] and is_prose("".join(element.itertext())):
@@ -235,6 +236,8 @@ class _Reader:
             self._break(is_end=True)
         if tag in _LISTS:
             self._lists.pop()
+        if tag == "dl":
+            self._path = self._above_terms()
         kind, path = self._frames.pop()
         self._open[kind] -= 1
         # A heading is above what is in the same part of the page, if there is anything.
@@ -288,7 +291,18 @@ class _Reader:
     def _term(self) -> None:
         """The block is a line that what follows explains."""
         self._end_link()
-        self._lines([re.sub(r" (?=;|\.$)", "", folded("".join(self._text)))], is_term=True)
+        text = re.sub(r" (?=;|\.$)", "", folded("".join(self._text)))
+        self._lines([text], is_term=True)
+        if self._open["dt"]:  # of preformatted prose, it is not known where the definition ends
+            self._path = (*self._path, (self._term_level(), _CALLED.sub("", text) or text))
+            self._under_heading = len(self._found)
+
+    def _term_level(self) -> int:
+        return _SEE_LEVEL + max(1, self._open["dl"])
+
+    def _above_terms(self) -> tuple[tuple[int, str], ...]:
+        """The headings, and the terms of outer definitions."""
+        return tuple(each for each in self._path if each[0] < self._term_level())
 
     def _break(self, is_end: bool = False, is_last: bool = False) -> None:
         """The end of a block, or a space in a heading or in code."""
@@ -316,7 +330,7 @@ class _Reader:
         sees = _SEE.fullmatch(label)
         if not self._links and (sees or label.casefold() in _LABELS) and not is_last:
             if sees:  # of a list of terms, this one alone
-                level = _SEE_LEVEL + (self._frames[-1][0] == "dt")
+                level = self._term_level() if self._frames[-1][0] == "dt" else _SEE_LEVEL
                 self._path = (*(each for each in self._path if each[0] < level), (level, label))
                 self._under_heading = len(self._found)
             self._next_block(f"{label}: ", self._anchors)
@@ -327,6 +341,7 @@ class _Reader:
     def _lines(self, texts: Iterable[str], *, is_heading: bool = False, is_term: bool = False, apart: int = 0) -> None:
         """Add lines, and the links and anchors of the block that stand in each of them."""
         headings = tuple(text for level, text in self._path if level < _SEE_LEVEL)
+        terms = tuple(text for level, text in self._path if level > _SEE_LEVEL)
         sees = any(_SEE.fullmatch(text) for _, text in self._path)
         links, anchors = deque(self._links), deque(self._anchors)
         lists = (self._lists[0], self._lists[-1]) if self._lists else ()
@@ -336,7 +351,7 @@ class _Reader:
             kind: LinkKind = "see" if sees or _SEE_ALSO.match(text) else "text"
             inside = tuple(link._replace(at=max(0, link.at - start), kind=kind) for link in _until(end, links))
             names = tuple(name for _, name in _until(end, anchors))
-            line = Line(clean(text) or text, headings, is_heading, apart, inside, names, is_term)
+            line = Line(clean(text) or text, headings, is_heading, apart, inside, names, is_term, terms)
             self._found.append(_Found(line, self._open["main"] > 0, lists))
             start = end
         self._next_block("", anchors)

@@ -2,7 +2,7 @@
 
 A passage has sentences of one section, or of several short ones: then their headings are among its sentences, as they
 are among those of the document. A sentence is in one passage only, unless it is too long for one; a term is with the
-sentence that follows.
+sentence that follows, and is a heading above a passage that goes on with its definition.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ class Line(NamedTuple):
         links: In their order.
         anchors: The fragment identifiers that start here.
         is_term: What follows explains it: it is not the last of a passage.
+        terms: The terms that it explains, from the outermost.
     """
 
     text: str
@@ -62,6 +63,7 @@ class Line(NamedTuple):
     links: tuple[Href, ...] = ()
     anchors: tuple[str, ...] = ()
     is_term: bool = False
+    terms: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -181,10 +183,11 @@ def _closed(piece: list[_Sized], *, is_last: bool = False) -> Iterator[list[_Siz
 
 
 def _headings(piece: Iterable[_Sized]) -> tuple[str, ...]:
-    """The headings above all of a piece."""
-    paths = [each.line.headings for each in piece if not each.line.is_heading]
-    shared = takewhile(lambda level: len(set(level)) == 1, zip(*paths, strict=False))
-    return tuple(level[0] for level in shared)
+    """The headings above all of a piece, and the terms that its first sentence goes on to explain."""
+    parts = [each.line for each in piece if not each.line.is_heading]
+    shared = takewhile(lambda level: len(set(level)) == 1, zip(*(line.headings for line in parts), strict=False))
+    goes_on = parts and not parts[0].is_term
+    return (*(level[0] for level in shared), *(parts[0].terms if goes_on else ()))
 
 
 def _chunks(lines: Sequence[_Sized], size: int, max_words: int) -> Iterator[list[_Sized]]:

@@ -216,10 +216,19 @@ def test_a_term_stays_with_its_definition() -> None:
         *((term, True) for term in ("heat (default: 900)", "-a", "--ash", "Why?")),
         *(("Dust.", False), ("none", True), ("After.", False)),
     ]
+    assert [line.terms for line in text.lines if not line.text.startswith("It is")] == [
+        *[(), (), ("-a",), ("-a", "--ash"), ("-a", "--ash", "Why?"), (), ()],
+    ]
     assert (text.lines[6].links, text.lines[6].anchors) == ((Href(5, "d.html", "default"),), ("h",))
     for most in range(30, 120, 5):
         for passage in split(Document("t", "T", text.lines), most):
             assert passage.sentences[-1] not in ("heat (default: 900)", "-a", "--ash", "Why?")
+            assert passage.place
+            at = passage.place.sentence
+            goes_on = () if text.lines[at].is_term else text.lines[at].terms
+            assert passage.place.headings == goes_on
+    passages = split(Document("t", "T", text.lines), 40)
+    assert {"T > heat", "T > -a > --ash"} <= {passage.heading for passage in passages}
 
 
 MANUAL = """<h1>kiln(8)</h1><pre>
