@@ -24,7 +24,7 @@ TEMPLATE = re.compile(
     r"""|\{\{\s*["']([^"'{}]+)["']\s*\|\s*(?:relative|absolute)_url\s*\}\}"""
     r"""|\{\{\s*site\.(?:base)?url\s*\}\}"""
 )
-_OPENING = frozenset(("index", "_index", "README", "readme"))  # files that stand for their folder
+_OPENING = frozenset(("index", "_index", "readme"))  # files that stand for their folder
 _WIKI = re.compile(r"\[\[([^\[\]|#]*)(#[^\[\]|]*)?(?:\|[^\[\]]*)?\]\]")
 _NAME = re.compile(r"[^\W_]+(?:\.[^\W_]+)*")
 _NUMBER = re.compile(r"(?<![^/])\d{1,3}[ ._-]+(?=[^\W\d_])")  # before the names of folders and files, to order them
@@ -83,15 +83,16 @@ def resolve(base: str, href: str) -> str:
 
 def address(target: str) -> str:
     """The form in which a target or the id of a document is compared: without fragment, extension, "/index",
-    "/README" and the slash at its end, in the case in which it is written. A "#" in an id has to be written "%23"."""
+    "/README" and the slash at its end, and without capitals, which many sites fold. A "#" in an id has to be written
+    "%23"."""
     if target.startswith("[["):
-        return target[: target.find("]]") + 2] if "]]" in target else target
-    path = target.partition("#")[0]
+        return target[: target.find("]]") + 2].casefold() if "]]" in target else target
+    path = target.partition("#")[0].casefold()
     while True:
         path = path.rstrip("/")
         folder, slash, name = path.rpartition("/")
         stem, _, suffix = name.rpartition(".")
-        if stem and f".{suffix}".lower() in SUFFIXES:
+        if stem and f".{suffix}" in SUFFIXES:
             path = folder + slash + stem
         elif slash and folder.strip("/") and name in _OPENING:
             path = folder
@@ -107,7 +108,7 @@ def file_words(document: str) -> str:
     if not stem or f".{suffix}".lower() not in SUFFIXES:
         return ""
     stem = stem.rpartition(".")[0] if f".{stem.rpartition('.')[2]}".lower() in SUFFIXES else stem
-    stem = folder.rpartition("/")[2] if stem in _OPENING else stem
+    stem = folder.rpartition("/")[2] if stem.casefold() in _OPENING else stem
     return " ".join(_NAME.findall(stem))
 
 

@@ -14,10 +14,13 @@ _ROLE = re.compile(r"\{([a-z][a-z:]{0,40})\}`[!~]?([^`<>]{1,200}?)(?:\s*<([^`<>\
 # Levels of lists and quotes: markdown-it leaves out the text of deeper ones, and Python refuses fewer.
 _DEEPEST = 10_000
 _TEMPLATE_LINK = re.compile(rf"(\]\(|\]:[ \t]*)({TEMPLATE.pattern})")
-# Comments of MDX, but in code; and its modules.
-_COMMENT = re.compile(
-    r"(?s)(^[ \t>]*+(`{3,}|~{3,}).*?(?:^[ \t>]*+\2|\Z)|`[^`\n]*`)|\{/\*.{0,10000}?\*/\}", re.MULTILINE
+# Not in code: comments of MDX, shortcodes of Hugo but for its references, and lines with a tag of Jekyll or GitBook.
+_UNSEEN = re.compile(
+    r"(?s)(^[ \t>]*+(`{3,}|~{3,}).*?(?:^[ \t>]*+\2|\Z)|`[^`\n]*`)|\{/\*.{0,10000}?\*/\}"
+    r"|\{\{[<%](?!\s*(?:rel)?ref\b)[^{}]{0,1000}?[>%]\}\}|^[ \t]*+\{%[^{}]{0,1000}?%\}[ \t]*+$",
+    re.MULTILINE,
 )
+# Modules of MDX.
 _MODULES = re.compile(
     r"""\A(?:\s*+(?:import\s++(?:[\w$*{},\s]{1,500}?\sfrom\s*+)?["'][^"'\n]+["'];?[ \t]*+(?=\n|\Z)"""
     r"""|export\s+(?:default|const|let|async|function|class|[{*])[^\n]*+(?:\n(?!import\b|export\b)[^\n]++)*+))+"""
@@ -26,7 +29,7 @@ _MODULES = re.compile(
 
 def rendered(source: str) -> str:
     """HTML of CommonMark with tables, wiki links, and the roles of MyST as links and code; without what
-    only MDX understands."""
+    only MDX and site generators understand."""
 
     def wiki_link(state: StateInline, silent: bool) -> bool:
         found = _WIKI_LINK.match(state.src, state.pos)
@@ -49,7 +52,7 @@ def rendered(source: str) -> str:
         state.pos = found.end() if found else state.pos
         return bool(found)
 
-    source = _MODULES.sub("", _COMMENT.sub(lambda found: found[1] or "", source))
+    source = _MODULES.sub("", _UNSEEN.sub(lambda found: found[1] or "", source))
     parser = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable(["table", "strikethrough"])
     parser.inline.ruler.before("link", "wiki_link", wiki_link)
     parser.inline.ruler.before("link", "role", role)

@@ -45,7 +45,7 @@ def open_source(index: Path) -> BM25Index | PassagePool:
     """An index, or the sample corpus in memory."""
     if str(index) == SAMPLE and not index.exists():
         return PassagePool(sample_passages())
-    return BM25Index(index_of(index))
+    return BM25Index(index)
 
 
 def own_index() -> Path | None:

@@ -81,7 +81,7 @@ class BM25Index(OpenIndex):
     A search sees what `update_index` or a rebuild has changed before it. Pickling keeps the path and the parameters.
 
     Args:
-        path: The folder of the index, or ``pyserini:NAME`` for one of Pyserini's.
+        path: The folder of the index, or of its documents, or ``pyserini:NAME`` for one of Pyserini's.
         k1: Term-frequency saturation, 0 or more.
         b: Length normalization, 0 to 1.
 

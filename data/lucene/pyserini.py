@@ -23,6 +23,7 @@ from ..errors import IndexFault
 from ..importing import installs
 from ..passages import Passage
 from .jvm import attach
+from .layout import index_of
 
 PREFIX = "pyserini:"
 
@@ -33,15 +34,15 @@ _HEADER = re.compile(r"---\n(?:.*\n)*?title: *(?P<title>.*)\n(?:.*\n)*?---\n")
 
 
 def locate(index: Path | str) -> Path:
-    """The folder of an index; ``pyserini:NAME`` is one of Pyserini's, downloaded if it is not in its cache,
-    ``$PYSERINI_CACHE`` or ``~/.cache/pyserini``.
+    """The folder of an index, which may be named by that of its documents; ``pyserini:NAME`` is one of Pyserini's,
+    downloaded if it is not in its cache, ``$PYSERINI_CACHE`` or ``~/.cache/pyserini``.
 
     Raises:
         IndexFault: Pyserini has no BM25 index of this name, or cannot download it.
     """
     name = str(index)
     if not name.startswith(PREFIX):
-        return Path(index)
+        return index_of(Path(index))
     name = name.removeprefix(PREFIX)
     attach()  # before Pyserini starts Java with a module that BM25 does not need and some Javas lack
     known = import_module("pyserini.prebuilt_index_info").TF_INDEX_INFO

@@ -37,13 +37,14 @@ _VALUE = rf"(?P<value>{_LITERAL}|[\w-]{{1,60}}(?= *(?:[.,;)]|$)))"
 _DEFAULTS = [
     re.compile(pattern)
     for pattern in (
+        rf"\b[Dd]efault(?: value)? of (?P<value>{_NUMBER}|(?i:{_WORD})\b)",  # "is used"
         rf"\b[Dd]efault(?:s|ing)? to (?:the value )?(?:of )?{_VALUE}",
         rf"\b[Dd]efault(?: (?!is\b|are\b|to\b)[\w-]+){{0,3}}(?: (?:is|are)(?: set to| to| currently)?|:) ?{_VALUE}",
         rf"\b[Dd]efault(?: value)? ?= ?{_VALUE}",
         rf"^[\w.-]+ = {_VALUE} :(?= |$)",  # the entry of a list of settings; other assignments are examples
-        rf"\([Dd]efault:? {_VALUE}\)",
+        rf"\([Dd]efault:? (?!values?\)){_VALUE}\)",
         rf"\b[Bb]y default,? (?:it |this |that )?(?:is|uses|listens on(?: port)?) {_VALUE}",
-        rf"(?P<value>{_LITERAL})(?: \w+)?,? (?:is |are |used )*(?:\((?:the )?default\)|by default)",
+        rf"(?P<value>{_LITERAL})(?: \w+)?,? (?:is |are |used )*(?:\((?:the )?default(?: value)?\)|by default)",
     )
 ]
 ASKS_DEFAULT = re.compile(r"\bdefaults?\b", re.I)

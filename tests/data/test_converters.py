@@ -395,6 +395,20 @@ import the second one from 'kiln'.
             *("Import 'glazes' first.", "import the second one from 'kiln'."),
         ],
     )
+    template = """{{< note type="kilns" >}}
+{{% tabs %}}
+| Kiln | Heat |
+|---|---|
+| Ida | 900 |
+{{% /tabs %}}
+Fire{{< param "x" >}} it. {% if this %} stays
+{% endif %}
+
+See [ash]({{< ref "ash.md" >}}), `{{< note >}}`.
+"""
+    page = convert(written(tmp_path / "c.md", template))
+    assert texts(page) == ["Kiln: Ida; Heat: 900.", "Fire it.", "{% if this %} stays", "See ash, {{< note >}}."]
+    assert page.lines[-1].links == (Href(3, "ash.md", "ash"),)
     prose = written(tmp_path / "b.md", "import the second one from 'kiln', then\n\nexport it.")
     assert texts(convert(prose)) == ["import the second one from 'kiln', then", "export it."]
 

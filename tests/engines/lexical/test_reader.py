@@ -190,6 +190,7 @@ OPTIONS = (
     ParsedPassage("9", "Replies", (Sentence("9s1", "reply.period = 7d : How long a reply lasts."),)),
     ParsedPassage("10", "Replies", (Sentence("10s1", "# Ten days default reply.period = 10d"),), "Example"),
     ParsedPassage("11", "Replies", (Sentence("11s1", "PORT=4000 reply dev"),), "Command"),
+    *pages(Frost="If no frost_period is given, the default value of 7s is used. The frost_depth is 3 (default value)"),
     *pages(Copier="Version: v7.1.0; Changes: pruning introduced", Auditor="Release date: 2031-05-23"),
     ParsedPassage("6", "Reference", (Sentence("6s1", "Default: 4."),), "Settings > worker_count"),
 )
@@ -205,6 +206,8 @@ OPTIONS = (
         ("What is the default of batch.mode?", "safe"),
         ("What is the default value of --max-age?", "30"),
         ("What is the default of worker_count?", "4"),
+        ("What is the default of frost_period?", "7s"),
+        ("What is the default of frost_depth?", "3"),
         ("What is the default of reply.period?", "7d"),  # not that of the example
         ("What is the default port of reply dev?", None),
         ("What is the default value of open_journal?", None),
