@@ -38,7 +38,7 @@ _SKIPPED_ROLES = frozenset("navigation banner contentinfo search menu dialog doc
 _SKIPPED_NAMES = frozenset(  # of classes and ids, by which generators mark navigation
     # everybody; Sphinx; DocBook; javadoc; MkDocs; GitBook; texinfo
     "nav navbar navigation breadcrumb breadcrumbs sidebar pagination footer cookie-banner toc skip-link sr-only "
-    "related sphinxsidebar headerlink linenos clearer prev-next-area "
+    "related sphinxsidebar headerlink linenos prev-next-area "
     "navheader navfooter topnav subnav bottomnav skipnav navlist md-header md-sidebar md-nav md-footer md-tabs "
     "rst-versions wy-nav-side book-summary book-header page-toc bd-sidebar on-this-page".split()
 )
@@ -148,6 +148,7 @@ class _Reader:
         self._open = Counter[str]()
         self._path: tuple[tuple[int, str], ...] = ()  # levels and headings
         self._under_heading = 0  # lines before the first one that is below the last heading
+        self._has_heading = False  # outside of the main part
         self._code = self._list_count = 0
         self._indent = self._rows = 0  # of a paragraph of preformatted prose
         self._lists: list[int] = []
@@ -208,7 +209,8 @@ class _Reader:
             return
         if tag == "dt" and not (self._found and self._found[-1].line.is_term):  # several may have one definition
             self._path = self._above_terms()
-        is_main = tag in ("main", "article") or given.get("role") == "main"
+        # Articles below headings are parts of what is said.
+        is_main = tag == "main" or given.get("role") == "main" or (tag == "article" and not self._has_heading)
         kind = "heading" if tag in HEADINGS else "main" if is_main else tag
         if tag == "pre" and not self._open["prose"] and is_prose("".join(element.itertext())):
             kind, self._indent, self._rows = "prose", 0, 0
@@ -371,6 +373,7 @@ class _Reader:
             self._flush()
             return
         self._end_link()
+        self._has_heading |= not self._open["main"]
         text = folded("".join(self._text))[:LONGEST_HEADING]
         if text.casefold() in _LABELS and self.title:
             self._next_block(f"{text}: ", self._anchors)
@@ -453,7 +456,9 @@ def _is_left_out(element: Any) -> bool:
     marks = f"{given.get('class', '')} {given.get('id', '')}".lower().split()
     if tag == "aside" and "admonition" not in marks and not given.get("role", "").startswith(("doc-", "note")):
         return next(element.iterancestors("article"), None) is None  # beside the page, or a remark
-    return tag not in ("html", "body") and not _SKIPPED_NAMES.isdisjoint(marks)
+    if tag in ("html", "body") or _SKIPPED_NAMES.isdisjoint(marks):
+        return False
+    return next(element.iter("h1", "main", "article"), None) is None  # else the name means something else
 
 
 def _is_navigation(element: Any) -> bool:

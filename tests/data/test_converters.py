@@ -180,12 +180,15 @@ LONG = "This is a sentence of a page. "
         ),
         ("<p>a</b></div></table>b<td>c</tr><table>d<tr>e", ["ab", "c", "d", "e"]),
         ("<h1>T</h1><main></main><p>Outside of an empty main part.", ["Outside of an empty main part."]),
+        ("<h1>T</h1><p>It burns.<article><h3>fire()</h3><p>Burns.</article>", ["It burns.", "fire():", "Burns."]),
+        ("<p>Beside.<article><h1>T</h1><p>It burns.</article><article>Out.</article>", ["It burns.", "Out."]),
+        ("<div class='document toc'><h1>T</h1><p>It burns.</div>", ["It burns."]),
         # hostile: quadratic time would take minutes
         *((markup, ["x"]) for markup in ("<div>" * 1_000 + "x", "<b>" * 1_000 + "x" + "</b>" * 1_000)),
         ("<script>" + "a<b" * 400_000 + "</script>x", ["x"]),
         ("<p>x<div>" + "<div>" * 300 + "<p><a>next</a></p>" * 10_000, ["x"]),
     ],
-    ids=range(12),
+    ids=range(15),
 )
 def test_what_is_read_of_a_page(content: str, lines: list[str]) -> None:
     assert texts(of_html(f"<title>Kiln</title><body>{content}")) == lines
