@@ -123,7 +123,7 @@ def evidence_table(evidence: Iterable[Evidence], gold: Collection[Fact] | None =
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column()
     table.add_column(style="bold", max_width=26)
-    table.add_column()
+    table.add_column(overflow="fold")  # an address is to be copied
     previous = ""
     for item in evidence:
         is_whole = item.sentence is None

@@ -50,6 +50,8 @@ def test_control_characters_and_markup_are_text() -> None:
     for parts in ([evidence_table([Evidence(code)])], hit_lines("promise", [Hit(code, 1.0, 1)])):
         shown = "".join(map(render, parts))
         assert ("Promise<void> [2](x), see [a]: b" in shown, shown.count(code.title)) == (True, 2)
+    deep = Passage.of("Deep", "It is deep.", id=f"{'a/' * 70}deep.html")  # an address is to be copied
+    assert deep.id in render(evidence_table([Evidence(deep)])).replace("\n", "").replace(" ", "")
     assert render(hit_lines("[x]", [])[0]) == "nothing found for “[x]”\n"
 
 
