@@ -48,7 +48,7 @@ class Completion(Body):
 
     model: str = ""
     messages: Annotated[list[Message], Field(min_length=1)]
-    stream: bool = False
+    stream: bool | None = False
     stream_options: dict[str, Any] | None = None
 
 

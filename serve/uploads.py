@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from ..data.errors import PolyhopError, Problem
+from ..data.folder import walk
 from ..data.lucene.update import update_index
 from ..engines.replies import explain
 from .service import Record, Service, ServiceError
@@ -37,7 +38,8 @@ class Uploads:
         Raises:
             ServiceError: the name is not that of a file, the document cannot be read, or others come first.
         """
-        if Path(name).name != name or name.startswith(".") or not name.isprintable() or len(name) > _LONGEST_NAME:
+        is_file = name and Path(name).name == name and not name.startswith(".")
+        if not is_file or not name.isprintable() or len(name) > _LONGEST_NAME:
             raise ServiceError("question", f"{name[:80]!r} cannot be the name of a document, such as notes.md")
         if self._count >= _MOST:
             raise ServiceError("busy", "other documents are being added: try again in a minute")
@@ -63,6 +65,8 @@ class Uploads:
 
         try:
             write(content)
+            if not any(path.name == name for path, _ in walk(self._folder)):
+                raise PolyhopError(f"{name} would not be read in a folder: give it another name")
             changes = update_index(self._index, folders=[self._folder], on_problem=problems.append)
             problems = [each for each in problems if each.where.partition(":")[0].endswith(f"/{name}")]
             if problems and problems[0].kind != "duplicate" and not changes.added:

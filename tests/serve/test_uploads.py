@@ -84,13 +84,19 @@ def test_documents_that_wait_are_bounded(index: Path, monkeypatch: pytest.Monkey
 def test_names_lead_nowhere_else(address: str, index: Path) -> None:
     before = sorted(index.parent.rglob("*.md"))
     for name in ("../x.md", "/etc/x.md", "a/b.md", ".hidden.md", "", "..", "a\0.md", "a" * 200):
-        assert add(address, name, ADA.encode()).status_code == 422
+        reply = add(address, name, ADA.encode())
+        assert (reply.status_code, "cannot be the name of a document" in reply.text) == (422, True)
     assert sorted(index.parent.rglob("*.md")) == before
 
 
 def test_what_cannot_be_read_is_refused_and_not_kept(address: str, index: Path) -> None:
     assert add(address, "kestrel.md", KESTREL.encode()).status_code == 200
-    for name, content in (("broken.pdf", b"%PDF-1.4 broken"), ("x.exe", b"MZ"), ("kestrel.md", b"")):
+    for name, content in (
+        ("broken.pdf", b"%PDF-1.4 broken"),
+        ("x.exe", b"MZ"),
+        ("node_modules", b"x"),
+        ("kestrel.md", b""),
+    ):
         reply = add(address, name, content)
         assert reply.status_code == 422, (name, reply.text)
     assert [file.name for file in (index.parent / "added").iterdir()] == ["kestrel.md"]
