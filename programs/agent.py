@@ -45,7 +45,8 @@ class Agent(dspy.Predict):
         run, demos = current(), kwargs.pop("demos", self.demos)
         if (attempt := current_attempt()) > 1:
             # DSPy's cache also keeps bad replies, with which a retried question would fail again.
-            kwargs["config"] = {**kwargs.get("config", {}), "rollout_id": attempt}
+            config = kwargs.get("config", {})
+            kwargs["config"] = {**config, "rollout_id": 100 * config.get("rollout_id", 0) + attempt}
         others = [str(value) for value in kwargs.values() if not isinstance(value, NumberedPassages)]
         room = max(_LEAST, run.prompt_tokens - sum(map(estimated_tokens, [self.signature.instructions, *others])))
         if (needed := _tokens(kwargs)) > room:

@@ -72,7 +72,8 @@ class Prism(Program):
             if self.add.value:
                 kept = candidates.ids(evidence)
                 reply = self.adder(**task, selected=kept)
-                had, (evidence, invalid) = set(ids(evidence)), candidates.resolve([*kept, *reply.add])
+                had = set(ids(evidence))
+                evidence, invalid = candidates.resolve([*kept, *reply.add])
                 record(Added(n, tuple(id for id in ids(evidence) if id not in had), invalid))
             if set(ids(evidence)) == set(ids(before)):
                 stop = "stable"

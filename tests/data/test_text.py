@@ -213,6 +213,7 @@ def test_fold() -> None:
         ("(I Can't Get No) Satisfaction", ("i cant get no satisfaction",)),
         ("Paris, Texas", ("paris texas", "paris")),
         ("Beyoncé", ("beyonce",)),
+        ("The Kiln", ("the kiln", "kiln")),
         ("U.S. Route 1", ("us route 1",)),
         ("Valentine’s Day", ("valentine day",)),
         *((hawaii, ("hawaii",)) for hawaii in ("Hawaiʻi", "Hawai‘i", "Hawai’i", "Hawai'i", "HAWAII")),

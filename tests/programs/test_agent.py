@@ -108,8 +108,10 @@ def test_a_question_that_is_asked_again_does_not_get_the_cached_reply() -> None:
 
     for attempt in (1, 2):
         with playing(scripted()), dspy.context(usage_tracker=Ledger(attempt), callbacks=[Listening()]):
-            Agent(AnswerFromPassages)(question="Who?", passages=passages(1))
-    assert ["rollout_id" in each for each in asked] == [False, True]
+            for config in ({}, {"rollout_id": 1}, {"rollout_id": 2}):  # of agents that share no reply
+                Agent(AnswerFromPassages)(question="Who?", passages=passages(1), config=config)
+    assert ["rollout_id" in each for each in asked] == [False, *[True] * 5]
+    assert len(set(asked)) == 6
 
 
 # --- together -------------------------------------------------------------------------------------------------------
