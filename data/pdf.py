@@ -1,0 +1,114 @@
+"""The text of PDF files: sentences below the numbers of their pages, without headers and footers."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from .html import LONGEST_ANCHOR_TEXT, LONGEST_HEADING, Text, Unreadable
+from .splitting import Href, Line
+from .text import clean, split_sentences
+
+_AT_END, _LONGEST_HEADER = re.compile(r"^\d{1,4}\b|\b\d{1,4}$"), 100  # numbers, and characters of the line
+_PAGE_NUMBER = re.compile(r"\d+|^[ivxlc]+$")
+_LEADERS = re.compile(r"(?:\. ?){6}")  # of a line in a table of contents
+_GAP, _WIDE_GAP = 180, 500  # thousandths of the size of a font: a space is wider; what pypdf takes for a space in any
+
+_Page = tuple[list[str], list[tuple[str, str]]]  # lines; texts and targets of links
+
+
+def of_pdf(content: bytes) -> Text:
+    from pypdf import PdfReader
+
+    reader = PdfReader(io.BytesIO(content))
+    if reader.is_encrypted and not reader.decrypt(""):
+        raise Unreadable("it is encrypted and needs a password")
+    pages = [_pdf_page(page) for page in reader.pages]
+    title = str((reader.metadata and reader.metadata.title) or "").strip()
+    if not any(lines for lines, _ in pages):
+        raise Unreadable("no text in it: scanned pages need OCR first")
+    _leave_out_running([lines for lines, _ in pages])
+    if not title and (first := next((lines for lines, _ in pages if lines), None)):
+        heading = first[0]
+        if len(first) > 1 and len(heading) <= 100 and heading[-1] not in ".,;":
+            title = heading
+            first.pop(0)
+    return Text(clean(title)[:LONGEST_HEADING], list(_paged(pages)))
+
+
+def _leave_out_running(pages: list[list[str]]) -> None:
+    """Remove headers and footers, which may change by chapter and from left to right: first and last lines with the
+    number of the page, and those that pages nearby have, too, but for numbers."""
+    bare = [[_PAGE_NUMBER.sub("0", line) for line in (*lines[:1], *lines[-1:])] for lines in pages]
+    counts = Counter(line for lines in bare for line in {*lines})
+    numbers = Counter(
+        int(number) - n
+        for n, lines in enumerate(pages)
+        for line in (*lines[:1], *lines[-1:])
+        for number in _AT_END.findall(line)
+    )
+    before, times = numbers.most_common(1)[0] if numbers else (0, 0)
+    for n, lines in enumerate(pages):
+        nearby = {line for m in range(max(0, n - 2), min(n + 3, len(pages))) if m != n for line in bare[m]}
+
+        def is_running(line: str, number: str = str(n + before), nearby: set[str] = nearby) -> bool:
+            shown = _PAGE_NUMBER.sub("0", line)
+            is_shared = shown in nearby and counts[shown] > min(2, len(pages) // 2)
+            has_number = len(line) <= _LONGEST_HEADER and number in _AT_END.findall(line)
+            return shown == "0" or is_shared or (has_number and times > max(2, len(pages) / 4))
+
+        last = len(lines) - 1
+        lines[:] = [line for m, line in enumerate(lines) if 0 < m < last or not is_running(line)]
+
+
+def _pdf_page(page: Any) -> _Page:
+    """The text of a page, and its links to other documents."""
+    from pypdf.generic import FloatObject
+
+    runs: list[tuple[float, float, str]] = []
+
+    def widen(operator: bytes, operands: list[Any], *matrices: object) -> None:
+        """Spaces that are only gaps, in a font that says its spaces are wide."""
+        if operator == b"TJ":
+            parts: list[Any] = []
+            for each in operands[0]:
+                is_gap = isinstance(each, int | float) and -_WIDE_GAP < each <= -_GAP
+                parts += [FloatObject(-_WIDE_GAP), FloatObject(_WIDE_GAP + each)] if is_gap else [each]
+            operands[0][:] = parts
+
+    def collect(text: str, outer: list[float], inner: list[float], *font: object) -> None:
+        x, y = inner[4:6]
+        runs.append((x * outer[0] + y * outer[2] + outer[4], x * outer[1] + y * outer[3] + outer[5], text))
+
+    text = page.extract_text(visitor_operand_before=widen, visitor_text=collect)
+    links = []
+    for annotation in (each.get_object() for each in page.get("/Annots") or ()):
+        action = annotation["/A"].get_object() if annotation.get("/A") else {}
+        file = action.get("/URI") or action.get("/F") or ""
+        target = str((file.get("/UF") or file.get("/F") or "") if isinstance(file, dict) else file)
+        if annotation.get("/Subtype") == "/Link" and target:
+            (left, right), (low, high) = (sorted(map(float, annotation["/Rect"][n::2])) for n in (0, 1))
+            inside = [run for x, y, run in runs if left - 2 <= x < right and low - 2 <= y < high and run.strip()]
+            links.append((" ".join("".join(inside).split())[:LONGEST_ANCHOR_TEXT], target))
+    return [line.strip() for line in text.splitlines() if line.strip() and not _LEADERS.search(line)], links
+
+
+def _paged(pages: list[_Page]) -> Iterator[Line]:
+    """Sentences below the number of the page on which they end."""
+    carried = ""
+    for number, (page, targets) in enumerate(pages, 1):
+        text = carried + "\n".join(page)
+        text = re.sub(r"(?<=[^\W\d_])[-\u00ad]\n(?=[a-zß-ÿ])", "", text)  # a word that was divided
+        sentences = split_sentences(clean(text).replace("\n", " "))
+        is_open = bool(sentences) and number < len(pages) and sentences[-1][-1] not in ".?!:…。？！\"”')"
+        carried = sentences.pop() + "\n" if is_open and len(sentences[-1]) < 1000 else ""
+        links: list[list[Href]] = [[] for _ in sentences]
+        for text, target in targets if sentences else ():
+            shown = next((n for n, sentence in enumerate(sentences) if text in sentence), 0)
+            before = sentences[shown].partition(text)[0] if text in sentences[shown] and text else ""
+            links[shown].append(Href(len("".join(before.split())), target, text or target[:LONGEST_ANCHOR_TEXT]))
+        for sentence, hrefs in zip(sentences, links, strict=True):
+            yield Line(sentence, (f"page {number}",), links=tuple(sorted(hrefs)))
