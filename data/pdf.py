@@ -13,6 +13,7 @@ from .splitting import Href, Line
 from .text import clean, split_sentences
 
 _AT_END, _LONGEST_HEADER = re.compile(r"^\d{1,4}\b|\b\d{1,4}$"), 100  # numbers, and characters of the line
+_DIVIDED = re.compile(r"(?<=[^\W\d_])(?:[-\u00ad]\n(?=[a-zß-ÿ])|\u2010\n(?=[^\W\d_]))")  # a word
 _PAGE_NUMBER = re.compile(r"\d+|^[ivxlc]+$")
 _LEADERS = re.compile(r"(?:\. ?){6}")  # of a line in a table of contents
 _GAP, _WIDE_GAP = 180, 500  # thousandths of the size of a font: a space is wider; what pypdf takes for a space in any
@@ -92,7 +93,7 @@ def _pdf_page(page: Any) -> _Page:
         if annotation.get("/Subtype") == "/Link" and target:
             (left, right), (low, high) = (sorted(map(float, annotation["/Rect"][n::2])) for n in (0, 1))
             inside = [run for x, y, run in runs if left - 2 <= x < right and low - 2 <= y < high and run.strip()]
-            links.append((" ".join("".join(inside).split())[:LONGEST_ANCHOR_TEXT], target))
+            links.append((" ".join(clean("".join(inside)).split())[:LONGEST_ANCHOR_TEXT], target))
     return [line.strip() for line in text.splitlines() if line.strip() and not _LEADERS.search(line)], links
 
 
@@ -101,7 +102,7 @@ def _paged(pages: list[_Page]) -> Iterator[Line]:
     carried = ""
     for number, (page, targets) in enumerate(pages, 1):
         text = carried + "\n".join(page)
-        text = re.sub(r"(?<=[^\W\d_])[-\u00ad]\n(?=[a-zß-ÿ])", "", text)  # a word that was divided
+        text = _DIVIDED.sub("", text)
         sentences = split_sentences(clean(text).replace("\n", " "))
         is_open = bool(sentences) and number < len(pages) and sentences[-1][-1] not in ".?!:…。？！\"”')"
         carried = sentences.pop() + "\n" if is_open and len(sentences[-1]) < 1000 else ""

@@ -630,6 +630,17 @@ def test_restructured_text(tmp_path: Path) -> None:
     assert "x" in text.lines[1].anchors
 
 
+def test_words_that_a_typesetter_divided_are_joined(tmp_path: Path) -> None:
+    source = "Each kiln re\u2010\n    quires a well-\n    known fuel (\u2010\n    peat)."
+    found = texts(convert(written(tmp_path / "a.txt", source)))
+    assert found == ["Each kiln requires a well- known fuel (\u2010 peat)."]
+    rows = ("Title", "Each Tarn# Kiln#", "Ost re-", "quires Kiln-", "Ash of a con$rmed kind.")
+    shown = " 0 -14 Td ".join(f"({row}) Tj" for row in rows)
+    pdf_of(f"BT /F1 12 Tf 72 700 Td {shown} ET", {35: "/hyphentwo", 36: "/fi"}).write(tmp_path / "a.pdf")
+    found = texts(convert(tmp_path / "a.pdf"))
+    assert found == ["Each Tarn\u2010 KilnOst requires Kiln- Ash of a confirmed kind."]
+
+
 @pytest.mark.parametrize("name", ["a.txt", "README"])
 def test_underlined_headings_of_plain_text(tmp_path: Path, name: str) -> None:
     source = """
@@ -749,15 +760,17 @@ def test_other_encodings(name: str, content: bytes, title: str, tmp_path: Path) 
     assert (text.title, texts(text)) == (title, [HELLO])
 
 
-def pdf_of(content: str) -> PdfWriter:
-    """One page, whose font has the widths of Helvetica but says that a space is very wide."""
+def pdf_of(content: str, glyphs: dict[int, str] = {}, space: int = 1000) -> PdfWriter:  # noqa: B006
+    """One page, whose font has letters of one width, and says that a space is very wide."""
     writer = PdfWriter()
     page = writer.add_blank_page(612, 792)
     font = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Kiln", "/FirstChar": 32, "/LastChar": 126}
     made = DictionaryObject(
         {NameObject(k): NameObject(v) if isinstance(v, str) else NumberObject(v) for k, v in font.items()}
     )
-    made[NameObject("/Widths")] = ArrayObject([NumberObject(1000 if n == 32 else 500) for n in range(32, 127)])
+    made[NameObject("/Widths")] = ArrayObject([NumberObject(space if n == 32 else 500) for n in range(32, 127)])
+    differences = [each for at, name in glyphs.items() for each in (NumberObject(at), NameObject(name))]
+    made[NameObject("/Encoding")] = DictionaryObject({NameObject("/Differences"): ArrayObject(differences)})
     fonts = DictionaryObject({NameObject("/F1"): made})
     page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
     stream = DecodedStreamObject()
