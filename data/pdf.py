@@ -65,6 +65,48 @@ def _leave_out_running(pages: list[list[str]]) -> None:
         lines[:] = [line for m, line in enumerate(lines) if 0 < m < last or not is_running(line)]
 
 
+def _show_gaps(page: Any) -> None:
+    """Write the gaps that operators set as numbers between strings, where pypdf sees them: "Tw" widens each space, and
+    Ghostscript shows "a b" as the string "ab" with the gap as "Tc"."""
+    from pypdf.generic import ArrayObject, ByteStringObject, ContentStream, FloatObject, NameObject
+
+    def parts(shown: Any) -> Iterator[Any]:
+        """A string, with its gaps."""
+        if not isinstance(shown, bytes) or is_wide or state[b"Tf"] <= 0:
+            yield shown
+        elif len(shown) == 2 and state[b"Tc"] * 1000 >= _GAP * state[b"Tf"]:  # of longer ones, letters are spaced
+            yield from (ByteStringObject(shown[:1]), FloatObject(-_WIDE_GAP), FloatObject(_WIDE_GAP))
+            yield ByteStringObject(shown[1:])
+        else:
+            *spaced, last = shown.split(b" ") if state[b"Tw"] else [shown]
+            for each in spaced:
+                yield from (ByteStringObject(each + b" "), FloatObject(-1000 * state[b"Tw"] / state[b"Tf"]))
+            yield ByteStringObject(last)
+
+    if "/Contents" not in page or "/Font" not in (resources := page.get("/Resources", {})):
+        return
+    wide = {name for name, font in resources["/Font"].items() if font.get_object().get("/Subtype") == "/Type0"}
+    state, stack, is_wide = {b"Tc": 0.0, b"Tw": 0.0, b"Tf": 1.0}, list[dict[bytes, float]](), False
+    content = ContentStream(page["/Contents"].get_object(), page.pdf, "bytes")
+    operations = list[tuple[Any, bytes]]()
+    for operands, operator in content.operations:
+        if operator in state and operands:
+            state[operator] = float(operands[-1])
+            is_wide = operands[0] in wide if operator == b"Tf" else is_wide  # two bytes are a letter
+        elif operator == b"q":
+            stack.append({**state})
+        elif operator == b"Q" and stack:
+            state = stack.pop()
+        if operator in (b"Tj", b"'", b"TJ") and operands:
+            operations += [([], b"T*")] if operator == b"'" else []
+            shown = operands[0] if operator == b"TJ" else operands
+            operations.append(([ArrayObject(part for each in shown for part in parts(each))], b"TJ"))
+        else:
+            operations.append((operands, operator))
+    content.operations = operations
+    page[NameObject("/Contents")] = content
+
+
 def _pdf_page(page: Any) -> _Page:
     """The text of a page, and its links to other documents."""
     from pypdf.generic import FloatObject
@@ -84,6 +126,7 @@ def _pdf_page(page: Any) -> _Page:
         x, y = inner[4:6]
         runs.append((x * outer[0] + y * outer[2] + outer[4], x * outer[1] + y * outer[3] + outer[5], text))
 
+    _show_gaps(page)
     text = page.extract_text(visitor_operand_before=widen, visitor_text=collect)
     links = []
     for annotation in (each.get_object() for each in page.get("/Annots") or ()):

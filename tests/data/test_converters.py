@@ -793,6 +793,19 @@ def test_glued_words_of_a_pdf_are_separated(tmp_path: Path) -> None:
     assert " ".join(texts(found)) == " ".join([found.title] * 4 + ["Ava rests."])
 
 
+def test_gaps_that_are_set_ahead_are_seen(tmp_path: Path) -> None:
+    lines = [
+        "(Title) Tj",
+        "4 Tw (Kilns of T) Tj 68 0 Td (arn) Tj 0 Tw -68 0 Td",  # two spaces are wider
+        "(are man) Tj 42 0 Td 4 Tc (ya) Tj 16 0 Td 0 Tc (nd hot) Tj -58 0 Td",  # the gap is in a string of two letters
+        "q 4 Tc (ABOVE) Tj Q",  # letters that are spaced
+        "[(al)] TJ 12 0 Td (l.) Tj -12 0 Td",
+    ]
+    shown = " 0 -14 Td ".join(lines)
+    pdf_of(f"BT /F1 12 Tf 72 700 Td {shown} ET", space=500).write(tmp_path / "a.pdf")
+    assert texts(convert(tmp_path / "a.pdf")) == ["Kilns of Tarn are many and hot ABOVE all."]
+
+
 def test_links_of_a_pdf(tmp_path: Path) -> None:
     writer = pdf_of(
         "BT /F1 12 Tf 72 700 Td (Heat is in ) Tj ET BT 222 700 Td (the guide) Tj ET BT 322 700 Td ( to all.) Tj ET "
