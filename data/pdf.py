@@ -18,7 +18,14 @@ _PAGE_NUMBER = re.compile(r"\d+|^[ivxlc]+$")
 _LEADERS = re.compile(r"(?:\. ?){6}")  # of a line in a table of contents
 _GAP, _WIDE_GAP = 180, 500  # thousandths of the size of a font: a space is wider; what pypdf takes for a space in any
 
-_Page = tuple[list[str], list[tuple[str, str]]]  # lines; texts and targets of links
+_SCALED = ("/Type0", "/Type3")  # fonts in which letters are of two bytes, or widths have a scale of their own
+# What is no title: headings that many documents have, and names of files from which they are made.
+_GENERIC = frozenset(("name", "contents", "table of contents", "untitled", "abstract", "introduction", "preface"))
+_MADE_FROM = re.compile(r".*\.(?:dvi|e?ps|tex|ms|fm|docx?|odt|rtf|pdf|indd|qxd|pptx?|xlsx?)", re.IGNORECASE)
+_MANUAL = re.compile(r"(\S+\(\w+\))\s.*\s\1")  # the header of a page of a manual
+_FOOTNOTES = " ∗†‡§¶"  # marks
+
+_Page = tuple[list[str], list[tuple[str, str]], float]  # lines; texts and targets of links; height of the first
 
 
 def of_pdf(content: bytes) -> Text:
@@ -28,21 +35,30 @@ def of_pdf(content: bytes) -> Text:
     if reader.is_encrypted and not reader.decrypt(""):
         raise Unreadable("it is encrypted and needs a password")
     pages = [_pdf_page(page) for page in reader.pages]
-    title = str((reader.metadata and reader.metadata.title) or "").strip()
-    if not any(lines for lines, _ in pages):
+    first = next((lines for lines, *_ in pages if lines), None)
+    if not first:
         raise Unreadable("no text in it: scanned pages need OCR first")
-    _leave_out_running([lines for lines, _ in pages])
-    if not title and (first := next((lines for lines, _ in pages if lines), None)):
-        heading = first[0]
-        if len(first) > 1 and len(heading) <= 100 and heading[-1] not in ".,;":
-            title = heading
-            first.pop(0)
-    return Text(clean(title)[:LONGEST_HEADING], list(_paged(pages)))
+    header = _MANUAL.fullmatch(first[0])
+    _leave_out_running([lines for lines, *_ in pages], [top for *_, top in pages])
+    title = _title(str((reader.metadata and reader.metadata.title) or "")) or (header[1] if header else "")
+    if header and first and first[0] == header[0]:
+        first.pop(0)
+    first = next((lines for lines, *_ in pages if lines), [])
+    if not title and len(first) > 1 and len(first[0]) <= 100 and first[0][-1] not in ".,;" and _title(first[0]):
+        title = _title(first.pop(0))
+    return Text(title[:LONGEST_HEADING], list(_paged(pages)))
 
 
-def _leave_out_running(pages: list[list[str]]) -> None:
+def _title(written: str) -> str:
+    """A title without marks of footnotes, or "" for one that says nothing."""
+    title = " ".join(clean(written).split()).rstrip(_FOOTNOTES)
+    return "" if title.casefold() in _GENERIC or _MADE_FROM.fullmatch(title) else title
+
+
+def _leave_out_running(pages: list[list[str]], tops: list[float]) -> None:
     """Remove headers and footers, which may change by chapter and from left to right: first and last lines with the
-    number of the page, and those that pages nearby have, too, but for numbers."""
+    number of the page, and those that pages nearby have, too, but for numbers. The title of the
+    first page stays, which stands lower."""
     bare = [[_PAGE_NUMBER.sub("0", line) for line in (*lines[:1], *lines[-1:])] for lines in pages]
     counts = Counter(line for lines in bare for line in {*lines})
     numbers = Counter(
@@ -51,6 +67,9 @@ def _leave_out_running(pages: list[list[str]]) -> None:
         for line in (*lines[:1], *lines[-1:])
         for number in _AT_END.findall(line)
     )
+    top = Counter(round(top) for top, lines in zip(tops, pages, strict=True) if lines).most_common(1)[0][0]
+    start = next((n for n, lines in enumerate(pages) if lines), 0)
+    title = (start, 0) if tops[start] < top - 2 else None
     before, times = numbers.most_common(1)[0] if numbers else (0, 0)
     for n, lines in enumerate(pages):
         nearby = {line for m in range(max(0, n - 2), min(n + 3, len(pages))) if m != n for line in bare[m]}
@@ -62,7 +81,7 @@ def _leave_out_running(pages: list[list[str]]) -> None:
             return shown == "0" or is_shared or (has_number and times > max(2, len(pages) / 4))
 
         last = len(lines) - 1
-        lines[:] = [line for m, line in enumerate(lines) if 0 < m < last or not is_running(line)]
+        lines[:] = [line for m, line in enumerate(lines) if 0 < m < last or (n, m) == title or not is_running(line)]
 
 
 def _show_gaps(page: Any) -> None:
@@ -72,7 +91,7 @@ def _show_gaps(page: Any) -> None:
 
     def parts(shown: Any) -> Iterator[Any]:
         """A string, with its gaps."""
-        if not isinstance(shown, bytes) or is_wide or state[b"Tf"] <= 0:
+        if not isinstance(shown, bytes) or is_scaled or state[b"Tf"] <= 0:
             yield shown
         elif len(shown) == 2 and state[b"Tc"] * 1000 >= _GAP * state[b"Tf"]:  # of longer ones, letters are spaced
             yield from (ByteStringObject(shown[:1]), FloatObject(-_WIDE_GAP), FloatObject(_WIDE_GAP))
@@ -85,14 +104,14 @@ def _show_gaps(page: Any) -> None:
 
     if "/Contents" not in page or "/Font" not in (resources := page.get("/Resources", {})):
         return
-    wide = {name for name, font in resources["/Font"].items() if font.get_object().get("/Subtype") == "/Type0"}
-    state, stack, is_wide = {b"Tc": 0.0, b"Tw": 0.0, b"Tf": 1.0}, list[dict[bytes, float]](), False
+    scaled = {name for name, font in resources["/Font"].items() if font.get_object().get("/Subtype") in _SCALED}
+    state, stack, is_scaled = {b"Tc": 0.0, b"Tw": 0.0, b"Tf": 1.0}, list[dict[bytes, float]](), False
     content = ContentStream(page["/Contents"].get_object(), page.pdf, "bytes")
     operations = list[tuple[Any, bytes]]()
     for operands, operator in content.operations:
         if operator in state and operands:
             state[operator] = float(operands[-1])
-            is_wide = operands[0] in wide if operator == b"Tf" else is_wide  # two bytes are a letter
+            is_scaled = operands[0] in scaled if operator == b"Tf" else is_scaled
         elif operator == b"q":
             stack.append({**state})
         elif operator == b"Q" and stack:
@@ -128,6 +147,7 @@ def _pdf_page(page: Any) -> _Page:
 
     _show_gaps(page)
     text = page.extract_text(visitor_operand_before=widen, visitor_text=collect)
+    top = max((y for _, y, run in runs if run.strip()), default=0.0)
     links = []
     for annotation in (each.get_object() for each in page.get("/Annots") or ()):
         action = annotation["/A"].get_object() if annotation.get("/A") else {}
@@ -137,13 +157,13 @@ def _pdf_page(page: Any) -> _Page:
             (left, right), (low, high) = (sorted(map(float, annotation["/Rect"][n::2])) for n in (0, 1))
             inside = [run for x, y, run in runs if left - 2 <= x < right and low - 2 <= y < high and run.strip()]
             links.append((" ".join(clean("".join(inside)).split())[:LONGEST_ANCHOR_TEXT], target))
-    return [line.strip() for line in text.splitlines() if line.strip() and not _LEADERS.search(line)], links
+    return [line.strip() for line in text.splitlines() if line.strip() and not _LEADERS.search(line)], links, top
 
 
 def _paged(pages: list[_Page]) -> Iterator[Line]:
     """Sentences below the number of the page on which they end."""
     carried = ""
-    for number, (page, targets) in enumerate(pages, 1):
+    for number, (page, targets, _) in enumerate(pages, 1):
         text = carried + "\n".join(page)
         text = _DIVIDED.sub("", text)
         sentences = split_sentences(clean(text).replace("\n", " "))

@@ -461,6 +461,38 @@ def test_headers_that_change_by_chapter_are_left_out(tmp_path: Path) -> None:
     assert found[1::2] == [f"Its end is {letter}." for letter in "abcdefghijklm"]
 
 
+@pytest.mark.parametrize(
+    ("first", "named", "title"),
+    [
+        ("The kiln\u2217", None, "The kiln"),
+        ("The kiln", "Kilns", "Kilns"),
+        ("The kiln", "kiln.dvi", "The kiln"),
+        ("Contents", "Microsoft Word - kiln.docx", ""),
+        ("NAME", None, ""),
+        ("KILN\\(1\\) Manual KILN\\(1\\)", None, "KILN(1)"),
+    ],
+)
+def test_titles_of_a_pdf(tmp_path: Path, first: str, named: str | None, title: str) -> None:
+    shown = first.replace("\u2217", "#")
+    writer = pdf_of(f"BT /F1 12 Tf 72 700 Td ({shown}) Tj 0 -14 Td (It burns.) Tj ET", {35: "/asteriskmath"})
+    writer.add_metadata({"/Title": named} if named else {})
+    writer.write(tmp_path / "a.pdf")
+    assert convert(tmp_path / "a.pdf").title == title
+
+
+@pytest.mark.parametrize(("height", "title"), [(700, "All of Kilns"), (750, "By Ada")])
+def test_a_title_may_be_the_header_of_later_pages(tmp_path: Path, height: int, title: str) -> None:
+    writer = PdfWriter()
+    for number in range(6):
+        place, shown, letter = (750, f"Text {number}", "abcdef"[number]) if number else (height, "By Ada", "x")
+        text = f"BT /F1 12 Tf 72 {place} Td (All of Kilns) Tj 0 -50 Td ({shown}) Tj 0 -14 Td (It is {letter}.) Tj ET"
+        writer.append(io.BytesIO(bytes_of(pdf_of(text))))
+    writer.write(tmp_path / "a.pdf")
+    text = convert(tmp_path / "a.pdf")
+    assert text.title == title
+    assert "All of Kilns" not in " ".join(texts(text))
+
+
 def bytes_of(writer: PdfWriter) -> bytes:
     out = io.BytesIO()
     writer.write(out)
