@@ -66,14 +66,14 @@ Job = TypeVar("Job")
 
 
 def convert(path: Path) -> Text:
-    """Convert a file of one of the suffixes in `CONVERTERS`.
+    """Convert a file of one of the suffixes in `CONVERTERS`; one with another is plain text.
 
     Raises:
         Unreadable: it is damaged, encrypted, too large, has no text, or a library is missing.
     """
     suffix = path.suffix.lower()
     try:
-        text = CONVERTERS[suffix](read_bytes(path, _LARGEST_FILE if suffix in _LARGE else LARGEST_RECORD))
+        text = CONVERTERS.get(suffix, _plain)(read_bytes(path, _LARGEST_FILE if suffix in _LARGE else LARGEST_RECORD))
     except Unreadable:
         raise
     except BadZipFile:
