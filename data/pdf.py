@@ -6,11 +6,13 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
+from operator import add
 from typing import Any
 
 from .html import LONGEST_ANCHOR_TEXT, LONGEST_HEADING, Text, Unreadable
 from .splitting import Href, Line
-from .text import clean, split_sentences
+from .text import FUNCTION_WORDS, clean, split_sentences
 
 _AT_END, _LONGEST_HEADER = re.compile(r"^\d{1,4}\b|\b\d{1,4}$"), 100  # numbers, and characters of the line
 _DIVIDED = re.compile(r"(?<=[^\W\d_])(?:[-\u00ad]\n(?=[a-zß-ÿ])|\u2010\n(?=[^\W\d_]))")  # a word
@@ -19,6 +21,7 @@ _LEADERS = re.compile(r"(?:\. ?){6}")  # of a line in a table of contents
 _GAP, _WIDE_GAP = 180, 500  # thousandths of the size of a font: a space is wider; what pypdf takes for a space in any
 
 _SCALED = ("/Type0", "/Type3")  # fonts in which letters are of two bytes, or widths have a scale of their own
+_SHORT = 0.6  # share of the width that a line fills, which is that of every fourth
 # What is no title: headings that many documents have, and names of files from which they are made.
 _GENERIC = frozenset(("name", "contents", "table of contents", "untitled", "abstract", "introduction", "preface"))
 _MADE_FROM = re.compile(r".*\.(?:dvi|e?ps|tex|ms|fm|docx?|odt|rtf|pdf|indd|qxd|pptx?|xlsx?)", re.IGNORECASE)
@@ -160,14 +163,24 @@ def _pdf_page(page: Any) -> _Page:
     return [line.strip() for line in text.splitlines() if line.strip() and not _LEADERS.search(line)], links, top
 
 
+def _is_apart(line: str, following: str, width: int) -> bool:
+    """Whether neither line fills the width, as on a title page or in a table, and the second begins anew."""
+    is_short = max(len(line), len(following)) < _SHORT * width and not following[0].islower()
+    return is_short and line[-1] not in ",:;-\u00ad\u2010" and line.split()[-1].lower() not in FUNCTION_WORDS
+
+
 def _paged(pages: list[_Page]) -> Iterator[Line]:
     """Sentences below the number of the page on which they end."""
     carried = ""
+    lengths = sorted(len(line) for lines, *_ in pages for line in lines)
+    width = lengths[len(lengths) * 3 // 4] if lengths else 0
     for number, (page, targets, _) in enumerate(pages, 1):
-        text = carried + "\n".join(page)
-        text = _DIVIDED.sub("", text)
-        sentences = split_sentences(clean(text).replace("\n", " "))
+        ends = ["\n" * (1 + _is_apart(*both, width)) for both in pairwise(page)]
+        text = carried + "".join(map(add, page, [*ends, ""]))
+        sentences = split_sentences(clean(_DIVIDED.sub("", text)))
         is_open = bool(sentences) and number < len(pages) and sentences[-1][-1] not in ".?!:…。？！\"”')"
+        if is_open and page and (following := pages[number][0]):
+            is_open = not _is_apart(page[-1], following[0], width)
         carried = sentences.pop() + "\n" if is_open and len(sentences[-1]) < 1000 else ""
         links: list[list[Href]] = [[] for _ in sentences]
         for text, target in targets if sentences else ():

@@ -461,6 +461,26 @@ def test_headers_that_change_by_chapter_are_left_out(tmp_path: Path) -> None:
     assert found[1::2] == [f"Its end is {letter}." for letter in "abcdefghijklm"]
 
 
+def test_short_lines_of_a_pdf_are_apart(tmp_path: Path) -> None:
+    text = "It burns in all of the long nights of the winter, and heats the old house of"
+    lines = [
+        "Kilns",
+        "By Ada Berg",
+        "Published by",
+        "Tarn Press",
+        "In May",
+        *[text, "Otto."] * 4,
+        "Fuel",
+        text,
+        "Otto.",
+    ]
+    shown = " 0 -14 Td ".join(f"({line}) Tj" for line in lines)
+    pdf_of(f"BT /F1 12 Tf 72 700 Td {shown} ET").write(tmp_path / "a.pdf")
+    found = texts(convert(tmp_path / "a.pdf"))
+    assert found[:3] == ["By Ada Berg", "Published by Tarn Press", f"In May {text} Otto."]
+    assert found[-1] == f"Fuel {text} Otto."  # a term, and what it is
+
+
 @pytest.mark.parametrize(
     ("first", "named", "title"),
     [
@@ -485,8 +505,8 @@ def test_a_title_may_be_the_header_of_later_pages(tmp_path: Path, height: int, t
     writer = PdfWriter()
     for number in range(6):
         place, shown, letter = (750, f"Text {number}", "abcdef"[number]) if number else (height, "By Ada", "x")
-        text = f"BT /F1 12 Tf 72 {place} Td (All of Kilns) Tj 0 -50 Td ({shown}) Tj 0 -14 Td (It is {letter}.) Tj ET"
-        writer.append(io.BytesIO(bytes_of(pdf_of(text))))
+        page = f"BT /F1 12 Tf 72 {place} Td (All of Kilns) Tj 0 -50 Td ({shown}) Tj 0 -14 Td (It is {letter}.) Tj ET"
+        writer.append(io.BytesIO(bytes_of(pdf_of(page))))
     writer.write(tmp_path / "a.pdf")
     text = convert(tmp_path / "a.pdf")
     assert text.title == title
