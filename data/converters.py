@@ -15,7 +15,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
@@ -32,9 +32,10 @@ from zipfile import BadZipFile, ZipFile
 from lxml import etree
 
 from .files import LARGEST_RECORD, read_bytes, table_rows
-from .html import LONGEST_ANCHOR_TEXT, LONGEST_HEADING, Text, Unreadable, of_html
+from .html import LONGEST_HEADING, Text, Unreadable, of_html
 from .importing import installs
 from .markdown import rendered
+from .pdf import of_pdf
 from .splitting import Href, Line, bounded_metadata
 from .tables import LONGEST_CELL
 from .text import clean, split_sentences
@@ -58,25 +59,21 @@ _SCALAR = re.compile(r"""^([A-Za-z][\w -]{0,60}):[ \t]+(["']?)(.+?)\2[ \t]*$""",
 _MOST_ACCENTS, _LONGEST_OUTPUT = 0.3, 2_000  # share of accented letters; characters that a cell has printed
 _WIDEST = codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE
 _WIDE = *_WIDEST, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
-_AT_END, _LONGEST_HEADER = re.compile(r"^\d{1,4}\b|\b\d{1,4}$"), 100  # numbers, and characters of the line
-_PAGE_NUMBER = re.compile(r"\d+|^[ivxlc]+$")
 _PRINTED = re.compile(r"[^\x00-\x07\x0e-\x1f\x7f]*")  # a backspace prints bold in pages of manuals
-_LEADERS = re.compile(r"(?:\. ?){6}")  # of a line in a table of contents
-_GAP, _WIDE_GAP = 180, 500  # thousandths of the size of a font: a space is wider; what pypdf takes for a space in any
 _LARGE = {".pdf": "pypdf", ".docx": "mammoth", ".epub": "zipfile"}  # what may grow, and the library that reads it
 
 Job = TypeVar("Job")
 
 
 def convert(path: Path) -> Text:
-    """Convert a file of one of the suffixes in `CONVERTERS`.
+    """Convert a file of one of the suffixes in `CONVERTERS`; one with another is plain text.
 
     Raises:
         Unreadable: it is damaged, encrypted, too large, has no text, or a library is missing.
     """
     suffix = path.suffix.lower()
     try:
-        text = CONVERTERS[suffix](read_bytes(path, _LARGEST_FILE if suffix in _LARGE else LARGEST_RECORD))
+        text = CONVERTERS.get(suffix, _plain)(read_bytes(path, _LARGEST_FILE if suffix in _LARGE else LARGEST_RECORD))
     except Unreadable:
         raise
     except BadZipFile:
@@ -361,103 +358,7 @@ def _docx(content: bytes) -> Text:
     return text
 
 
-# --- PDF -------------------------------------------------------------------------------------------------------------
-
-_Page = tuple[list[str], list[tuple[str, str]]]  # lines; texts and targets of links
-
-
-def _pdf(content: bytes) -> Text:
-    from pypdf import PdfReader
-
-    reader = PdfReader(io.BytesIO(content))
-    if reader.is_encrypted and not reader.decrypt(""):
-        raise Unreadable("it is encrypted and needs a password")
-    pages = [_pdf_page(page) for page in reader.pages]
-    title = str((reader.metadata and reader.metadata.title) or "").strip()
-    if not any(lines for lines, _ in pages):
-        raise Unreadable("no text in it: scanned pages need OCR first")
-    _leave_out_running([lines for lines, _ in pages])
-    if not title and (first := next((lines for lines, _ in pages if lines), None)):
-        heading = first[0]
-        if len(first) > 1 and len(heading) <= 100 and heading[-1] not in ".,;":
-            title = heading
-            first.pop(0)
-    return Text(clean(title)[:LONGEST_HEADING], list(_paged(pages)))
-
-
-def _leave_out_running(pages: list[list[str]]) -> None:
-    """Remove headers and footers, which may change by chapter and from left to right: first and last lines with the
-    number of the page, and those that pages nearby have, too, but for numbers."""
-    bare = [[_PAGE_NUMBER.sub("0", line) for line in (*lines[:1], *lines[-1:])] for lines in pages]
-    counts = Counter(line for lines in bare for line in {*lines})
-    numbers = Counter(
-        int(number) - n
-        for n, lines in enumerate(pages)
-        for line in (*lines[:1], *lines[-1:])
-        for number in _AT_END.findall(line)
-    )
-    before, times = numbers.most_common(1)[0] if numbers else (0, 0)
-    for n, lines in enumerate(pages):
-        nearby = {line for m in range(max(0, n - 2), min(n + 3, len(pages))) if m != n for line in bare[m]}
-
-        def is_running(line: str, number: str = str(n + before), nearby: set[str] = nearby) -> bool:
-            shown = _PAGE_NUMBER.sub("0", line)
-            is_shared = shown in nearby and counts[shown] > min(2, len(pages) // 2)
-            has_number = len(line) <= _LONGEST_HEADER and number in _AT_END.findall(line)
-            return shown == "0" or is_shared or (has_number and times > max(2, len(pages) / 4))
-
-        last = len(lines) - 1
-        lines[:] = [line for m, line in enumerate(lines) if 0 < m < last or not is_running(line)]
-
-
-def _pdf_page(page: Any) -> _Page:
-    """The text of a page, and its links to other documents."""
-    from pypdf.generic import FloatObject
-
-    runs: list[tuple[float, float, str]] = []
-
-    def widen(operator: bytes, operands: list[Any], *matrices: object) -> None:
-        """Spaces that are only gaps, in a font that says its spaces are wide."""
-        if operator == b"TJ":
-            parts: list[Any] = []
-            for each in operands[0]:
-                is_gap = isinstance(each, int | float) and -_WIDE_GAP < each <= -_GAP
-                parts += [FloatObject(-_WIDE_GAP), FloatObject(_WIDE_GAP + each)] if is_gap else [each]
-            operands[0][:] = parts
-
-    def collect(text: str, outer: list[float], inner: list[float], *font: object) -> None:
-        x, y = inner[4:6]
-        runs.append((x * outer[0] + y * outer[2] + outer[4], x * outer[1] + y * outer[3] + outer[5], text))
-
-    text = page.extract_text(visitor_operand_before=widen, visitor_text=collect)
-    links = []
-    for annotation in (each.get_object() for each in page.get("/Annots") or ()):
-        action = annotation["/A"].get_object() if annotation.get("/A") else {}
-        file = action.get("/URI") or action.get("/F") or ""
-        target = str((file.get("/UF") or file.get("/F") or "") if isinstance(file, dict) else file)
-        if annotation.get("/Subtype") == "/Link" and target:
-            (left, right), (low, high) = (sorted(map(float, annotation["/Rect"][n::2])) for n in (0, 1))
-            inside = [run for x, y, run in runs if left - 2 <= x < right and low - 2 <= y < high and run.strip()]
-            links.append((" ".join("".join(inside).split())[:LONGEST_ANCHOR_TEXT], target))
-    return [line.strip() for line in text.splitlines() if line.strip() and not _LEADERS.search(line)], links
-
-
-def _paged(pages: list[_Page]) -> Iterator[Line]:
-    """Sentences below the number of the page on which they end."""
-    carried = ""
-    for number, (page, targets) in enumerate(pages, 1):
-        text = carried + "\n".join(page)
-        text = re.sub(r"(?<=[^\W\d_])[-\u00ad]\n(?=[a-zß-ÿ])", "", text)  # a word that was divided
-        sentences = split_sentences(clean(text).replace("\n", " "))
-        is_open = bool(sentences) and number < len(pages) and sentences[-1][-1] not in ".?!:…。？！\"”')"
-        carried = sentences.pop() + "\n" if is_open and len(sentences[-1]) < 1000 else ""
-        links: list[list[Href]] = [[] for _ in sentences]
-        for text, target in targets if sentences else ():
-            shown = next((n for n, sentence in enumerate(sentences) if text in sentence), 0)
-            before = sentences[shown].partition(text)[0] if text in sentences[shown] and text else ""
-            links[shown].append(Href(len("".join(before.split())), target, text or target[:LONGEST_ANCHOR_TEXT]))
-        for sentence, hrefs in zip(sentences, links, strict=True):
-            yield Line(sentence, (f"page {number}",), links=tuple(sorted(hrefs)))
+# --- tables ----------------------------------------------------------------------------------------------------------
 
 
 def _table(content: bytes) -> Text:
@@ -487,7 +388,7 @@ CONVERTERS: dict[str, Callable[[bytes], Text]] = {
     ".htm": _html,
     ".xhtml": _html,
     ".epub": _epub,
-    ".pdf": _pdf,
+    ".pdf": of_pdf,
     ".docx": _docx,
     ".csv": _table,
     ".tsv": _table,

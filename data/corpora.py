@@ -47,6 +47,7 @@ _HEADING = re.compile(
 )
 _PAGE_TITLE = re.compile(r"<title>(.{1,400}?)</title>", re.DOTALL | re.IGNORECASE)
 _START, _MANY = 1 << 16, 3  # bytes in which a file's first heading is looked for; files that share it, and lines after
+_WORD = re.compile(r"\.[A-Z][A-Za-z]{2,}")  # for a suffix; those of code are shorter, or in small letters
 _RECORDS = re.compile(rb'\s*(?:(?:\[\s*)?\{\s*"|\x1f\x8b)')  # how JSON of records begins, or what is packed
 
 
@@ -275,7 +276,8 @@ class Corpus:
         else:
             if (dirname(source.name), _plain_title(text.title)) in self._shared:
                 text = _below_shared_title(text)
-            document = Document(source.name, text.title or clean(source.path.stem), text.lines, text.metadata)
+            stem = clean(source.path.stem if _suffix(source.path) else source.path.name)
+            document = Document(source.name, text.title or stem, text.lines, text.metadata)
             pieces = split(document, self._max_words) if self._max_words else [document.whole()]
             yield from self._given(pieces, version._replace(text=digest), source.name)
 
@@ -417,9 +419,15 @@ def _are_documents(passages: Iterator[tuple[Passage, str]]) -> tuple[bool, Itera
 # --- which files -----------------------------------------------------------------------------------------------------
 
 
+def _suffix(path: Path) -> str:
+    """The suffix in small letters; "" where it is a word of the name, as in "kiln.FAQ"."""
+    suffix = path.suffix.lower()
+    return "" if _WORD.fullmatch(path.suffix) and suffix not in (*CONVERTERS, *_LINES) else suffix
+
+
 def _why_unread(path: Path) -> str:
     """Why nobody expects that a file of a folder is read, or ""."""
-    suffix = path.suffix.lower()
+    suffix = _suffix(path)
     if suffix in _LINES or (suffix and suffix in CONVERTERS):
         return ""
     if suffix == ".gz":
@@ -427,7 +435,9 @@ def _why_unread(path: Path) -> str:
     if suffix or not path.is_file():
         return f"no reader for files of the kind {suffix}"
     with suppress(OSError), path.open("rb") as file:
-        return "" if looks_like_text(file.read(_START)) else "without a suffix, and not a text in UTF-8"
+        if not looks_like_text(file.read(_START)):
+            kind = path.suffix.lower()
+            return f"no reader for files of the kind {kind}" if kind else "without a suffix, and not a text in UTF-8"
     return ""
 
 
@@ -438,7 +448,7 @@ def _source(path: Path, name: str, in_folder: bool) -> _Source:
         OSError, ValueError: it cannot be read.
     """
     check_regular(path)
-    suffix = path.suffix.lower()
+    suffix = _suffix(path)
     is_document = suffix in CONVERTERS
     if not suffix:
         with path.open("rb") as file:

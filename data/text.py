@@ -39,6 +39,7 @@ _LETTERS = str.maketrans(
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff]")  # where a line may or must not be broken: no part of a word
+_LIGATURE = re.compile("[\ufb00-\ufb06]")
 # Marks that Python's \w excludes although they belong to the letter before: accents, Hebrew and Arabic points, and
 # Indic vowel signs.
 _MARKS = r"\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff"
@@ -79,11 +80,14 @@ def count(number: int, one: str, many: str = "") -> str:
 
 
 def clean(text: str) -> str:
-    """Replace lone surrogates, which UTF-8 cannot encode, by U+FFFD, and NULs by spaces, and leave out soft hyphens and
-    spaces without width, so that words match as they are typed."""
+    """Replace lone surrogates, which UTF-8 cannot encode, by U+FFFD, and NULs by spaces, leave out soft hyphens and
+    spaces without width, and write ligatures ("ﬁ") as letters, so that words match as they are typed."""
     if "\x00" in text:
         text = text.replace("\x00", " ")
-    return _SURROGATE.sub("\ufffd", _INVISIBLE.sub("", text)) if not text.isascii() else text
+    if text.isascii():
+        return text
+    text = _LIGATURE.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text)
+    return _SURROGATE.sub("\ufffd", _INVISIBLE.sub("", text))
 
 
 @lru_cache(maxsize=4096)

@@ -464,6 +464,58 @@ def test_headers_that_change_by_chapter_are_left_out(tmp_path: Path) -> None:
     assert found[1::2] == [f"Its end is {letter}." for letter in "abcdefghijklm"]
 
 
+def test_short_lines_of_a_pdf_are_apart(tmp_path: Path) -> None:
+    text = "It burns in all of the long nights of the winter, and heats the old house of"
+    lines = [
+        "Kilns",
+        "By Ada Berg",
+        "Published by",
+        "Tarn Press",
+        "In May",
+        *[text, "Otto."] * 4,
+        "Fuel",
+        text,
+        "Otto.",
+    ]
+    shown = " 0 -14 Td ".join(f"({line}) Tj" for line in lines)
+    pdf_of(f"BT /F1 12 Tf 72 700 Td {shown} ET").write(tmp_path / "a.pdf")
+    found = texts(convert(tmp_path / "a.pdf"))
+    assert found[:3] == ["By Ada Berg", "Published by Tarn Press", f"In May {text} Otto."]
+    assert found[-1] == f"Fuel {text} Otto."  # a term, and what it is
+
+
+@pytest.mark.parametrize(
+    ("first", "named", "title"),
+    [
+        ("The kiln\u2217", None, "The kiln"),
+        ("The kiln", "Kilns", "Kilns"),
+        ("The kiln", "kiln.dvi", "The kiln"),
+        ("Contents", "Microsoft Word - kiln.docx", ""),
+        ("NAME", None, ""),
+        ("KILN\\(1\\) Manual KILN\\(1\\)", None, "KILN(1)"),
+    ],
+)
+def test_titles_of_a_pdf(tmp_path: Path, first: str, named: str | None, title: str) -> None:
+    shown = first.replace("\u2217", "#")
+    writer = pdf_of(f"BT /F1 12 Tf 72 700 Td ({shown}) Tj 0 -14 Td (It burns.) Tj ET", {35: "/asteriskmath"})
+    writer.add_metadata({"/Title": named} if named else {})
+    writer.write(tmp_path / "a.pdf")
+    assert convert(tmp_path / "a.pdf").title == title
+
+
+@pytest.mark.parametrize(("height", "title"), [(700, "All of Kilns"), (750, "By Ada")])
+def test_a_title_may_be_the_header_of_later_pages(tmp_path: Path, height: int, title: str) -> None:
+    writer = PdfWriter()
+    for number in range(6):
+        place, shown, letter = (750, f"Text {number}", "abcdef"[number]) if number else (height, "By Ada", "x")
+        page = f"BT /F1 12 Tf 72 {place} Td (All of Kilns) Tj 0 -50 Td ({shown}) Tj 0 -14 Td (It is {letter}.) Tj ET"
+        writer.append(io.BytesIO(bytes_of(pdf_of(page))))
+    writer.write(tmp_path / "a.pdf")
+    text = convert(tmp_path / "a.pdf")
+    assert text.title == title
+    assert "All of Kilns" not in " ".join(texts(text))
+
+
 def bytes_of(writer: PdfWriter) -> bytes:
     out = io.BytesIO()
     writer.write(out)
@@ -633,6 +685,17 @@ def test_restructured_text(tmp_path: Path) -> None:
     assert "x" in text.lines[1].anchors
 
 
+def test_words_that_a_typesetter_divided_are_joined(tmp_path: Path) -> None:
+    source = "Each kiln re\u2010\n    quires a well-\n    known fuel (\u2010\n    peat)."
+    found = texts(convert(written(tmp_path / "a.txt", source)))
+    assert found == ["Each kiln requires a well- known fuel (\u2010 peat)."]
+    rows = ("Title", "Each Tarn# Kiln#", "Ost re-", "quires Kiln-", "Ash of a con$rmed kind.")
+    shown = " 0 -14 Td ".join(f"({row}) Tj" for row in rows)
+    pdf_of(f"BT /F1 12 Tf 72 700 Td {shown} ET", {35: "/hyphentwo", 36: "/fi"}).write(tmp_path / "a.pdf")
+    found = texts(convert(tmp_path / "a.pdf"))
+    assert found == ["Each Tarn\u2010 KilnOst requires Kiln- Ash of a confirmed kind."]
+
+
 @pytest.mark.parametrize("name", ["a.txt", "README"])
 def test_underlined_headings_of_plain_text(tmp_path: Path, name: str) -> None:
     source = """
@@ -752,15 +815,17 @@ def test_other_encodings(name: str, content: bytes, title: str, tmp_path: Path) 
     assert (text.title, texts(text)) == (title, [HELLO])
 
 
-def pdf_of(content: str) -> PdfWriter:
-    """One page, whose font has the widths of Helvetica but says that a space is very wide."""
+def pdf_of(content: str, glyphs: dict[int, str] = {}, space: int = 1000) -> PdfWriter:  # noqa: B006
+    """One page, whose font has letters of one width, and says that a space is very wide."""
     writer = PdfWriter()
     page = writer.add_blank_page(612, 792)
     font = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Kiln", "/FirstChar": 32, "/LastChar": 126}
     made = DictionaryObject(
         {NameObject(k): NameObject(v) if isinstance(v, str) else NumberObject(v) for k, v in font.items()}
     )
-    made[NameObject("/Widths")] = ArrayObject([NumberObject(1000 if n == 32 else 500) for n in range(32, 127)])
+    made[NameObject("/Widths")] = ArrayObject([NumberObject(space if n == 32 else 500) for n in range(32, 127)])
+    differences = [each for at, name in glyphs.items() for each in (NumberObject(at), NameObject(name))]
+    made[NameObject("/Encoding")] = DictionaryObject({NameObject("/Differences"): ArrayObject(differences)})
     fonts = DictionaryObject({NameObject("/F1"): made})
     page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
     stream = DecodedStreamObject()
@@ -781,6 +846,19 @@ def test_glued_words_of_a_pdf_are_separated(tmp_path: Path) -> None:
     found = convert(tmp_path / "a.pdf")
     assert found.title == "Kilns of Tarn have to be fired twice"
     assert " ".join(texts(found)) == " ".join([found.title] * 4 + ["Ava rests."])
+
+
+def test_gaps_that_are_set_ahead_are_seen(tmp_path: Path) -> None:
+    lines = [
+        "(Title) Tj",
+        "4 Tw (Kilns of T) Tj 68 0 Td (arn) Tj 0 Tw -68 0 Td",  # two spaces are wider
+        "(are man) Tj 42 0 Td 4 Tc (ya) Tj 16 0 Td 0 Tc (nd hot) Tj -58 0 Td",  # the gap is in a string of two letters
+        "q 4 Tc (ABOVE) Tj Q",  # letters that are spaced
+        "[(al)] TJ 12 0 Td (l.) Tj -12 0 Td",
+    ]
+    shown = " 0 -14 Td ".join(lines)
+    pdf_of(f"BT /F1 12 Tf 72 700 Td {shown} ET", space=500).write(tmp_path / "a.pdf")
+    assert texts(convert(tmp_path / "a.pdf")) == ["Kilns of Tarn are many and hot ABOVE all."]
 
 
 def test_links_of_a_pdf(tmp_path: Path) -> None:

@@ -155,6 +155,10 @@ def test_files_without_a_suffix_are_read_if_they_are_text(tmp_path: Path) -> Non
         "README": "Größe zählt.".encode(),
         "INSTALL": b"\xef\xbb\xbfRun make.\x0c",
         "NOTES": b"[![Build](https://ci/x.svg)](https://ci/x)",  # no JSON
+        "kiln.FAQ": b"Is it hot?",
+        "kiln.PNG": b"\x89PNG\r\n\x1a\n\x00",
+        "kiln.R": b"print(1)",
+        "kiln.log": b"It is hot.",
         "run": b"#!/bin/sh\necho",
         "core": b"\x7fELF\x01",
         "old": b"Gr\xf6\xdfe",
@@ -167,10 +171,12 @@ def test_files_without_a_suffix_are_read_if_they_are_text(tmp_path: Path) -> Non
         ("docs/INSTALL", "INSTALL"),
         ("docs/NOTES", "NOTES"),
         ("docs/README", "README"),
+        ("docs/kiln.FAQ", "kiln.FAQ"),
     ]
     unread = {problem.where.partition("/")[2]: problem.reason for problem in problems if problem.kind == "other"}
     assert unread == {
         "a.txt.gz": "compressed: unpack it, if you want it read",
+        **{f"kiln.{kind}": f"no reader for files of the kind .{kind.lower()}" for kind in ("PNG", "R", "log")},
         **dict.fromkeys(("run", "core", "old"), "without a suffix, and not a text in UTF-8"),
     }
     assert [passage.id for passage, _ in read(tmp_path / "docs" / "README")[0]] == ["README"]

@@ -274,6 +274,7 @@ def test_cleaned_text_is_utf8_without_nul(text: str) -> None:
 
 def test_cleaned_words_are_as_they_are_typed() -> None:
     assert clean("shared\u200b_\u200bbuf\ufefffers, pay\u00adment\u2060s \ud800") == "shared_buffers, payments \ufffd"
+    assert clean("fontcon\ufb01g, o\ufb03ce, \ufb06yle") == "fontconfig, office, style"
     assert clean("می\u200cخواهم") == "می\u200cخواهم"  # a part of the word
 
 
