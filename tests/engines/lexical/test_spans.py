@@ -98,9 +98,10 @@ def test_dates_are_ordered_by_their_key(text: str, keys: list[tuple[int, int, in
 
 
 def test_names_of_code() -> None:
-    text = "Call os.environ or compile() with --quiet, max_size, FORCE, minidom2, RLock, 0xDD or %A. I am e.g. a Cat."
+    text = "Call os.environ, compile() or text:trim/1 with --quiet, max_size, FORCE, minidom2, RLock, 0xDD or %A."
+    text += " I am e.g. a Cat, NOT a dog."
     assert [span.text for span in code(text)] == [
-        "os.environ", "compile()", "--quiet", "max_size", "FORCE", "minidom2", "RLock", "0xDD", "%A"
+        "os.environ", "compile()", "text:trim/1", "--quiet", "max_size", "FORCE", "minidom2", "RLock", "0xDD", "%A"
     ]  # fmt: skip
 
 
