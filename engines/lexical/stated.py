@@ -75,7 +75,7 @@ _ASKS_AGENT = re.compile(r"who (?:(?:was|is|first|originally|currently) )*(?:the
 
 # What is asked for, not what it is asked of.
 _GENERIC = frozenset(
-    map(stem, "default value setting use used called option parameter variable version release".split())
+    map(stem, "default value setting use used called option parameter variable version release many large long".split())
 )
 _GENERIC |= frozenset(map(stem, _NOTES))
 _CODE = re.compile(r"^-|\w[._/:-]\w|_|[a-z][\dA-Z]|^[A-Z][A-Z\d]")
@@ -170,7 +170,8 @@ def _is_quantity(question: str) -> bool:
 def lacks_subject(question: str, answer: Answer) -> bool:
     """Whether an answer that no passage states in a fixed form is a guess: to a question for the default or a change of
     a word of code, or for a default of what its passage and its entry do not name."""
-    keys, topic = _code_keys(question), frozenset(content_terms(question)) - _GENERIC
+    unit = content_terms(answer_type(question).head)  # "how many seconds"
+    keys, topic = _code_keys(question), frozenset(content_terms(question)) - _GENERIC - frozenset(unit)
     if not ASKS_DEFAULT.search(question) and not (answer.sentence and _BARE_DEFAULT.match(answer.sentence.text)):
         return bool(keys and _ASKS_CHANGE.match(question) and _noted(question))
     if keys or not answer.passage or not answer.sentence or not _covers(answer.passage, topic):
