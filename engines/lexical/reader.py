@@ -34,15 +34,11 @@ from .hops import OWN_PASSAGE, Answer, Hop, best_answers, fitted, rank, read_hop
 from .prompt import ParsedPassage
 from .question import answer_type, mask
 from .spans import DATE, TITLE, code, countries, dates, is_adjective, numbers, relation_terms
-from .stated import is_of_type, lacks_subject, stated
+from .stated import CODE_NOUNS, is_of_type, lacks_subject, stated
 
 SHORT = 12  # most words of a question that is read as a sub-question; longer ones have hidden parts
 MOST = 12  # answers that are weighed against one another
 MISFIT = 0.02  # factor of a span that is not of the kind that is asked for
-CODE_NOUNS = frozenset(
-    "attribute class command constant decorator directive exception field flag function header key keyword library "
-    "method module operator option parameter property routine setting signal specifier switch tool variable".split()
-)
 
 _UNITS = re.compile(r"\s?(?:[KMGT]i?B|bytes?|ms|seconds?|minutes?|hours?|days?)\b")
 

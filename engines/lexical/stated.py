@@ -121,6 +121,11 @@ def _default(text: str) -> Iterator[re.Match[str]]:
     yield from sorted((m for pattern in _DEFAULTS for m in pattern.finditer(text)), key=lambda match: match.start())
 
 
+CODE_NOUNS = frozenset(
+    "attribute class command constant decorator directive exception field flag function header key keyword library "
+    "method module operator option parameter property routine setting signal specifier switch tool variable".split()
+)
+_DOCUMENT = re.compile(r"\w\.(?:html?|md|pdf|rst|txt)$")
 _QUANTITIES = frozenset("delay duration interval length limit period size timeout".split())
 _UNBOUNDED = re.compile(r"unlimited|infinit[ey]|no limit|none|null|nil|undefined|never|disabled|off", re.I)
 _DAYS = "Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday"
@@ -138,13 +143,16 @@ def is_of_type(question: str, answer: str, sentence: Sentence | None = None) -> 
         return answer.isdecimal() and int(answer) < 1 << 16
     if asks.head in ("release", "version"):
         return bool(re.fullmatch(r"v?\d[\w.+~-]*", answer))
+    if asks.head in CODE_NOUNS and _DOCUMENT.search(answer):
+        return False
     if asks.head in ("address", "uri", "url"):
         return bool(re.search(r"@|\w[.:]+/?/?\w|\d", answer))
     if asked := _ASKS_DAY.match(question):
         return bool(re.search(_DAYS, answer) or (not asked["week"] and (dates(answer) or re.search(MONTHS, answer))))
     if asks.kind in ("number", "measure") or (asks_default and _is_quantity(question)):
         is_number = any(n.start == 0 for n in numbers(answer)) or (asks_default and re.fullmatch(_NUMBER, answer))
-        is_vague = answer.isalpha() if asks.kind != "number" else "%" in answer and "percent" not in question
+        is_share = ("%" in answer and "percent" not in question) or re.fullmatch(r"\d+(?:\.\d+)+", answer)
+        is_vague = is_share if asks.kind == "number" else answer.isalpha()
         return bool((is_number and not is_vague) or (asks_default and _UNBOUNDED.fullmatch(answer)))
     if asks_default and asks.kind in ("noun", "what"):
         return bool(re.fullmatch(_LITERAL, answer)) or len(answer.split()) == 1
@@ -152,10 +160,10 @@ def is_of_type(question: str, answer: str, sentence: Sentence | None = None) -> 
         is_version = re.fullmatch(_VERSION, answer) and _verb(question) in ("", "released", "published")
         return not is_version and bool(dates(answer) or re.search(rf"\d\D|\D\d|{MONTHS}", answer))
     if asks.kind == "who":
-        asked = [name for name in mask(question).names if within(title_key(name), title_key(answer))]
+        own = [name for name in mask(question).names if within(title_key(name), title_key(answer))]
         opens = sentence is not None and " " not in answer and sentence.text.startswith(answer)
         capitals = [word[0].isupper() for word in answer.split() if word.lower() not in FUNCTION_WORDS]
-        return any(capitals) and all(capitals) and not (asked or opens or answer.isupper())
+        return any(capitals) and all(capitals) and not (own or opens or answer.isupper())
     return not ASKS_OPTION.match(question) or any(found.text == answer for found in code(answer))
 
 
@@ -185,8 +193,10 @@ def _covers(passage: ParsedPassage, topic: frozenset[str]) -> bool:
     return len(topic & known) >= COVERED * len(topic)
 
 
-def _code_keys(question: str) -> list[str]:
-    return [f" {title_key(word)} " for word in question.rstrip("? ").split() if _CODE.search(word)]
+def _code_keys(question: str) -> list[re.Pattern[str]]:
+    """Finds the words of code of a question, which are no part of a longer one."""
+    words = (word.strip("`\"'?,-") for word in question.rstrip("? ").split() if _CODE.search(word))
+    return [re.compile(rf"(?<!\w){re.escape(word)}(?![\w-]|\.\w)", re.I) for word in words]
 
 
 def _verb(question: str) -> str:
@@ -222,21 +232,21 @@ def _nearest(question: str, passages: tuple[ParsedPassage, ...], find: Find) -> 
     return max(found, key=lambda answer: answer.probability, default=None)
 
 
-def _distance(passage: ParsedPassage, n: int, topic: frozenset[str], keys: list[str]) -> int | None:
+def _distance(passage: ParsedPassage, n: int, topic: frozenset[str], keys: list[re.Pattern[str]]) -> int | None:
     """How many sentences above sentence ``n`` its subject stands, a heading as above the first; None if it is another
     subject: no sentence up to the entry's own names what is asked about."""
 
-    def names_it(key: str, terms: frozenset[str]) -> bool:
-        return all(each in key for each in keys) if keys else 2 * len(topic & terms) > len(topic)
+    def names_it(text: str, terms: frozenset[str]) -> bool:
+        return all(key.search(text) for key in keys) if keys else 2 * len(topic & terms) > len(topic)
 
     for at in range(n, -1, -1):
         sentence = passage.sentences[at]
-        if names_it(sentence.key, sentence.terms):
+        if names_it(sentence.text, sentence.terms):
             return n - at
         if _ENTRY.match(sentence.text) and not (at and _ENTRY.match(passage.sentences[at - 1].text)):
             return None
     heading = (passage.headings or passage.title).rpartition(" > ")[2]
-    return n + 1 if names_it(f" {title_key(heading)} ", frozenset(content_terms(heading))) else None
+    return n + 1 if names_it(heading, frozenset(content_terms(heading))) else None
 
 
 def _option(question: str, passages: tuple[ParsedPassage, ...]) -> Answer | None:

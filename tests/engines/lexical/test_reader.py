@@ -191,7 +191,8 @@ OPTIONS = (
         "Since Ledger 1.9.2, bookings are signed",
         Reference="batch.limit. How many are sent a day. batch.size. How many bookings are sent at once. "
         "The default value is 250. batch.wait. How long it waits. "
-        'Defaults to 90 seconds. batch.path - where to write, "/var/spool" by default. batch.mode: Default: "safe"',
+        'Defaults to 90 seconds. batch.path - where to write, "/var/spool" by default. batch.mode: Default: "safe". '
+        'batch.seal_color: Default: "red"',
         Changes="open_journal(path). Opens a journal. Changed in version 3.0: Added the mode parameter. "
         "close_journal(). New in version 2.5. Version 2.4.1 was released on 2021-05-23",
         Command="-q :: Say nothing. --max-age <days> Keep bookings of so many days (default 30)",
@@ -219,6 +220,7 @@ OPTIONS = (
         ("What is the default of batch.limit?", None),  # not that of the entry below
         ("What is batch.path by default?", "/var/spool"),
         ("What is the default of batch.mode?", "safe"),
+        ("What is the default of batch.seal?", None),  # not that of the longer name
         ("What is the default value of --max-age?", "30"),
         ("What is the default of worker_count?", "4"),
         ("What is the default of frost_period?", "7s"),
@@ -267,6 +269,8 @@ def test_who_did_something_may_stand_below_a_heading(question: str) -> None:
         ("How many bookings are sent?", "250", True),
         ("How many bookings are sent?", "some bookings", False),
         ("How many bookings are sent?", "100%", False),
+        ("How many bookings are sent?", "9.6", False),
+        ("Which command is used for bookings?", "Sending.txt", False),
         ("How many bookings are sent by default?", "empty", False),
         ("How many bookings are sent by default?", "unlimited", True),
         ("How large can a booking be?", "one", False),
