@@ -82,6 +82,7 @@ _CODE = re.compile(r"^-|\w[._/:-]\w|_|[a-z][\dA-Z]|^[A-Z][A-Z\d]")
 
 _OPTION = re.compile(r"[^\w-]*(--?[\w-]+|\w[\w.-]*\w)\W*")
 _ENTRY = re.compile(r"\W{0,4}[\w.<>%-]{0,60}[\w>]\W{0,4}(?:$|::| [-–|<=] |:$|\(.*\))")
+_ROW = re.compile(r"\W{0,4}[\w.<>%-]{1,60}; [\w ]{1,40}:")  # of a table: an entry for itself
 
 
 @lru_cache(maxsize=64)
@@ -243,6 +244,8 @@ def _distance(passage: ParsedPassage, n: int, topic: frozenset[str], keys: list[
         sentence = passage.sentences[at]
         if names_it(sentence.text, sentence.terms):
             return n - at
+        if _ROW.match(sentence.text):
+            return None
         if _ENTRY.match(sentence.text) and not (at and _ENTRY.match(passage.sentences[at - 1].text)):
             return None
     heading = (passage.headings or passage.title).rpartition(" > ")[2]

@@ -206,6 +206,7 @@ OPTIONS = (
         "SEALED. courier_timeout. Wait so long. Default: WAITING (see wait(2)). By default, it listens on a port. "
         "Default: no. At most four couriers ride at once by default. stamp_cache. Keeps stamps. Defaults to 700"
     ),
+    *pages(Table="stamp_price; Type: number; Use: letters. stamp_price_max; Type: number; Default: 12"),
     *pages(Yard="Couriers wait in the yard at night. yard_lamps. How many lamps burn. The default value is 9"),
     *pages(Copier="Version: v7.1.0; Changes: pruning introduced", Auditor="Release date: 2031-05-23"),
     ParsedPassage("6", "Reference", (Sentence("6s1", "Default: 4."),), "Settings > worker_count"),
@@ -220,6 +221,7 @@ OPTIONS = (
         ("What is the default of batch.limit?", None),  # not that of the entry below
         ("What is batch.path by default?", "/var/spool"),
         ("What is the default of batch.mode?", "safe"),
+        ("What is the default of stamp_price?", None),  # not that of the row below
         ("What is the default of batch.seal?", None),  # not that of the longer name
         ("What is the default value of --max-age?", "30"),
         ("What is the default of worker_count?", "4"),
