@@ -18,7 +18,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ...data.text import FUNCTION_WORDS, bare_title, content_terms, title_key
+from ...data.text import bare_title, content_terms, title_key
 from .features import (
     Matrix,
     ParsedQuestion,
@@ -31,18 +31,14 @@ from .features import (
     within,
 )
 from .hops import OWN_PASSAGE, Answer, Hop, best_answers, fitted, rank, read_hops, same
-from .prompt import ParsedPassage, Sentence
+from .prompt import ParsedPassage
 from .question import answer_type, mask
-from .spans import DATE, MONTHS, code, countries, dates, is_adjective, numbers, relation_terms
-from .stated import ASKS_DEFAULT, ASKS_OPTION, is_literal, must_be_stated, stated
+from .spans import DATE, TITLE, code, countries, dates, is_adjective, numbers, relation_terms
+from .stated import CODE_NOUNS, is_of_type, lacks_subject, stated
 
 SHORT = 12  # most words of a question that is read as a sub-question; longer ones have hidden parts
 MOST = 12  # answers that are weighed against one another
 MISFIT = 0.02  # factor of a span that is not of the kind that is asked for
-CODE_NOUNS = frozenset(
-    "attribute class command constant decorator directive exception field flag function header key keyword library "
-    "method module operator option parameter property routine setting signal specifier switch tool variable".split()
-)
 
 _UNITS = re.compile(r"\s?(?:[KMGT]i?B|bytes?|ms|seconds?|minutes?|hours?|days?)\b")
 
@@ -133,30 +129,12 @@ def _fits(question: str, table: SpanTable, candidate: int) -> float:
         return 1e-6 if span.kind == DATE else 1.0
     after = table.text_after(candidate)
     cut = (asks.kind == "measure" and _UNITS.match(after)) or re.match(r"-\d\d-\d\d\b", after)
-    plain = asks.head in CODE_NOUNS and not any(found.text == span.text for found in code(span.text))
     sentence = table.sentences[table.sentence[candidate]][1]
+    asks_name = not CODE_NOUNS.isdisjoint(question.lower().split()[:3])  # "Which environment variable"
+    is_value = asks_name and span.kind != TITLE and sentence.text[: span.start].endswith("=")
+    plain = asks.head in CODE_NOUNS and not any(found.text == span.text for found in code(span.text))
     is_odd = asks.kind not in ("who", "when") and not is_of_type(question, span.text, sentence)
-    return MISFIT if cut or plain or is_odd else 1.0
-
-
-def is_of_type(question: str, answer: str, sentence: Sentence | None = None) -> bool:
-    """Whether an answer can be one: a number if a question asks how many, a name that it does not have if it asks who,
-    a time if it asks when, and a literal if it asks for a default value, a version or an option."""
-    asks = answer_type(question)
-    if ASKS_DEFAULT.search(question) and sentence and not re.search(r"\bdefault", sentence.text, re.I):
-        return False  # an example may assign any value
-    if ASKS_DEFAULT.search(question) and asks.kind in ("noun", "what", "number", "measure"):
-        return is_literal(answer)
-    if asks.kind in ("number", "measure") or asks.head in ("port", "release", "version"):
-        return any(number.start == 0 for number in numbers(answer.removeprefix("v")))
-    if asks.kind == "when":
-        return bool(dates(answer) or re.search(rf"\d\D|\D\d|{MONTHS}", answer))
-    if asks.kind == "who":
-        asked = [name for name in mask(question).names if within(title_key(name), title_key(answer))]
-        opens = sentence is not None and " " not in answer and sentence.text.startswith(answer)
-        capitals = [word[0].isupper() for word in answer.split() if word.lower() not in FUNCTION_WORDS]
-        return any(capitals) and all(capitals) and not (asked or opens or answer.isupper())
-    return not ASKS_OPTION.match(question) or any(found.text == answer for found in code(answer))
+    return MISFIT if cut or plain or is_value or is_odd else 1.0
 
 
 def _chain_columns(hops: Sequence[Hop], table: SpanTable) -> Matrix:
@@ -196,7 +174,7 @@ def is_supported(question: str, passages: Sequence[ParsedPassage], best: Answer)
     asked = parse_question(question)
     if best.passage is None or asked.asks.kind == "either" or stated(question, tuple(passages)):
         return True
-    if not is_of_type(question, best.text, best.sentence) or must_be_stated(question):
+    if not is_of_type(question, best.text, best.sentence) or lacks_subject(question, best):
         return False
     names = [name for name in mask(question).names if not is_adjective(name)]
     known = list(zip(asked.names, asked.titles, strict=True))

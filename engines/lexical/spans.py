@@ -118,18 +118,24 @@ _NUMBERS = re.compile(
     r"|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty)\b(?:\s+(?:million|billion|thousand|hundred))?",
     re.IGNORECASE,
 )
-# A word of code: a call, an option, or with an underscore, a digit or a capital or a dot in its midst, or in capitals.
+# A word of code: a function with its module or arity, a call, an option, or with an underscore, a digit or a capital or
+# a dot in its midst, or in capitals.
 _CODE = re.compile(
-    r"(?<![\w.%/-])(?:--[a-z][\w-]+|-[a-zA-Z]\b|%\w\b|0x[0-9a-fA-F]+"
+    r"(?<![\w.%/:-])(?:[a-z]\w*(?::[a-z]\w*(?:/\d+|\(\))?|/\d+)|--[a-z][\w-]+|-[a-zA-Z]\b|%\w\b|0x[0-9a-fA-F]+"
     r"|(?:[A-Za-z]\w*\.)*[A-Za-z_]\w*\(\)|(?:[A-Za-z_]\w*\.)+[a-z_]\w+|\w*[a-z0-9]_\w+|_+\w+|\w+_[A-Z]\w*"
     r"|[a-z]+[A-Z]\w*|[A-Z]{2}[a-z]\w+|(?:[A-Z][a-z]+){2,}|[A-Z][A-Z0-9]{2,}|[a-z]+(?:-[a-z]+)+|[a-z]+\d+)(?![\w-]|\.\w)"
 )
-# Versions, ISO dates and numbers with points: no answer is a part of one.
-_WHOLE = re.compile(r"(?<![\w.])(?:v?\d+(?:\.\d+)+(?:[+~-]?[A-Za-z][\w.-]*\w|[a-z])?|\d{4}-\d\d-\d\d)(?!\w)")
-# What is no answer: the number of a heading or of what a text refers to, and the names of the columns of a row.
+# Functions with a module or arity, versions, ISO dates and numbers with points: no answer is a part of one.
+_WHOLE = re.compile(
+    r"(?<![\w.])(?:[a-z]\w*(?::[a-z]\w*(?:/\d+)?|/\d+)"
+    r"|v?\d+(?:\.\d+)+(?:[+~-]?[A-Za-z][\w.-]*\w|[a-z])?|\d{4}-\d\d-\d\d)(?!\w)"
+)
+# What is no answer: the number of a heading, of what a text refers to or of the section of a manual page, a word that
+# opens a remark, and the names of the columns of a row.
 _NUMBERING = re.compile(
     r"^(?:Chapter \d+\.|(?:Appendix )?(?:[A-Z]\.)?\d+(?:\.\d+)+\.|(?:[A-Z]\.)\d+\.) (?=\w)"
     r"|\b(?:Section|Chapter|Table|Figure|Example) (?:[A-Z]\.)?\d+(?:\.\d+)+"
+    r"|(?<=\w)\(\d\w{0,2}\)|^(?:Hence|Note|Otherwise|Therefore|Thus|Warning)\b|\bfollowing \w+"
 )
 _COLUMNS = re.compile(r"(?:^|(?<=; ))[^;:]{1,40}(?=: )")
 _INITIAL = re.compile(r"\b(?:[A-Z]|Jr|Sr)\.$")
@@ -190,7 +196,7 @@ def dates(text: str) -> tuple[Span, ...]:
 
 def code(text: str) -> tuple[Span, ...]:
     """Names as programs have them: ``os.environ``, ``compile()``, ``--quiet``, ``max_size``, ``FORCE``."""
-    return _found(_CODE, text, NAME)
+    return tuple(span for span in _found(_CODE, text, NAME) if span.text.lower() not in FUNCTION_WORDS)
 
 
 def numbers(text: str) -> tuple[Span, ...]:

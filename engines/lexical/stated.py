@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from ...data.text import bare_title, content_terms, stem, title_key
+from ...data.text import FUNCTION_WORDS, bare_title, content_terms, stem, title_key
+from .features import within
 from .hops import Answer
-from .prompt import ParsedPassage
-from .spans import names, relation_term, relation_terms, unnumbered
+from .prompt import ParsedPassage, Sentence
+from .question import answer_type, mask
+from .spans import MONTHS, code, dates, names, numbers, relation_term, relation_terms, unnumbered
 
 # Probabilities, chosen by hand: of a definition; of what stands beside its subject; below it, and further below.
 DEFINED, BESIDE, BELOW, FADES = 0.6, 0.95, 0.9, 0.97
@@ -27,7 +29,8 @@ _UNIT = (
     r"(?:%|[KMGT]i?B|bytes?|kilobytes?|megabytes?|(?:milli|micro)?seconds?|ms|s|minutes?|hours?|days?|weeks?|months?)"
 )
 _NUMBER = (
-    rf"(?<![\w.])-?\d(?:[\w.,:]{{0,40}}\w)?(?: ?{_UNIT}(?!\w))?|(?:one|two|three|five|six|ten|twelve|thirty) {_UNIT}\b"
+    rf"(?<![\w.])(?<!\w[(/])-?\d(?:[\w.,:]{{0,40}}\w)?(?: ?{_UNIT}(?!\w))?"  # but not the section in "log(3)"
+    rf"|(?:one|two|three|five|six|ten|twelve|thirty) {_UNIT}\b"
 )
 _WORD = r"true|false|yes|no|on|off|none|null|unset|empty|never|always|auto|enabled|disabled"
 _QUOTED = r"(?<!\w)[\"“‘'`][^\"”’'`\n]{0,60}[\"”’'`]"
@@ -47,7 +50,10 @@ _DEFAULTS = [
         rf"(?P<value>{_LITERAL})(?: \w+)?,? (?:is |are |used )*(?:\((?:the )?default(?: value)?\)|by default)",
     )
 ]
-ASKS_DEFAULT = re.compile(r"\bdefaults?\b", re.I)
+ASKS_DEFAULT = re.compile(
+    r"\b(?:by|is|are|its) default\b|\bdefaults?\W*$|^(?:what|which)(?: is| are)?(?: the)? default", re.I
+)
+_BARE_DEFAULT = re.compile(r"(?:The )?[Dd]efault(?:s|ing)?(?: value)?(?: is| to|:)")  # its subject stands above
 
 _DATE = r"\d{4}-\d\d-\d\d|[\w ]{3,12},? \d{4}"
 _VERSION = r"v?\d+(?:\.\d+)+(?:[\w-]*(?:\.\d+)*\w)?"
@@ -69,13 +75,14 @@ _ASKS_AGENT = re.compile(r"who (?:(?:was|is|first|originally|currently) )*(?:the
 
 # What is asked for, not what it is asked of.
 _GENERIC = frozenset(
-    map(stem, "default value setting use used called option parameter variable version release".split())
+    map(stem, "default value setting use used called option parameter variable version release many large long".split())
 )
 _GENERIC |= frozenset(map(stem, _NOTES))
 _CODE = re.compile(r"^-|\w[._/:-]\w|_|[a-z][\dA-Z]|^[A-Z][A-Z\d]")
 
 _OPTION = re.compile(r"[^\w-]*(--?[\w-]+|\w[\w.-]*\w)\W*")
 _ENTRY = re.compile(r"\W{0,4}[\w.<>%-]{0,60}[\w>]\W{0,4}(?:$|::| [-–|<=] |:$|\(.*\))")
+_ROW = re.compile(r"\W{0,4}[\w.<>%-]{1,60}; [\w ]{1,40}:")  # of a table: an entry for itself
 
 
 @lru_cache(maxsize=64)
@@ -115,26 +122,93 @@ def _default(text: str) -> Iterator[re.Match[str]]:
     yield from sorted((m for pattern in _DEFAULTS for m in pattern.finditer(text)), key=lambda match: match.start())
 
 
-def is_literal(text: str) -> bool:
-    """Whether a text can be a value: a number, a path, one word, or what is quoted."""
-    return bool(re.fullmatch(_LITERAL, text)) or len(text.split()) == 1
+CODE_NOUNS = frozenset(
+    "attribute class command constant decorator directive exception field flag function header key keyword library "
+    "method module operator option parameter property routine setting signal specifier switch tool variable".split()
+)
+_DOCUMENT = re.compile(r"\w\.(?:html?|md|pdf|rst|txt)$")
+_QUANTITIES = frozenset("delay duration interval length limit period size timeout".split())
+_UNBOUNDED = re.compile(r"unlimited|infinit[ey]|no limit|none|null|nil|undefined|never|disabled|off", re.I)
+_DAYS = "Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday"
+_ASKS_DAY = re.compile(r"(?:on )?(?:which|what) (?:\w+ )?(?:day|date)\b(?P<week> of the week)?", re.I)
 
 
-def must_be_stated(question: str) -> bool:
-    """Whether a question asks for the default or a change of a word of code: where no passage states it, the reader
-    would guess."""
-    asks = ASKS_DEFAULT.search(question) or (_ASKS_CHANGE.match(question) and _noted(question))
-    return bool(asks and _code_keys(question))
+def is_of_type(question: str, answer: str, sentence: Sentence | None = None) -> bool:
+    """Whether an answer can be one: a number if a question asks how many, how large or for a port, a name that it does
+    not have if it asks who, a time if it asks when, and a literal if it asks for a default value, a version, an address
+    or an option."""
+    asks, asks_default = answer_type(question), ASKS_DEFAULT.search(question)
+    if asks_default and sentence and not re.search(r"\bdefault", sentence.text, re.I):
+        return False  # an example may assign any value
+    if asks.head == "port":
+        return answer.isdecimal() and int(answer) < 1 << 16
+    if asks.head in ("release", "version"):
+        return bool(re.fullmatch(r"v?\d[\w.+~-]*", answer))
+    if asks.head in CODE_NOUNS and _DOCUMENT.search(answer):
+        return False
+    if asks.head in ("address", "uri", "url"):
+        return bool(re.search(r"@|\w[.:]+/?/?\w|\d", answer))
+    if asked := _ASKS_DAY.match(question):
+        return bool(re.search(_DAYS, answer) or (not asked["week"] and (dates(answer) or re.search(MONTHS, answer))))
+    if asks.kind in ("number", "measure") or (asks_default and _is_quantity(question)):
+        is_number = any(n.start == 0 for n in numbers(answer)) or (asks_default and re.fullmatch(_NUMBER, answer))
+        is_share = ("%" in answer and "percent" not in question) or re.fullmatch(r"\d+(?:\.\d+)+", answer)
+        is_vague = is_share if asks.kind == "number" else answer.isalpha()
+        return bool((is_number and not is_vague) or (asks_default and _UNBOUNDED.fullmatch(answer)))
+    if asks_default and asks.kind in ("noun", "what"):
+        return bool(re.fullmatch(_LITERAL, answer)) or len(answer.split()) == 1
+    if asks.kind == "when":
+        is_version = re.fullmatch(_VERSION, answer) and _verb(question) in ("", "released", "published")
+        return not is_version and bool(dates(answer) or re.search(rf"\d\D|\D\d|{MONTHS}", answer))
+    if asks.kind == "who":
+        own = [name for name in mask(question).names if within(title_key(name), title_key(answer))]
+        opens = sentence is not None and " " not in answer and sentence.text.startswith(answer)
+        capitals = [word[0].isupper() for word in answer.split() if word.lower() not in FUNCTION_WORDS]
+        return any(capitals) and all(capitals) and not (own or opens or answer.isupper())
+    return not ASKS_OPTION.match(question) or any(found.text == answer for found in code(answer))
 
 
-def _code_keys(question: str) -> list[str]:
-    return [f" {title_key(word)} " for word in question.rstrip("? ").split() if _CODE.search(word)]
+def _is_quantity(question: str) -> bool:
+    """Whether a question asks for the value of a size or time, or of a setting with such a name."""
+    asks = answer_type(question)
+    settings = (key.rstrip("`\"'?") for key in question.split() if _CODE.search(key))
+    last = (re.split(r"[\W_]|(?<=[a-z])(?=[A-Z])", key)[-1].lower() for key in settings)
+    return not _QUANTITIES.isdisjoint((asks.head, *last)) or not {"maximum", "minimum"}.isdisjoint(asks.modifiers)
+
+
+def lacks_subject(question: str, answer: Answer) -> bool:
+    """Whether an answer that no passage states in a fixed form is a guess: to a question for the default or a change of
+    a word of code, or for a default of what its passage and its entry do not name."""
+    unit = content_terms(answer_type(question).head)  # "how many seconds"
+    keys, topic = _code_keys(question), frozenset(content_terms(question)) - _GENERIC - frozenset(unit)
+    if not ASKS_DEFAULT.search(question) and not (answer.sentence and _BARE_DEFAULT.match(answer.sentence.text)):
+        return bool(keys and _ASKS_CHANGE.match(question) and _noted(question))
+    if keys or not answer.passage or not answer.sentence or not _covers(answer.passage, topic):
+        return True
+    return _distance(answer.passage, answer.passage.sentences.index(answer.sentence), topic, keys) is None
+
+
+def _covers(passage: ParsedPassage, topic: frozenset[str]) -> bool:
+    """Whether a passage and its headings have most words of a question."""
+    known = passage.terms.union(content_terms(f"{passage.title} {passage.headings}"))
+    return len(topic & known) >= COVERED * len(topic)
+
+
+def _code_keys(question: str) -> list[re.Pattern[str]]:
+    """Finds the words of code of a question, which are no part of a longer one."""
+    words = (word.strip("`\"'?,-") for word in question.rstrip("? ").split() if _CODE.search(word))
+    return [re.compile(rf"(?<!\w){re.escape(word)}(?![\w-]|\.\w)", re.I) for word in words]
+
+
+def _verb(question: str) -> str:
+    """The verb of change in a question, as "added"."""
+    return next((word for word in reversed(re.findall(r"\w+", question.lower())) if word in _NOTES), "")
 
 
 def _noted(question: str) -> Find | None:
     """Finds the versions in notes such as "New in version 2.1", and the dates of releases; None if the question asks
     about no change."""
-    verb = next((word for word in reversed(re.findall(r"\w+", question.lower())) if word in _NOTES), "")
+    verb = _verb(question)
     if _NOTES.get(verb) == _NOTES["released"]:
         return re.compile(rf"(?:{_NOTES[verb]})(?: date)?\W+(?:on )?(?P<value>{_DATE})").finditer
     if not verb:
@@ -149,32 +223,33 @@ def _nearest(question: str, passages: tuple[ParsedPassage, ...], find: Find) -> 
     topic, keys = frozenset(content_terms(question)) - _GENERIC, _code_keys(question)
     found = list[Answer]()
     for passage in passages:
-        above = frozenset(content_terms(f"{passage.title} {passage.headings}"))
-        if len(topic & (passage.terms | above)) < COVERED * len(topic):
-            continue
-        for n, sentence in enumerate(passage.sentences):
-            match, distance = next(find(sentence.text), None), _distance(passage, n, topic, keys)
-            if match and distance is not None:
+        for n, sentence in enumerate(passage.sentences if _covers(passage, topic) else ()):
+            values = (match["value"].strip(" \"“”‘’'`") for match in find(sentence.text))
+            value = next((each for each in values if is_of_type(question, each)), None)
+            distance = _distance(passage, n, topic, keys)
+            if value is not None and distance is not None:
                 chance = BESIDE if topic <= sentence.terms else BELOW * FADES**distance
-                found.append(Answer(match["value"].strip(" \"“”‘’'`"), chance, sentence, passage))
+                found.append(Answer(value, chance, sentence, passage))
     return max(found, key=lambda answer: answer.probability, default=None)
 
 
-def _distance(passage: ParsedPassage, n: int, topic: frozenset[str], keys: list[str]) -> int | None:
+def _distance(passage: ParsedPassage, n: int, topic: frozenset[str], keys: list[re.Pattern[str]]) -> int | None:
     """How many sentences above sentence ``n`` its subject stands, a heading as above the first; None if it is another
     subject: no sentence up to the entry's own names what is asked about."""
 
-    def names_it(key: str, terms: frozenset[str]) -> bool:
-        return all(each in key for each in keys) if keys else 2 * len(topic & terms) > len(topic)
+    def names_it(text: str, terms: frozenset[str]) -> bool:
+        return all(key.search(text) for key in keys) if keys else 2 * len(topic & terms) > len(topic)
 
     for at in range(n, -1, -1):
         sentence = passage.sentences[at]
-        if names_it(sentence.key, sentence.terms):
+        if names_it(sentence.text, sentence.terms):
             return n - at
+        if _ROW.match(sentence.text):
+            return None
         if _ENTRY.match(sentence.text) and not (at and _ENTRY.match(passage.sentences[at - 1].text)):
             return None
     heading = (passage.headings or passage.title).rpartition(" > ")[2]
-    return n + 1 if names_it(f" {title_key(heading)} ", frozenset(content_terms(heading))) else None
+    return n + 1 if names_it(heading, frozenset(content_terms(heading))) else None
 
 
 def _option(question: str, passages: tuple[ParsedPassage, ...]) -> Answer | None:

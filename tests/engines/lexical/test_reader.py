@@ -7,7 +7,8 @@ import pytest
 from polyhop.engines.lexical.decompose import decompose
 from polyhop.engines.lexical.hops import read_hops
 from polyhop.engines.lexical.prompt import ParsedPassage, Sentence
-from polyhop.engines.lexical.reader import is_of_type, is_supported, read
+from polyhop.engines.lexical.reader import is_supported, read
+from polyhop.engines.lexical.stated import is_of_type
 
 WORLD = (
     ParsedPassage("1", "Slow Glass (film)", (Sentence("1s1", "Slow Glass is a 1972 drama film directed by Ann Lee."),)),
@@ -144,9 +145,11 @@ def test_verdicts(told: tuple[ParsedPassage, ...], question: str, answer: str) -
 MANUAL = pages(
     Ledger="The ledger service listens on port 7431 unless LEDGER_PORT is set. It was rewritten in version 2.4.1",
     Settings="The option --max-batch limits how many bookings are sent at once, 250 by default. "
-    "Requests that take longer than 30 seconds are cancelled. Set the variable LEDGER_HOME to move the data folder",
+    "Requests that take longer than 30 seconds are cancelled. Set the variable LEDGER_HOME to move the data folder. "
+    "The environment variable LEDGER_KEEP=YES stops the cleaner from emptying the folder",
     Journal="The function ledger.open_journal() returns a handle. A journal is an append-only file of bookings. "
-    "Backups run every night at 02:30",
+    "Backups run every night at 02:30. Use ledger:sign/2 instead of the deprecated function for seals. "
+    "A journal of type ring is read in pieces, see ring_journal(3)",
 )
 
 
@@ -160,6 +163,8 @@ MANUAL = pages(
         ("Which function returns a handle?", "ledger.open_journal()"),
         ("What is a journal?", "an append-only file of bookings"),
         ("When do backups run?", "02:30"),
+        ("Which function should be used instead of the deprecated function for seals?", "ledger:sign/2"),
+        ("Which environment variable stops the cleaner?", "LEDGER_KEEP"),
     ],
 )
 def test_manuals_answer_with_names_of_code_numbers_and_definitions(question: str, answer: str) -> None:
@@ -174,6 +179,10 @@ def test_the_number_of_a_section_is_no_answer() -> None:
     question = "What is the maximum number of open bookings?"
     answers = read(question, [question], told)
     assert not [answer.text for answer in answers if "4.11" in answer.text]
+    question = "How large can a journal of type ring be?"
+    best = read(question, [question], MANUAL)[0]
+    assert best.text != "3"
+    assert not is_supported(question, MANUAL, best)
 
 
 OPTIONS = (
@@ -182,7 +191,8 @@ OPTIONS = (
         "Since Ledger 1.9.2, bookings are signed",
         Reference="batch.limit. How many are sent a day. batch.size. How many bookings are sent at once. "
         "The default value is 250. batch.wait. How long it waits. "
-        'Defaults to 90 seconds. batch.path - where to write, "/var/spool" by default. batch.mode: Default: "safe"',
+        'Defaults to 90 seconds. batch.path - where to write, "/var/spool" by default. batch.mode: Default: "safe". '
+        'batch.seal_color: Default: "red"',
         Changes="open_journal(path). Opens a journal. Changed in version 3.0: Added the mode parameter. "
         "close_journal(). New in version 2.5. Version 2.4.1 was released on 2021-05-23",
         Command="-q :: Say nothing. --max-age <days> Keep bookings of so many days (default 30)",
@@ -191,6 +201,13 @@ OPTIONS = (
     ParsedPassage("10", "Replies", (Sentence("10s1", "# Ten days default reply.period = 10d"),), "Example"),
     ParsedPassage("11", "Replies", (Sentence("11s1", "PORT=4000 reply dev"),), "Command"),
     *pages(Frost="If no frost_period is given, the default value of 7s is used. The frost_depth is 3 (default value)"),
+    *pages(
+        Courier="courier_seal. Whether letters are sealed. Defaults to none. The maximum length of a letter: Default: "
+        "SEALED. courier_timeout. Wait so long. Default: WAITING (see wait(2)). By default, it listens on a port. "
+        "Default: no. At most four couriers ride at once by default. stamp_cache. Keeps stamps. Defaults to 700"
+    ),
+    *pages(Table="stamp_price; Type: number; Use: letters. stamp_price_max; Type: number; Default: 12"),
+    *pages(Yard="Couriers wait in the yard at night. yard_lamps. How many lamps burn. The default value is 9"),
     *pages(Copier="Version: v7.1.0; Changes: pruning introduced", Auditor="Release date: 2031-05-23"),
     ParsedPassage("6", "Reference", (Sentence("6s1", "Default: 4."),), "Settings > worker_count"),
 )
@@ -204,12 +221,21 @@ OPTIONS = (
         ("What is the default of batch.limit?", None),  # not that of the entry below
         ("What is batch.path by default?", "/var/spool"),
         ("What is the default of batch.mode?", "safe"),
+        ("What is the default of stamp_price?", None),  # not that of the row below
+        ("What is the default of batch.seal?", None),  # not that of the longer name
         ("What is the default value of --max-age?", "30"),
         ("What is the default of worker_count?", "4"),
         ("What is the default of frost_period?", "7s"),
         ("What is the default of frost_depth?", "3"),
         ("What is the default of reply.period?", "7d"),  # not that of the example
         ("What is the default port of reply dev?", None),
+        ("Which port does Replyd listen on by default?", None),
+        ("What is the default maximum length of a letter?", None),  # not "SEALED"
+        ("What is the default of courier_timeout?", None),  # not "WAITING", nor 2
+        ("Which port does the courier listen on by default?", None),  # not "no"
+        ("How many couriers ride at once by default?", "four"),
+        ("How many letters does the courier take by default?", None),  # not that of the entry below
+        ("How many couriers wait in the yard at night?", None),
         ("What is the default value of open_journal?", None),
         ("In which version was the mode parameter of open_journal added?", "3.0"),
         ("In which version was close_journal added?", "2.5"),
@@ -244,6 +270,25 @@ def test_who_did_something_may_stand_below_a_heading(question: str) -> None:
     [
         ("How many bookings are sent?", "250", True),
         ("How many bookings are sent?", "some bookings", False),
+        ("How many bookings are sent?", "100%", False),
+        ("How many bookings are sent?", "9.6", False),
+        ("Which command is used for bookings?", "Sending.txt", False),
+        ("How many bookings are sent by default?", "empty", False),
+        ("How many bookings are sent by default?", "unlimited", True),
+        ("How large can a booking be?", "one", False),
+        ("How large can a booking be?", "2 GB", True),
+        ("What is the default of book_size?", "REQUIRED", False),
+        ("What is the default of bookTimeout?", "never", True),
+        ("Which port does Ledger use?", "7431", True),
+        ("Which port does Ledger use?", "70000", False),
+        ("Which port does Ledger use?", "7 Ledger Ports", False),
+        ("In which release was it added?", "2 Release Notes", False),
+        ("To which address are bookings sent?", "Ledger Works", False),
+        ("To which address are bookings sent?", "https://example.org", True),
+        ("On which day of the week are books closed?", "Friday", True),
+        ("On which day of the week are books closed?", "2020-07-06", False),
+        ("When was Ledger published?", "2.3", False),
+        ("Which day closes the books?", "2.3", False),
         ("Who maintains Ledger?", "Tom Fox", True),
         ("Who maintains Ledger?", "Ledger Manual", False),
         ("Who maintains Ledger?", "the manual", False),

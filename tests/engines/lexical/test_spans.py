@@ -44,6 +44,7 @@ def test_candidates(line: str, expected: list[str]) -> None:
         ("Release date: 2031-05-23.", "2031-05-23"),
         ("It listens on 127.0.0.1:7431.", "127.0.0.1"),
         ("Edit file2.conf first.", "file2.conf"),
+        ("Call ledger:sign/2 first.", "ledger:sign/2"),
     ],
 )
 def test_no_candidate_is_a_part_of_a_version_a_date_or_a_dotted_name(line: str, value: str) -> None:
@@ -61,12 +62,15 @@ def test_no_candidate_is_a_part_of_a_version_a_date_or_a_dotted_name(line: str, 
         ("F.4. Closing Books", {"Closing Books"}),
         ("See Section 4.11.", {"See"}),
         ("Item: bookings; Upper Limit: 32", {"bookings", "32"}),
+        ("Note: The seals are in seal_book(4).", {"seals", "seal_book"}),
     ],
 )
-def test_no_candidate_is_the_number_of_a_section_or_the_name_of_a_column(line: str, expected: set[str]) -> None:
+def test_no_candidate_is_the_number_of_a_section_the_name_of_a_column_or_a_label(line: str, expected: set[str]) -> None:
     found = {span.text for span in candidate_spans(line)}
     assert expected <= found
-    assert not [text for text in found if "4" in text or "12" in text or text in ("Item", "Upper Limit", "Limit")]
+    assert not [
+        text for text in found if "4" in text or "12" in text or text in ("Item", "Limit", "Upper Limit", "Note")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -98,9 +102,10 @@ def test_dates_are_ordered_by_their_key(text: str, keys: list[tuple[int, int, in
 
 
 def test_names_of_code() -> None:
-    text = "Call os.environ or compile() with --quiet, max_size, FORCE, minidom2, RLock, 0xDD or %A. I am e.g. a Cat."
+    text = "Call os.environ, compile() or text:trim/1 with --quiet, max_size, FORCE, minidom2, RLock, 0xDD or %A."
+    text += " I am e.g. a Cat, NOT a dog."
     assert [span.text for span in code(text)] == [
-        "os.environ", "compile()", "--quiet", "max_size", "FORCE", "minidom2", "RLock", "0xDD", "%A"
+        "os.environ", "compile()", "text:trim/1", "--quiet", "max_size", "FORCE", "minidom2", "RLock", "0xDD", "%A"
     ]  # fmt: skip
 
 
