@@ -46,7 +46,7 @@ class Agent(dspy.Predict):
         if (attempt := current_attempt()) > 1:
             # DSPy's cache also keeps bad replies, with which a retried question would fail again.
             config = kwargs.get("config", {})
-            kwargs["config"] = {**config, "rollout_id": 100 * config.get("rollout_id", 0) + attempt}
+            kwargs["config"] = {**config, "rollout_id": 100 * attempt + config.get("rollout_id", 0)}
         others = [str(value) for value in kwargs.values() if not isinstance(value, NumberedPassages)]
         room = max(_LEAST, run.prompt_tokens - sum(map(estimated_tokens, [self.signature.instructions, *others])))
         if (needed := _tokens(kwargs)) > room:
