@@ -105,8 +105,10 @@ def test_a_wheel_installs_and_answers_in_an_empty_environment(tmp_path: Path) ->
     (documents / "mill.md").write_text("# Tarn Mill\n\nTarn Mill was bought by Ida Lund in 1911.\n")
     (documents / "lund.html").write_text("<h1>Ida Lund</h1><p>Ida Lund was a weaver who was born in Brevik.</p>")
 
+    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([bin / "polyhop", *arguments], capture_output=True, text=True, cwd=documents)
+        return subprocess.run([bin / "polyhop", *arguments], capture_output=True, text=True, cwd=documents, env=alone)
 
     indexed, asked = run("index"), run("ask", "Where was the buyer of Tarn Mill born?", "--json")
     assert (indexed.returncode, asked.returncode) == (0, 0), indexed.stderr + asked.stderr
