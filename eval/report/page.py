@@ -260,9 +260,10 @@ def _diagnosis(run: EvaluationRun) -> tuple[str, list[str], list[tuple[str, list
 
 _INDEX = ("passages", "corpus", "corpus_hash", "analyzer", "anserini", "lucene", "max_words")
 _SETTINGS: Any = {
-    **dict.fromkeys(("dataset", "questions", "timeout", "created", "versions", "python"), True),
+    **dict.fromkeys(("dataset", "questions", "timeout"), True),
     "program": {"name", "class_name", "retriever", "state_hash"},
 }
+_MADE = {"created", "versions", "python"}  # whose defaults are those of the reader
 
 
 def _settings(run: EvaluationRun) -> dict[str, Any]:
@@ -271,5 +272,6 @@ def _settings(run: EvaluationRun) -> dict[str, Any]:
     index, lms = manifest.index or {}, manifest.program.lms
     models = {role: {key: lm[key] for key in ("model", *SAMPLING) if key in lm} for role, lm in lms.items() if lm}
     told = manifest.model_dump(mode="json", include=_SETTINGS, exclude_none=True, exclude_defaults=True)
+    told |= manifest.model_dump(mode="json", include=_MADE)
     told |= {"index": {key: index[key] for key in _INDEX if key in index}, "models": models}
     return {"folder": run.path.resolve().name, "done": f"{run.done:,} of {run.total:,} questions", **dict(flat(told))}

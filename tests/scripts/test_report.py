@@ -214,5 +214,5 @@ def test_only_reports_are_replaced(run: Path, tmp_path: Path) -> None:
     assert "cannot be written" in error(run, "--out", mine / "report.html")
     report(run, out=tmp_path / "report.html")
     before = (tmp_path / "report.html").read_bytes()
-    report(run, out=tmp_path / "report.html")
+    assert "versions.dspy" in report(run, out=tmp_path / "report.html").words
     assert (tmp_path / "report.html").read_bytes() == before
