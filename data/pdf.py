@@ -60,8 +60,8 @@ def _title(written: str) -> str:
 
 def _leave_out_running(pages: list[list[str]], tops: list[float]) -> None:
     """Remove headers and footers, which may change by chapter and from left to right: first and last lines with the
-    number of the page, and those that pages nearby have, too, but for numbers. The title of the
-    first page stays, which stands lower."""
+    number of the page, and those that pages nearby have, too, but for numbers. The title of the first page stays, which
+    stands lower."""
     bare = [[_PAGE_NUMBER.sub("0", line) for line in (*lines[:1], *lines[-1:])] for lines in pages]
     counts = Counter(line for lines in bare for line in {*lines})
     numbers = Counter(

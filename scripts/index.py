@@ -37,7 +37,7 @@ def index(given: Index) -> None:
     folder = locate([*named, HOME][0]) if is_there else out or Path(HOME)
     if given.update and not (out or folder.exists()) and len(names) == 1:
         folder = Path(names[0])
-    if is_there or given.add or given.delete or given.update:
+    if given.add or given.delete or given.update:  # `locate` sees to the others
         folder = index_of(folder)
     if not is_there:
         _write(given, folder, names or ["."])

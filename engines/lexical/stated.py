@@ -185,8 +185,6 @@ def lacks_subject(question: str, answer: Answer) -> bool:
         return bool(keys and _ASKS_CHANGE.match(question) and _noted(question))
     if keys or not answer.passage or not answer.sentence or not _covers(answer.passage, topic):
         return True
-    if answer.sentence not in answer.passage.sentences:  # a step of several
-        return True
     return _distance(answer.passage, answer.passage.sentences.index(answer.sentence), topic, keys) is None
 
 
