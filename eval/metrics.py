@@ -170,9 +170,20 @@ COSTS = {
 """What a question costs, by name."""
 
 
+OWN: dict[str, Quantity] = {}
+"""The user's own metrics in the runs that were read, as their manifests describe them."""
+
+
 def quantity(name: str) -> Quantity:
-    """A metric or cost by name; an unknown one (of a run with a metric of its own) is shown as a plain number."""
-    return METRICS.get(name) or COSTS.get(name) or Quantity(name, name.replace("_", " ").capitalize(), maximize=True)
+    """A metric or cost by name; an unknown one (such as another system's) is shown as a plain number."""
+    known = METRICS.get(name) or COSTS.get(name) or OWN.get(name)
+    return known or Quantity(name, name.replace("_", " ").capitalize(), maximize=True)
+
+
+def own_metrics() -> dict[str, Quantity]:
+    """The registered metrics that are not the package's."""
+    own = (each for name, each in METRICS.items() if name not in _SHIPPED)
+    return {each.name: Quantity(each.name, each.label, each.kind, each.maximize, each.unit, each.shown) for each in own}
 
 
 def metric(
@@ -299,3 +310,5 @@ for _name, _label, _shown in (
 # A piece of evidence contains a gold answer as whole words; little is said by "yes" and "no".
 _own("answer_in_evidence", "Answer in evidence", "answer", "evidence", needs="passages")
 _parts("token", "texts", shown=False)
+
+_SHIPPED = frozenset(METRICS)

@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_COUNTED = ("lm_calls", "lm_calls_critical_path", "searches", "rounds")
+COUNTED = ("lm_calls", "lm_calls_critical_path", "searches", "rounds")
+"""What the trace of a program counts, replies from a cache included."""
 
 
 @dataclass
@@ -235,7 +236,7 @@ class QuestionTask:
 def trace_counts(prediction: dspy.Prediction) -> dict[str, float]:
     """The costs that a trace counts, cached replies included."""
     trace = prediction.get("trace") if isinstance(prediction, dspy.Prediction) else None
-    return {name: getattr(trace, name) for name in _COUNTED if hasattr(trace, name)}
+    return {name: getattr(trace, name) for name in COUNTED if hasattr(trace, name)}
 
 
 def _read(prediction: Any) -> tuple[ProgramOutput, dict[str, Any]]:

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterable, Mapping
 from copy import copy
+from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import blake2b
 from importlib.metadata import version
@@ -18,10 +19,12 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationErr
 
 from ..data.errors import first_error
 from ..data.retrievers import describe_retriever
+from ..data.text import plain
 from ..engines.models import roles
 from ..programs.tunable import tunables
 from .folder import MANIFEST, RunError, read_json
 from .gold import asked_hash
+from .metrics import OWN, Quantity, own_metrics
 from .questions import Questions
 
 if TYPE_CHECKING:
@@ -98,7 +101,9 @@ class RunManifest(_Settings):
         default_factory=lambda: {package: version(package) for package in ("polyhop", "dspy", "pyserini")}
     )
     python: str = ".".join(map(str, sys.version_info[:3]))
-    files: dict[str, str] = {}  # the paths of questions, index and program; not compared when a run is resumed
+    # Not compared when a run is resumed: the paths of questions, index and program, and the user's own metrics.
+    files: dict[str, str] = {}
+    metrics: dict[str, Quantity] = Field(default_factory=own_metrics)
 
     @classmethod
     def of(
@@ -135,9 +140,11 @@ class RunManifest(_Settings):
         if manifest.get("schema") != SCHEMA:
             raise RunError(f"{run} is not the folder of an evaluation run, or of another version of polyhop.")
         try:
-            return cls.model_validate(manifest)
+            read = cls.model_validate(manifest)
         except ValidationError as error:
             raise RunError(f"{run / MANIFEST} is damaged ({first_error(error)}). Choose another --out.") from error
+        OWN.update({name: replace(each, label=plain(each.label)) for name, each in read.metrics.items()})
+        return read
 
 
 def files_of(paths: Mapping[str, Path | None]) -> dict[str, str]:

@@ -34,7 +34,7 @@ from ..engines.models import roles
 from ..engines.secrets import learn_models, without_secrets
 from ..eval.folder import flat, write_json
 from ..eval.settings import content
-from ..programs import PROGRAMS, name_of, retriever_of
+from ..programs import PROGRAMS, name_of, new_program, retriever_of
 from ..programs.search import retriever_kind
 from ..signatures import NumberedPassages
 
@@ -247,7 +247,7 @@ def load(dir: str | Path, retriever: Retriever | None = None, *, program: dspy.M
     return program
 
 
-def build(artifact: Artifact, retriever: Retriever | None, sparse: Retriever | None = None) -> dspy.Module:
+def build(artifact: Artifact, retriever: Retriever | None) -> dspy.Module:
     """The untuned program that an artifact names."""
     of, path = artifact.manifest.program, artifact.path
     kind, name = PROGRAMS.get(of.name or ""), (of.name or of.kind)[:80]
@@ -257,15 +257,16 @@ def build(artifact: Artifact, retriever: Retriever | None, sparse: Retriever | N
             f"{path} has {what} {name!r}: load your own with polyhop.load(dir, program=...), or on the command line as "
             f"FILE.py:NAME={path}; update polyhop for others"
         )
-    if not kind.searches:
-        return kind.over()
-    if retriever is None and follows_chain(of.retriever):
-        retriever = ChainRetriever()
-    given = retriever_name(retriever)
-    if follows_chain(of.retriever) != follows_chain(given):
-        advice = "a ChainRetriever" if follows_chain(of.retriever) else "no ChainRetriever"
-        raise ArtifactError(f"{path} was tuned with the retriever {of.retriever[:80]}, not {given}: give it {advice}")
-    return kind.over(retriever, sparse)
+    if kind.searches:
+        if retriever is None and follows_chain(of.retriever):
+            retriever = ChainRetriever()
+        given = retriever_name(retriever)
+        if follows_chain(of.retriever) != follows_chain(given):
+            advice = "a ChainRetriever" if follows_chain(of.retriever) else "no ChainRetriever"
+            raise ArtifactError(
+                f"{path} was tuned with the retriever {of.retriever[:80]}, not {given}: give it {advice}"
+            )
+    return new_program(str(of.name), retriever)
 
 
 def restore(artifact: Artifact, program: dspy.Module) -> list[str]:

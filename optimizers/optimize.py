@@ -39,7 +39,7 @@ from ..eval.folder import ACCOUNT, MANIFEST, SUMMARY, RunError, account, claimed
 from ..eval.gold import LookUp
 from ..eval.metrics import COSTS, find_metric
 from ..eval.records import read_records
-from ..eval.run import evaluate
+from ..eval.run import COUNTED, evaluate
 from ..eval.settings import ProgramSettings, RunManifest
 from ..eval.statistics import compare, interval
 from ..programs.confidence import Confidence
@@ -48,7 +48,7 @@ from .artifact import ARTIFACT, Provenance, Score, Split, dump, load, save
 from .confidence import fit_runs
 from .exemplars import at_most, from_musique, from_run
 from .prompts import check, optimize_prompts
-from .settings import BEST, OptimizationSettings, Splits, divide
+from .settings import BEST, DECIDING, OptimizationSettings, Splits, divide
 from .tunables import StudyResult, TrialRecord, TunableSearch, matching, search_space, with_values
 
 START, PROGRAM, STAGE = "0-start", "program", "stage.json"
@@ -59,7 +59,6 @@ RESERVE = 1.25
 
 EXEMPLAR_TRIALS = 16  # of how many exemplars to show, and which
 
-_COUNTED = ("lm_calls", "lm_calls_critical_path", "searches")  # also for replies from a cache
 _KINDS = {TRAIN: "training", VAL: "validation", TEST: "test"}
 
 
@@ -193,7 +192,10 @@ def optimize(
     def known() -> dict[str, Any]:
         """The manifest of the folder, but for what may change."""
         found = read_json(path / MANIFEST, f"{path} has no {MANIFEST}.")
-        return {**found, "settings": {**(found.get("settings") or {}), **settings.changeable()}}
+        return {
+            **found,
+            "settings": {**(found.get("settings") or {}), **settings.model_dump(mode="json", exclude={*DECIDING})},
+        }
 
     with ExitStack() as stack:
         stack.enter_context(claimed(path, manifest, known, beside=(ACCOUNT,)))
@@ -212,9 +214,9 @@ def check_settings(settings: OptimizationSettings, program: dspy.Module, prompt_
     if settings.cost not in (None, *COSTS):
         raise PolyhopError(f"no cost {settings.cost!r}: choose from {', '.join(COSTS)}")
     models = [predictor.lm or dspy.settings.lm for predictor in program.predictors()]
-    if settings.cost not in (None, *_COUNTED) and any(lm is not None and lm.cache for lm in models):
+    if settings.cost not in (None, *COUNTED) and any(lm is not None and lm.cache for lm in models):
         raise PolyhopError(
-            f"{settings.cost} is unknown for replies from DSPy's cache: use {', '.join(_COUNTED)}, or --no-cache"
+            f"{settings.cost} is unknown for replies from DSPy's cache: use {', '.join(COUNTED)}, or --no-cache"
         )
     if "tunables" in settings.stages:
         search_space(program, settings.freeze, settings.ranges)
@@ -264,7 +266,7 @@ class _Run:
             scores[TEST] = {metric: test.best}
         except BudgetSpent as spent:
             ended = f"{ended}; the budget ({spent}) did not allow the final measurement"
-        paid, fixed = self.budget.spent, self.settings.model_dump(mode="json", exclude={*self.settings.changeable()})
+        paid, fixed = self.budget.spent, self.settings.model_dump(mode="json", include={*DECIDING})
         costs = {"lm_calls": paid.calls, "cost_usd": paid.usd, "minutes": paid.seconds / 60}
         made = origin.model_copy(update={"scores": scores, "spent": costs, "settings": fixed})
         save(self.load(best), self.path / BEST, provenance=made)
@@ -278,7 +280,7 @@ class _Run:
         if not file.exists():
             self.folder.mkdir(exist_ok=True)
             with self._reserve(len(self.splits.val)):
-                candidate, found = getattr(self, f"_{record.stage}")(self.load(incumbent))
+                candidate, found = _STAGES[record.stage](self, self.load(incumbent))
             if candidate is not None:
                 save(candidate, self.folder / PROGRAM)
             write_json(file, record.model_copy(update=found).model_dump(mode="json", exclude_none=True))
@@ -364,7 +366,7 @@ class _Run:
 
     # --- the stages: each proposes a copy of the incumbent, tuned on the training questions, or says why not ---------
 
-    def _exemplars(self, program: dspy.Module) -> Proposed:
+    def exemplars(self, program: dspy.Module) -> Proposed:
         """Add plans to the exemplar memory, gold ones and those of correct answers; then tune how many it shows, and
         which."""
         names = [name.removeprefix("self.") for name, _ in program.named_sub_modules(Exemplars)]
@@ -385,7 +387,7 @@ class _Run:
             return program, {"note": f"{note}; their tunables are frozen"}
         return self._search(program, note, EXEMPLAR_TRIALS, {*matching(program, ["*"])} - searched)
 
-    def _confidence(self, program: dspy.Module) -> Proposed:
+    def confidence(self, program: dspy.Module) -> Proposed:
         """Fit alpha, minima and threshold to the judgements of the training questions."""
         if not any(True for _ in program.named_sub_modules(Confidence)):
             return None, {"note": "the program weighs no judgements"}
@@ -401,7 +403,7 @@ class _Run:
         values = {name: value for name, value in found.values.items() if name not in frozen}
         return with_values(program, values), {"note": note}
 
-    def _prompts(self, program: dspy.Module) -> Proposed:
+    def prompts(self, program: dspy.Module) -> Proposed:
         """Run a prompt optimizer, on one half of the questions with the other half for validation."""
         settings = self.settings
         self.report(0, None, settings.optimizer)
@@ -421,7 +423,7 @@ class _Run:
         note = f"{settings.optimizer}, {settings.auto}"
         return (None, {"note": f"{note}: nothing changed"}) if dump(tuned) == dump(program) else (tuned, {"note": note})
 
-    def _tunables(self, program: dspy.Module) -> Proposed:
+    def tunables(self, program: dspy.Module) -> Proposed:
         settings = self.settings
         return self._search(program, f"{settings.trials} trials", settings.trials)
 
@@ -455,6 +457,13 @@ class _Run:
         tuned = with_values(program, search.result.best.values)
         return tuned, {"note": note, "study": search.result, "spent": spent}
 
+
+_STAGES: dict[str, Callable[[_Run, dspy.Module], Proposed]] = {
+    "exemplars": _Run.exemplars,
+    "confidence": _Run.confidence,
+    "prompts": _Run.prompts,
+    "tunables": _Run.tunables,
+}
 
 # --- the verdict -----------------------------------------------------------------------------------------------------
 

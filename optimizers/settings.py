@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 StageName = Literal["exemplars", "confidence", "prompts", "tunables"]
 
+DECIDING = frozenset("stages rounds metric cost level optimizer auto trials freeze ranges exemplars seed".split())
+"""The settings that decide the result: a run is resumed with the same ones. The others are resources, and names of what
+is compared by content."""
+
 BEST = "best"  # the folder of the best program
 
 
@@ -132,12 +136,6 @@ class OptimizationSettings(ProgramOptions, Limits, Resources):
     def least_questions(self) -> int:
         """With fewer validation questions no candidate can be kept: n improvements of n have p = 2 / 2 ** n."""
         return floor(log2(2 * self.comparisons / self.level)) + 1
-
-    def changeable(self) -> dict[str, Any]:
-        """The fields that may change when a run is resumed: resources, and the names of what is compared by content."""
-        names = list(type(self).model_fields)
-        fixed = names[names.index("stages") : names.index("seed") + 1]
-        return self.model_dump(mode="json", exclude={*fixed})
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from ..data.passages import Evidence, Fact, Passage
@@ -112,6 +113,15 @@ def ids(evidence: Iterable[Evidence]) -> tuple[Fact, ...]:
 def whole(evidence: Iterable[Evidence]) -> list[Evidence]:
     """The passages of some evidence, each once."""
     return [Evidence(passage) for passage in {item.passage.id: item.passage for item in evidence}.values()]
+
+
+@dataclass(frozen=True)
+class Cited:
+    """A text with the evidence that it cites; of an answer also the question as it was asked."""
+
+    text: str
+    cited: tuple[Evidence, ...] = ()
+    question: str = ""
 
 
 # --- citations in text: "[2s1]", "(2s1, 3s2)", "[2]" -----------------------------------------------------------------

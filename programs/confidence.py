@@ -14,11 +14,16 @@ accuracy 1 at one hop. So both parts can have a minimum, which the paper does no
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from .agent import Part
+import dspy
+from dspy.utils.exceptions import AdapterParseError
+
+from ..engines.costs import record_incident
+from .agent import Agent, Part
 from .prediction import Status
 from .run import record
-from .trace import Weighed
+from .trace import Judged, Weighed
 from .tunable import real, switch
 
 CREDIBILITY = {"attributable": 1.0, "extrapolatory": 0.5, "contradictory": 0.001}
@@ -32,6 +37,17 @@ def checked(weighed: Weighed) -> Status:
     if nearest == "attributable":
         return "verified" if weighed.passed else "in doubt"
     return "not supported" if nearest == "extrapolatory" else "contradicted"
+
+
+def verdict(judge: Agent, aspect: str, **asked: Any) -> dspy.Prediction | None:
+    """A judge's reply; None if it cannot be read: the trace has a score of 0. Errors of the model are not a verdict."""
+    try:
+        reply: dspy.Prediction = judge(**asked)
+        return reply
+    except AdapterParseError as error:
+        record_incident("verdict unreadable")
+        record(Judged(aspect, 0.0, invalid=(" ".join(str(error.lm_response).split())[:80],)))
+        return None
 
 
 class Confidence(Part):
@@ -90,13 +106,13 @@ class Confidence(Part):
 class Calibration(Part):
     """Platt scaling: sigmoid(slope * logit(confidence) + offset); the defaults 1 and 0 change nothing.
 
-    Fitted to a finished run by ``python -m polyhop.scripts.training.calibration RUN``.
+    Fitted to a finished run by ``python -m polyhop.scripts.training.calibration RUN``, and not searched by optimizers.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.slope = real(1.0, 0.0, 10.0)
-        self.offset = real(0.0, -10.0, 10.0)
+        self.slope = real(1.0, 0.0, 10.0, usual=(1.0, 1.0))
+        self.offset = real(0.0, -10.0, 10.0, usual=(0.0, 0.0))
 
     def forward(self, confidence: float) -> float:
         if self.slope.value == 1.0 and self.offset.value == 0.0:

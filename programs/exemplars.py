@@ -16,13 +16,14 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
+import dspy
 from dspy.predict.parameter import Parameter
 from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError, field_validator
 from pydantic.dataclasses import dataclass
@@ -32,8 +33,10 @@ from ..data.files import read_bytes
 from ..data.form import masked
 from ..data.references import references
 from ..data.text import title_key
-from .agent import Part
+from .agent import Agent, Part
 from .complexity import Complexity
+from .run import record
+from .trace import Recalled
 from .tunable import choice, integer
 
 SHIPPED = Path(__file__).with_name("exemplars.jsonl")
@@ -170,6 +173,16 @@ class Exemplars(Part):
             texts = (f"{question}\n{exemplar.question}".encode(errors="replace") for exemplar in memory)
             worth = [blake2b(text, digest_size=8).digest() for text in texts]
         return [memory[i] for i in reversed(heapq.nlargest(count, allowed, key=worth.__getitem__))]  # stable
+
+
+def plan_like(
+    exemplars: Sequence[Exemplar], planner: Agent, question: str, planned: Callable[[Exemplar], dict[str, Any]]
+) -> dspy.Prediction:
+    """The planner's reply to a question, with exemplars as further demos; ``planned`` is the reply of each."""
+    record(Recalled(tuple(each.question for each in exemplars)))
+    shown = [dspy.Example(question=each.question, **planned(each)) for each in exemplars]
+    reply: dspy.Prediction = planner(question=question, demos=[*planner.demos, *shown])
+    return reply
 
 
 @cache

@@ -33,7 +33,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import dspy
 
@@ -42,7 +42,7 @@ from ..data.passages import Evidence, Fact, Hit, Retriever
 from ..data.text import content_terms, title_key
 from ..signatures.fields import read_probability, read_texts
 from .agent import Agent
-from .candidates import Candidates, ids, split_citations
+from .candidates import Candidates, Cited, ids, split_citations
 from .prediction import conclude, nothing_found, read_answer
 from .program import Program, register
 from .run import Pool, current, record, together
@@ -59,20 +59,13 @@ ROLES = (
 MAX_ITEMS = 20  # facts or gaps of one reply
 
 
-class KnownFact(NamedTuple):
-    """A verified fact and the sentences that it cites."""
-
-    text: str
-    support: tuple[Evidence, ...] = ()
-
-
 @dataclass
 class KairState:
     """The knowledge of one agent."""
 
     question: str  # the user's question
     focus: str  # what this agent pays attention to
-    known: list[KnownFact] = field(default_factory=list)  # the paper's K
+    known: list[Cited] = field(default_factory=list)  # the paper's K: verified facts
     required: list[str] = field(default_factory=list)  # R, the open gaps
     queries: list[str] = field(default_factory=list)  # Q, oldest first
     options: dict[str, Any] = field(default_factory=dict)  # of its calls
@@ -209,7 +202,7 @@ class Kair(Program):
         shown = documents.show([*context, *(Evidence(hit.passage) for hit in hits)])
         reply = self.updater(**agent.inputs, focus=agent.focus, passages=shown, **agent.options)
         known = {title_key(fact.text): fact for fact in agent.known}
-        facts, disputed, unused = dict[str, KnownFact](), dict[str, KnownFact](), list[str]()
+        facts, disputed, unused = dict[str, Cited](), dict[str, Cited](), list[str]()
         for text in read_texts(reply.new_facts):
             text, cited = split_citations(text)
             support, invalid = documents.resolve(cited)
@@ -217,7 +210,7 @@ class Kair(Program):
             if (key := title_key(text)) in known or key in facts or len(facts) == MAX_ITEMS:
                 unused.append(text)
             elif text:
-                facts[key] = KnownFact(text, tuple(support))
+                facts[key] = Cited(text, tuple(support))
         for text in read_texts(reply.contradicted):
             if (key := title_key(split_citations(text)[0])) in known:
                 disputed[key] = known[key]
@@ -229,8 +222,8 @@ class Kair(Program):
 
         before = agent.known, agent.required
         if facts or disputed:
-            if all(fact.support for fact in facts.values()) and not disputed:
-                shown = documents.show(Evidence(item.passage) for fact in facts.values() for item in fact.support)
+            if all(fact.cited for fact in facts.values()) and not disputed:
+                shown = documents.show(Evidence(item.passage) for fact in facts.values() for item in fact.cited)
             statements = [fact.text for fact in (*facts.values(), *disputed.values())]
             reply = self.checker(
                 required=agent.required,
@@ -264,7 +257,7 @@ class Kair(Program):
         reply = self.filterer(**lead.inputs, passages=shown)
         spans, invalid = documents.resolve(read_texts(reply.spans))  # by their ids
         judged, wrong = documents.resolve(reply.supported)
-        cited = {item.fact for fact in lead.known for item in fact.support}
+        cited = {item.fact for fact in lead.known for item in fact.cited}
         supported = [i for i in spans if i in judged or i.fact in cited or Fact(i.passage.id) in cited]
         flagged = [item for item in spans if item not in supported]
         record(Selected(step, ids([*supported, *flagged]), (*invalid, *wrong), ids(flagged)))

@@ -26,41 +26,30 @@ It differs:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import NamedTuple, Self, cast
+from typing import NamedTuple, cast
 
 import dspy
-from dspy.utils.exceptions import AdapterParseError
 
 from .. import signatures
 from ..data.chain import ChainRetriever
 from ..data.passages import Evidence, Retriever
 from ..data.references import references, replace_references
-from ..engines.costs import record_incident
 from ..signatures.fields import read_probability
 from .agent import Agent, Part
-from .candidates import Candidates, cut_citations, ids, whole
+from .candidates import Candidates, Cited, cut_citations, ids, whole
 from .complexity import HOPS, Complexity, ComplexityEstimator, Estimator
-from .confidence import CREDIBILITY, Confidence, checked
-from .exemplars import Exemplars
+from .confidence import CREDIBILITY, Confidence, checked, verdict
+from .exemplars import Exemplars, plan_like
 from .prediction import UNKNOWN, Status, conclude, nothing_found, read_answer, tidy
 from .program import Program, register
 from .run import Pool, current, record, together
 from .search import Search
-from .trace import Decomposed, Estimated, Judged, Recalled, Revised, StepAnswered, Weighed
+from .trace import Decomposed, Estimated, Judged, Revised, StepAnswered, Weighed
 from .tunable import choice, integer, switch
 
 MAX_STEPS = 8
-
-
-@dataclass(frozen=True)
-class CitedAnswer:
-    """An answer to a question as it was asked, and the passages that it cites."""
-
-    question: str
-    answer: str
-    cited: tuple[Evidence, ...] = ()
 
 
 @register("par_rag")
@@ -109,16 +98,12 @@ class ParRag(Program):
         self.refiner = Agent(signatures.RefineQuestion)
         self.answerer = Agent(signatures.AnswerFromTrajectory)
 
-    @classmethod
-    def over(cls, retriever: Retriever | None = None, sparse: Retriever | None = None) -> Self:
-        return cls(retriever, review_retriever=sparse)
-
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
         estimated = self.estimator(question)
         record(Estimated(estimated.probabilities))
         complexity = Complexity.of(min(max(estimated.hops + self.misjudged.value, HOPS[0]), HOPS[-1]))
 
-        plan, done = self._plan(question, complexity), dict[int, CitedAnswer]()
+        plan, done = self._plan(question, complexity), dict[int, Cited]()
         while level := [step for step in plan if step.number not in done and done.keys() >= set(step.needs)]:
             tasks = [partial(self._act, question, step, dict(done), complexity) for step in level]
             done |= zip((step.number for step in level), together(tasks), strict=True)
@@ -131,7 +116,7 @@ class ParRag(Program):
         answer, confidence = read_answer(reply)
         if self.review.judges.value == "none":
             return conclude(answer, confidence, evidence=evidence, stop="plan done")
-        weighed, status = self.review.judge(CitedAnswer(question, answer, evidence), complexity.hops)
+        weighed, status = self.review.judge(Cited(answer, evidence, question), complexity.hops)
         stop = "confident" if weighed.passed else "unconfident"
         return conclude(answer, weighed.confidence, evidence=evidence, stop=stop, status=status)
 
@@ -139,13 +124,12 @@ class ParRag(Program):
         """The first `MAX_STEPS` steps of the planner; without planning, or without any step, the question itself."""
         if not self.planned.value:
             return [PlanStep(1, question)]
-        exemplars = self.exemplars(question, complexity)
-        record(Recalled(tuple(exemplar.question for exemplar in exemplars)))
-        shown = [
-            dspy.Example(question=exemplar.question, steps=demonstrated(exemplar.sub_questions)).with_inputs("question")
-            for exemplar in exemplars
-        ]
-        reply = self.planner(question=question, demos=[*self.planner.demos, *shown])
+        reply = plan_like(
+            self.exemplars(question, complexity),
+            self.planner,
+            question,
+            lambda each: {"steps": demonstrated(each.sub_questions)},
+        )
         steps = ([" ".join(step.get(name, "").split()) for name in ("question", "thought")] for step in reply.steps)
         asked = [step for step in steps if step[0]]
         kept = asked[:MAX_STEPS] or [[question, ""]]
@@ -153,9 +137,7 @@ class ParRag(Program):
         record(Decomposed(tuple(text for text, _ in kept), surplus, tuple(thought for _, thought in kept)))
         return [PlanStep(number, text) for number, (text, _) in enumerate(kept, 1)]
 
-    def _act(
-        self, question: str, step: PlanStep, done: Mapping[int, CitedAnswer], complexity: Complexity
-    ) -> CitedAnswer:
+    def _act(self, question: str, step: PlanStep, done: Mapping[int, Cited], complexity: Complexity) -> Cited:
         """Take one step: refine its question, search, answer with citations, review."""
         asked = step.question
         if any(number in done for number in step.needs):
@@ -164,13 +146,13 @@ class ParRag(Program):
             asked = asked if refined == UNKNOWN else refined
         asked = bind(asked, done)
         sources = Candidates(hit.passage for hit in self.search(asked)[: self.shown.value])
-        draft = CitedAnswer(asked, UNKNOWN)
+        draft = Cited(UNKNOWN, question=asked)
         if sources.passages:
             reply = self.step_answerer(question=asked, sources=sources.show())
             answer, cited, invalid = read_cited(reply.answer, reply.cited, sources)
-            draft = CitedAnswer(asked, answer, cited)
+            draft = Cited(answer, cited, asked)
             record(StepAnswered(step.number, asked, answer, ids(cited), invalid))
-        reviewed: CitedAnswer = self.review(draft, complexity.hops, self.shown.value)
+        reviewed: Cited = self.review(draft, complexity.hops, self.shown.value)
         return reviewed
 
 
@@ -189,20 +171,20 @@ class PlanStep(NamedTuple):
         return [number for number in references(self.question) if 0 < number < self.number]
 
 
-def bind(question: str, answers: Mapping[int, CitedAnswer]) -> str:
+def bind(question: str, answers: Mapping[int, Cited]) -> str:
     """A question with answers in place of its references; an unknown answer is described by its question."""
 
     def text(number: int) -> str | None:
         if (found := answers.get(number)) is None:
             return None
-        return found.answer if found.answer != UNKNOWN else f'the answer to "{found.question.rstrip("?. ")}"'
+        return found.text if found.text != UNKNOWN else f'the answer to "{found.question.rstrip("?. ")}"'
 
     return replace_references(question, text)
 
 
-def trajectory(answers: Mapping[int, CitedAnswer]) -> list[str]:
+def trajectory(answers: Mapping[int, Cited]) -> list[str]:
     """Questions and answers in the order of the steps, as agents read them."""
-    return [f"#{number} {found.question} -> {found.answer}" for number, found in sorted(answers.items())]
+    return [f"#{number} {found.question} -> {found.text}" for number, found in sorted(answers.items())]
 
 
 def demonstrated(sub_questions: Iterable[str]) -> list[dict[str, str]]:
@@ -242,52 +224,49 @@ class Review(Part):
         self.confidence = Confidence(least_accuracy=0.0, least_credibility=0.0)
         self.reviser = Agent(signatures.ReviseAnswer)
 
-    def forward(self, draft: CitedAnswer, hops: float, shown: int) -> CitedAnswer:
+    def forward(self, draft: Cited, hops: float, shown: int) -> Cited:
         """The answer if it passes, or else the reviser's, who reads so many passages; the old citations stay if the new
         answer has none."""
         if self.judges.value == "none" or self.judge(draft, hops)[0].passed:
             return draft
-        found = self.search(draft.question if draft.answer == UNKNOWN else draft.answer)
+        found = self.search(draft.question if draft.text == UNKNOWN else draft.text)
         sources = Candidates(hit.passage for hit in found[:shown])
         if not sources.passages:
             return draft
-        reply = self.reviser(question=draft.question, sources=sources.show(), draft=draft.answer)
+        reply = self.reviser(question=draft.question, sources=sources.show(), draft=draft.text)
         answer, cited, invalid = read_cited(reply.answer, reply.cited, sources)
         accepted = reply.decision == "revised" and answer != UNKNOWN
         record(Revised(answer, str(reply.reason or "").strip(), accepted, ids(cited), invalid))
-        return replace(draft, answer=answer, cited=cited or draft.cited) if accepted else draft
+        return replace(draft, text=answer, cited=cited or draft.cited) if accepted else draft
 
-    def judge(self, draft: CitedAnswer, hops: float) -> tuple[Weighed, Status]:
+    def judge(self, draft: Cited, hops: float) -> tuple[Weighed, Status]:
         """The confidence in an answer, 0 for an unknown one, and how it was checked."""
         accuracy = credibility = 0.0
-        if draft.answer != UNKNOWN:
+        if draft.text != UNKNOWN:
             asked = {"accuracy": self.accuracy, "credibility": self.credibility}
             names = [name for name in asked if self.judges.value in ("both", name)]
             scores = dict(zip(names, together([partial(asked[name], draft) for name in names]), strict=True))
             # A judge who is not asked agrees with the other one.
             accuracy = scores.get("accuracy", scores.get("credibility", 0.0))
             credibility = scores.get("credibility", accuracy)
-        weighed: Weighed = self.confidence(hops, accuracy, credibility, draft.answer)
+        weighed: Weighed = self.confidence(hops, accuracy, credibility, draft.text)
         return weighed, checked(weighed)
 
-    def accuracy(self, draft: CitedAnswer) -> float:
+    def accuracy(self, draft: Cited) -> float:
         """The judge's probability; 0 if the reply cannot be read."""
         shown = Candidates(item.passage for item in draft.cited).show()
-        try:
-            reply = self.accuracy_judge(question=draft.question, evidence=shown, answer=draft.answer)
-            judged = Judged("accuracy", read_probability(reply.accuracy))
-        except AdapterParseError as error:  # errors of the model itself are not a verdict
-            record_incident("verdict unreadable")
-            judged = Judged("accuracy", 0.0, invalid=(" ".join(str(error.lm_response).split())[:80],))
-        record(judged)
+        asked = {"question": draft.question, "evidence": shown, "answer": draft.text}
+        if (reply := verdict(self.accuracy_judge, "accuracy", **asked)) is None:
+            return 0.0
+        record(judged := Judged("accuracy", read_probability(reply.accuracy)))
         return judged.score
 
-    def credibility(self, draft: CitedAnswer) -> float:
+    def credibility(self, draft: Cited) -> float:
         """By AttrScore's classes; an answer without citations is extrapolatory without a call."""
         if not draft.cited:
             return CREDIBILITY["extrapolatory"]
         shown = Candidates(item.passage for item in draft.cited).show()
-        reply = self.attribution_judge(question=draft.question, evidence=shown, answer=draft.answer)
+        reply = self.attribution_judge(question=draft.question, evidence=shown, answer=draft.text)
         record(Judged("attribution", CREDIBILITY[reply.attribution], reply.attribution))
         return CREDIBILITY[reply.attribution]
 

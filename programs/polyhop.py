@@ -23,29 +23,27 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import dspy
-from dspy.utils.exceptions import AdapterParseError
 
 from ..data.form import names
 from ..data.passages import Evidence, Passage, Retriever
 from ..data.pool import PassagePool
 from ..data.references import references, replace_references
 from ..data.text import key_words, title_key
-from ..engines.costs import record_incident
 from ..signatures import AnswerDirectly, AnswerWithCitations, GatherEvidence, PlanResearch, VerifyAnswer
 from ..signatures.fields import NumberedPassages, read_probability, read_texts
 from .agent import Agent
-from .candidates import Candidates, ids, split_citations, whole
+from .candidates import Candidates, Cited, ids, split_citations, whole
 from .complexity import Complexity, ComplexityEstimator, Estimator
-from .confidence import CREDIBILITY, Calibration, Confidence, checked
-from .exemplars import Exemplars
+from .confidence import CREDIBILITY, Calibration, Confidence, checked, verdict
+from .exemplars import Exemplars, plan_like
 from .prediction import UNKNOWN, Status, conclude, decomposed, read_answer, read_query, tidy
 from .program import Program, register
 from .run import Pool, current, record
 from .search import Search
-from .trace import Estimated, Judged, Recalled, Required, Revised, Selected
+from .trace import Estimated, Judged, Required, Revised, Selected
 from .tunable import choice, integer, real
 
-_READ = 2  # how often a passage is read that is not selected
+_MOST_READINGS = 2  # of a passage that is not selected
 _FOLLOWED = 4  # best unread passages of a search after the first that are read
 _DUPLICATE = 0.8  # share of the three-word sequences of the shorter passage that a near-duplicate has
 _NOT_SEARCHABLE = frozenset(
@@ -94,25 +92,27 @@ class PolyHop(Program):
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
         case = _Case(question, self.estimator(question))
         record(Estimated(case.complexity.probabilities))
-        first = [hit.passage for hit in self.search(question)[: self.first.value]]
+        found = [hit.passage for hit in self.search(question)[: self.first.value]]
 
         easy = case.complexity.probabilities[0] >= self.easy.value
-        if easy and (answer := self._single_pass(first, case)):
+        if easy and (answer := self._single_pass(found, case)):
             return self._conclude(answer, case, "single pass")
         route = self._plan(case)
         if route == "direct":
             text, confidence = read_answer(self.direct_answerer(question=question))
             if text != UNKNOWN:
-                return self._conclude(_Answer(text, confidence, status="model knowledge"), case, "no retrieval")
-        if route == "single" and not easy and (answer := self._single_pass(first, case)):
+                return self._conclude(
+                    _Answer(text, confidence=confidence, status="model knowledge"), case, "no retrieval"
+                )
+        if route == "single" and not easy and (answer := self._single_pass(found, case)):
             return self._conclude(answer, case, "single pass")
-        if not first:
-            return self._conclude(_Answer(UNKNOWN, 0.0), case, "nothing found")
+        if not found:
+            return self._conclude(_Answer(UNKNOWN), case, "nothing found")
 
         stop = "rounds"
-        unread = self._unread([*first, *_fitting(case.queries(), case)], case)
+        unread = self._unread([*found, *_fitting(case.queries(), case)], case)
         for n in range(1, self.rounds.value + 1):
-            self._read(n, unread, case)
+            self._gather(n, unread, case)
             if not case.sought:
                 stop = "stable" if case.open else "complete"
                 break
@@ -133,55 +133,25 @@ class PolyHop(Program):
             other = self.exemplars(case.question, Complexity.of(2 if single == {True} else 1))[-1]
             if (other.hops == 1) not in single:
                 exemplars[0] = other
-        record(Recalled(tuple(exemplar.question for exemplar in exemplars)))
-        shown = [
-            dspy.Example(
-                question=exemplar.question,
-                route="single" if exemplar.hops == 1 else "plan",
-                sub_questions=list(exemplar.sub_questions),
-            )
-            for exemplar in exemplars
-        ]
-        reply = self.planner(question=case.question, demos=[*self.planner.demos, *shown])
+        reply = plan_like(
+            exemplars,
+            self.planner,
+            case.question,
+            lambda each: {"route": "single" if each.hops == 1 else "plan", "sub_questions": list(each.sub_questions)},
+        )
         case.steps = [_Step(text) for text in decomposed(reply.sub_questions, str(reply.route)) or [case.question]]
         return str(reply.route)
 
-    # --- what to read ------------------------------------------------------------------------------------------------
+    # --- a round ---------------------------------------------------------------------------------------------------
 
-    def _follow_up(self, case: _Case) -> list[Passage]:
-        """What to read for what is open: what was found already, then the best of a search for each new query."""
-        queries = case.queries()
-        passages = _fitting(queries, case)
-        for query in queries:
-            if title_key(query) not in map(title_key, [case.question, *case.searched]):
-                case.searched.append(query)
-                found = [hit.passage for hit in self.search(query)]
-                passages += found[:2]  # again, if they were read once
-                passages += [passage for passage in found if not case.read[passage.id]][:_FOLLOWED]
-        return self._unread(passages, case)
-
-    def _unread(self, passages: Iterable[Passage], case: _Case) -> list[Passage]:
-        """The passages that were not read often enough, without near-duplicates, at most ``shown``."""
-        selected, seen = {item.passage.id for item in case.evidence}, current().passages
-        known = {id: _shingles(seen[id]) for id in case.read}
-        new: list[Passage] = []
-        for passage in {passage.id: passage for passage in passages}.values():
-            words = _shingles(passage)
-            others = (other for id, other in known.items() if id != passage.id)
-            twins = (len(words & other) > _DUPLICATE * min(len(words), len(other)) for other in others)
-            if passage.id not in selected and case.read[passage.id] < _READ and not any(twins):
-                known[passage.id] = words
-                new.append(passage)
-        return new[: self.shown.value]
-
-    def _read(self, round: int, passages: Sequence[Passage], case: _Case) -> None:
+    def _gather(self, round: int, passages: Sequence[Passage], case: _Case) -> None:
         """The gatherer's answers and selection from passages and the evidence, and its queries for what is open."""
         reply = self.gatherer(
             question=case.question,
             sub_questions=case.sub_questions,
             answers_so_far=case.answers if round > 1 else [],
             searched=case.searched,
-            passages=case.shown([*whole(case.evidence), *map(Evidence, passages)]),
+            passages=case.numbered([*whole(case.evidence), *map(Evidence, passages)]),
         )
         kept, invalid = case.candidates.resolve(dict.fromkeys(reply.keep))
         selected, queries = list(kept), read_texts(reply.required)
@@ -205,10 +175,36 @@ class PolyHop(Program):
                 step.is_settled |= list(case.filled(step.question)) == before
         if selected:  # what is listed now stays, so that a better sentence replaces a worse one
             case.evidence = case.candidates.resolve(dict.fromkeys(case.candidates.ids(selected)))[0]
-        case.read.update(passage.id for passage in passages)
+        case.readings.update(passage.id for passage in passages)
         case.required = queries[: len(case.steps)] if case.sought else []
         record(Selected(round, ids(case.evidence), invalid))
         record(Required(tuple(case.required), tuple(" | ".join(step.answers) or UNKNOWN for step in case.steps)))
+
+    def _follow_up(self, case: _Case) -> list[Passage]:
+        """What to read for what is open: what was found already, then the best of a search for each new query."""
+        queries = case.queries()
+        passages = _fitting(queries, case)
+        for query in queries:
+            if title_key(query) not in map(title_key, [case.question, *case.searched]):
+                case.searched.append(query)
+                found = [hit.passage for hit in self.search(query)]
+                passages += found[:2]  # again, if they were read once
+                passages += [passage for passage in found if not case.readings[passage.id]][:_FOLLOWED]
+        return self._unread(passages, case)
+
+    def _unread(self, passages: Iterable[Passage], case: _Case) -> list[Passage]:
+        """The passages that were not read often enough, without near-duplicates, at most ``shown``."""
+        selected, seen = {item.passage.id for item in case.evidence}, current().passages
+        known = {id: _shingles(seen[id]) for id in case.readings}
+        new: list[Passage] = []
+        for passage in {passage.id: passage for passage in passages}.values():
+            words = _shingles(passage)
+            others = (other for id, other in known.items() if id != passage.id)
+            twins = (len(words & other) > _DUPLICATE * min(len(words), len(other)) for other in others)
+            if passage.id not in selected and case.readings[passage.id] < _MOST_READINGS and not any(twins):
+                known[passage.id] = words
+                new.append(passage)
+        return new[: self.shown.value]
 
     # --- answer ------------------------------------------------------------------------------------------------------
 
@@ -225,22 +221,23 @@ class PolyHop(Program):
 
     def _answer(self, case: _Case) -> _Answer:
         """An answer from the evidence; if the last sub-question has none, from others, too: ``first`` in all."""
-        read = whole(case.evidence)
+        source = whole(case.evidence)
         if not case.steps[-1].answers:
-            known = {item.passage.id for item in read}
+            known = {item.passage.id for item in source}
             others = (Evidence(passage) for passage in case.candidates.passages if passage.id not in known)
-            read += islice(others, max(0, self.first.value - len(known)))
-        return self._ask(case.sub_questions, case.answers, read, case)
+            source += islice(others, max(0, self.first.value - len(known)))
+        return self._ask(case.sub_questions, case.answers, source, case)
 
     def _ask(
-        self, sub_questions: list[str], answers_so_far: list[str], read: Sequence[Evidence], case: _Case
+        self, sub_questions: list[str], answers_so_far: list[str], source: Sequence[Evidence], case: _Case
     ) -> _Answer:
-        passages = case.shown(read)
+        passages = case.numbered(source)
         reply = self.answerer(
             question=case.question, sub_questions=sub_questions, answers_so_far=answers_so_far, passages=passages
         )
         cited, invalid = case.candidates.resolve(reply.citations)
-        return _Answer(*read_answer(reply, invalid), read, cited)
+        text, confidence = read_answer(reply, invalid)
+        return _Answer(text, tuple(cited), confidence=confidence, source=source)
 
     def _is_certain(self, answer: _Answer, case: _Case) -> bool:
         return answer.confidence >= self.sure.value and answer.states(answer.text, case.question)
@@ -257,7 +254,7 @@ class PolyHop(Program):
             case.required = [missing]
             if case.open or not missing or not (unread := self._follow_up(case)):
                 return answer
-            self._read(self.rounds.value + 1, unread, case)
+            self._gather(self.rounds.value + 1, unread, case)
             other, why = self._answer(case), "after a search for what the verifier misses"
         if other.text != UNKNOWN:
             other = self._verified(other, case)[0]
@@ -273,18 +270,16 @@ class PolyHop(Program):
         """
         accuracy, attribution = None, "extrapolatory"
         correction, missing = answer.text, ""
-        try:
-            reply = self.verifier(
-                question=case.question,
-                sub_questions=case.sub_questions,
-                searched=case.searched,
-                passages=case.shown(answer.read),
-                proposed_answer=answer.text,
-            )
-        except AdapterParseError:
-            record_incident("verdict unreadable")
-            record(Judged("verification", 0.0, "", ("the verdict could not be read",)))
-        else:
+        reply = verdict(
+            self.verifier,
+            "verification",
+            question=case.question,
+            sub_questions=case.sub_questions,
+            searched=case.searched,
+            passages=case.numbered(answer.source),
+            proposed_answer=answer.text,
+        )
+        if reply is not None:
             accuracy, attribution = read_probability(reply.accuracy), str(reply.attribution)
             correction, invalid = tidy(reply.correction)
             missing = read_query(reply.missing)[0]
@@ -327,7 +322,7 @@ class _Case:
     complexity: Complexity
     steps: list[_Step] = field(default_factory=list)
     evidence: list[Evidence] = field(default_factory=list)
-    read: Counter[str] = field(default_factory=Counter)  # how often the gatherer was shown a passage, by its id
+    readings: Counter[str] = field(default_factory=Counter)  # how often the gatherer was shown a passage, by its id
     candidates: Candidates = field(default_factory=Candidates)  # the numbers of passages
     required: list[str] = field(default_factory=list)  # the gatherer's queries
     searched: list[str] = field(default_factory=list)  # queries after the question
@@ -353,7 +348,7 @@ class _Case:
             for n, step in enumerate(self.steps, 1)
         ]
 
-    def shown(self, evidence: Sequence[Evidence]) -> NumberedPassages:
+    def numbered(self, evidence: Sequence[Evidence]) -> NumberedPassages:
         """Passages in the order of their numbers, with what is selected marked."""
         self.candidates.extend(item.passage for item in evidence)
         numbered = sorted(evidence, key=lambda item: self.candidates.number(item.passage))
@@ -382,19 +377,17 @@ class _Case:
 
 
 @dataclass(frozen=True)
-class _Answer:
-    """An answer, what it was read from, and its citations."""
+class _Answer(Cited):
+    """An answer, and the source that it was read from."""
 
-    text: str
-    confidence: float
-    read: Sequence[Evidence] = ()
-    cited: Sequence[Evidence] = ()
+    confidence: float = 0.0
+    source: Sequence[Evidence] = ()
     status: Status = "not checked"
 
     def states(self, text: str, question: str) -> bool:
-        """Whether a text is in what was read or asked; "yes" and "no" always are."""
+        """Whether a text is in the source or the question; "yes" and "no" always are."""
         key = f" {title_key(text)} "
-        texts = [question, *(f"{item.passage.heading} {item.text}" for item in self.read)]
+        texts = [question, *(f"{item.passage.heading} {item.text}" for item in self.source)]
         return key.strip() in ("yes", "no") or any(key in f" {title_key(each)} " for each in texts)
 
 
@@ -403,7 +396,7 @@ def _fitting(queries: Iterable[str], case: _Case) -> list[Passage]:
     found, fitting = PassagePool(current().passages.values()), list[Passage]()
     for query in queries:
         wanted, hits = _named(query), found.search(query, max(1, len(found)))
-        unread = (hit.passage for hit in hits if hit.score > 0 and case.read[hit.passage.id] < _READ)
+        unread = (hit.passage for hit in hits if hit.score > 0 and case.readings[hit.passage.id] < _MOST_READINGS)
         named = (passage for passage in unread if wanted <= set(key_words(f"{passage.heading} {passage.text}")))
         fitting += islice(named, 1)
     return fitting

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import dspy
 from dspy.streaming import StatusMessageProvider
@@ -54,13 +54,6 @@ class Program(Part):
         self.prompt_tokens = integer(PROMPT_TOKENS, 1_000, 1_000_000, log=True, usual=usual)
         self.abstain_below = real(abstain_below, 0.0, 1.0)
 
-    @classmethod
-    def over(cls, retriever: Retriever | None = None, sparse: Retriever | None = None) -> Self:
-        """The untuned program over a retriever; ``sparse`` is its BM25 source, for programs that use both."""
-        kind: Any = cls
-        program: Self = kind(retriever) if cls.searches else kind()
-        return program
-
     def __call__(self, question: str, pool: Pool = None, **given: Any) -> Any:
         models = {each.lm or dspy.settings.lm for each in self.predictors()}
         asks_models = any(lm is not None and lm.model not in FREE for lm in models)
@@ -84,9 +77,11 @@ def register(name: str) -> Callable[[P], P]:
     return add
 
 
-def new_program(name: str, retriever: Retriever | None = None, sparse: Retriever | None = None) -> Program:
-    """An untuned program by name, over a retriever and its BM25 source (see `Program.over`)."""
-    return PROGRAMS[name].over(retriever, sparse)
+def new_program(name: str, retriever: Retriever | None = None) -> Program:
+    """An untuned program by name, over a retriever if it searches."""
+    kind: Any = PROGRAMS[name]
+    program: Program = kind(retriever) if kind.searches else kind()
+    return program
 
 
 def name_of(program: dspy.Module) -> str | None:

@@ -25,7 +25,7 @@ from ..engines.models import VARIABLE, assign_models, chosen_models, protect_cac
 from ..engines.replies import explain
 from ..eval.folder import account
 from ..eval.options import Limits, ProgramOptions
-from ..programs import PROGRAMS, Program, new_program
+from ..programs import PROGRAMS, ParRag, Program, new_program
 from ..programs.tunable import tunables
 from .terminal import warn
 
@@ -125,13 +125,15 @@ def open_program(name: str, source: BM25Index | PassagePool | None = None, retri
         used = "chain" if kind == "none" else kind if kind in RETRIEVERS else "bm25"
         searched = build_retriever(retriever or used, source)
     if not artifact:
-        program = _made(found, name, searched, source)
+        program = _made(found, name, searched)
     else:
         from ..optimizers.artifact import build, restore
 
-        program = _made(found, name, searched, source) if found else build(artifact, searched, source)
+        program = _made(found, name, searched) if found else build(artifact, searched)
         for difference in restore(artifact, program):  # between then and now
             warn(f"{artifact.path}: {difference}")
+    if isinstance(program, ParRag) and source is not None:
+        program.review.search.retriever = source  # the sparse one
     if own and saved and not artifact:
         try:
             program.load(saved)
@@ -140,10 +142,8 @@ def open_program(name: str, source: BM25Index | PassagePool | None = None, retri
     return program
 
 
-def _made(found: Any, name: str, searched: Any, source: Any) -> dspy.Module:
+def _made(found: Any, name: str, searched: Any) -> dspy.Module:
     """A copy of a program, or what a class or a function makes, with the retriever if that is its first argument."""
-    if isinstance(found, type) and issubclass(found, Program):
-        return found.over(searched, source)
     made, why = found, ""
     try:
         made = found.deepcopy() if isinstance(found, dspy.Module) else found(*[searched] * _takes_retriever(found))
@@ -168,7 +168,7 @@ def _check_profile(models: tuple[str, ...], program: dspy.Module) -> None:
     chosen, default, profile = chosen_models(models)
     if profile is None:
         return
-    every = (program, *(new_program(name, None, None) for name in PROGRAMS))
+    every = (program, *(new_program(name) for name in PROGRAMS))
     known = {role for each in every for role in (*roles(each), *role_groups(each))}
     if unknown := [role for role in profile.roles if role not in known]:
         raise PolyhopError(

@@ -32,7 +32,7 @@ def main() -> None:
     )
     print("|---|---:|---:|---:|---:|---:|---:|")
     for name in (name for name, kind in PROGRAMS.items() if kind.searches):
-        program = new_program(name, ChainRetriever(source), source)
+        program = new_program(name, ChainRetriever(source))
         answers = {}
         for threshold in (program.abstain_below.value, 0.0):
             program.abstain_below.value = threshold

@@ -98,7 +98,7 @@ def run(row: Row, out: Path) -> tuple[dict[int, RunRecord], Server]:
 
 
 def ask(name: str, lm: dspy.LM, out: Path) -> None:
-    program = new_program(name, PassagePool(sample_passages()), None)
+    program = new_program(name, PassagePool(sample_passages()))
     program.set_lm(lm)
     questions = [*load_sample("dev"), *load_sample("test")][:QUESTIONS]
     evaluate(program, questions, out, threads=8, timeout=TIME_LIMIT)

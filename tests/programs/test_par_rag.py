@@ -13,10 +13,10 @@ from polyhop.data.chain import ChainRetriever
 from polyhop.data.passages import Evidence, Passage
 from polyhop.data.pool import PassagePool
 from polyhop.programs import ParRag, Trace
-from polyhop.programs.candidates import Candidates
+from polyhop.programs.candidates import Candidates, Cited
 from polyhop.programs.complexity import Complexity
 from polyhop.programs.confidence import CREDIBILITY, Confidence
-from polyhop.programs.par_rag import CitedAnswer, Review, bind, demonstrated, read_cited
+from polyhop.programs.par_rag import Review, bind, demonstrated, read_cited
 from polyhop.programs.run import Run, running
 from polyhop.programs.trace import (
     Decomposed,
@@ -254,16 +254,16 @@ def test_the_review_looks_in_a_sparse_retriever() -> None:
 
 def test_answers_take_the_place_of_references() -> None:
     answers = {
-        1: CitedAnswer("Who directed A?", "Ann"),
-        2: CitedAnswer("Who directed B?", "unknown"),
-        12: CitedAnswer("x", "Twelve"),
+        1: Cited("Ann", question="Who directed A?"),
+        2: Cited("unknown", question="Who directed B?"),
+        12: Cited("Twelve", question="x"),
     }
     assert bind("Is #1 older than #12?", answers) == "Is Ann older than Twelve?"
     assert (
         bind("Where was #2 born?", answers) == 'Where was the answer to "Who directed B" born?'
     )  # still something to search for
     assert bind("Where was #3 born?", answers) == "Where was #3 born?"
-    assert bind("#1?", {1: CitedAnswer("x", r"\1 #1")}) == r"\1 #1?"  # an answer is no pattern
+    assert bind("#1?", {1: Cited(r"\1 #1", question="x")}) == r"\1 #1?"  # an answer is no pattern
 
 
 def test_an_exemplar_says_what_each_step_depends_on() -> None:
@@ -284,22 +284,22 @@ FILM = Passage.of("Vertigo", sentences=["Vertigo is a film.", "It was directed b
 MAN = Passage.of("Alfred Hitchcock", sentences=["He came from Leytonstone."], id="man")
 BOOK = Passage.of("Vertigo (novel)", sentences=["Sebald wrote Vertigo, too."], id="book")
 ASKED = "Who directed Vertigo?"
-CLAIM = CitedAnswer(ASKED, "Alfred Hitchcock", (Evidence(FILM),))
-UNSURE = CitedAnswer(ASKED, "unknown")
+CLAIM = Cited("Alfred Hitchcock", question=ASKED, cited=(Evidence(FILM),))
+UNSURE = Cited("unknown", question=ASKED)
 HALF = 2.5  # hops at which accuracy and credibility weigh the same
 CITED = "[1] Vertigo\n1s1 Vertigo is a film.\n1s2 It was directed by Alfred Hitchcock."
 
 
 def review(
-    claim: CitedAnswer = CLAIM,
+    claim: Cited = CLAIM,
     hops: float = HALF,
     pool: list[Passage] | None = None,
     reviewer: Review | None = None,
     **replies: Reply | list[Reply],
-) -> tuple[Script, CitedAnswer, Trace]:
+) -> tuple[Script, Cited, Trace]:
     run = Run(pool=PassagePool([FILM, MAN, BOOK] if pool is None else pool))
     with playing(scripted(**replies)) as script, running(run):
-        done: CitedAnswer = (reviewer or Review())(claim, hops, shown=2)
+        done: Cited = (reviewer or Review())(claim, hops, shown=2)
     return script, done, run.trace
 
 
@@ -320,7 +320,7 @@ def test_both_judges_see_what_is_cited_and_nothing_else() -> None:
     assert (trace.lm_calls, trace.lm_calls_critical_path, trace.searches) == (2, 1, 0)
     assert of(trace, Judged) == [Judged("accuracy", 0.9), Judged("attribution", 1.0, "attributable")]
     assert of(trace, Weighed) == [Weighed(0.5, 0.95, True, 2.5, 0.9, 1.0, "Alfred Hitchcock")]
-    script, *_ = review(CitedAnswer(ASKED, "Sebald"))
+    script, *_ = review(Cited("Sebald", question=ASKED))
     assert script.asked("accuracy_judge")[0].inputs["evidence"] == "(none)"
 
 
@@ -349,7 +349,7 @@ def test_minima_keep_a_wrong_or_contradicted_answer_from_passing(
 
 
 def test_an_answer_that_cites_nothing_is_extrapolatory_unasked() -> None:
-    script, _, trace = review(CitedAnswer(ASKED, "Alfred Hitchcock"))
+    script, _, trace = review(Cited("Alfred Hitchcock", question=ASKED))
     assert "attribution_judge" not in script.order
     assert of(trace, Weighed)[0].confidence == pytest.approx(0.5 * 0.9 + 0.5 * 0.5)
 
@@ -363,24 +363,24 @@ def test_an_accuracy_that_cannot_be_read_is_0_and_recorded() -> None:
 
 
 @pytest.mark.parametrize(("claim", "query"), [(CLAIM, "Alfred Hitchcock"), (UNSURE, ASKED)])
-def test_it_looks_again_by_the_answer_or_by_the_question(claim: CitedAnswer, query: str) -> None:
+def test_it_looks_again_by_the_answer_or_by_the_question(claim: Cited, query: str) -> None:
     script, _, trace = review(claim, accuracy_judge={"accuracy": 0}, attribution_judge={"attribution": "contradictory"})
     assert [step.query for step in of(trace, Searched)] == [query]
     shown = script.asked("reviser")[0].inputs
-    assert shown["draft"] == claim.answer
+    assert shown["draft"] == claim.text
     assert shown["sources"].count("\n[") == 1  # the best two of three that were found, and nothing else
 
 
 def test_a_revised_answer_replaces_answer_and_citations() -> None:
     _, done, trace = review(UNSURE, pool=[BOOK], reviser=revision(answer="Sebald [1s1]", cited=["1", "7"]))
-    assert done == CitedAnswer(ASKED, "Sebald", (Evidence(BOOK),))
+    assert done == Cited("Sebald", question=ASKED, cited=(Evidence(BOOK),))
     (step,) = of(trace, Revised)
     assert step == Revised("Sebald", "Read again.", True, (Evidence(BOOK).fact,), ("7", "1s1"))
 
 
 def test_a_revised_answer_without_citations_keeps_the_old_ones() -> None:
     _, done, _ = review(accuracy_judge={"accuracy": 0}, reviser=revision(cited=[]), hops=1)
-    assert done == CitedAnswer(ASKED, "Sebald", CLAIM.cited)
+    assert done == Cited("Sebald", question=ASKED, cited=CLAIM.cited)
 
 
 @pytest.mark.parametrize("reply", [revision("unconfident"), revision("revised", "I don't know"), revision(answer="")])

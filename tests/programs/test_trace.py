@@ -115,7 +115,7 @@ def retriever(pool: PassagePool) -> ChainRetriever:
 def test_each_step_is_told_once_when_it_is_recorded(name: str, retriever: ChainRetriever, pool: PassagePool) -> None:
     told: list[Event] = []
     with following(told.append):
-        prediction = new_program(name, retriever, pool)(question=QUESTION)
+        prediction = new_program(name, retriever)(question=QUESTION)
     steps = [event.step for event in told if event.step]
     assert sorted(map(str, steps)) == sorted(map(str, prediction.trace.flat()))
     assert isinstance(steps[-1], Stopped)
@@ -123,7 +123,7 @@ def test_each_step_is_told_once_when_it_is_recorded(name: str, retriever: ChainR
     assert len(asked) >= prediction.trace.lm_calls > 0
     assert all(event.text for event in told)
     assert told.index(asked[0]) < len(told) - 2  # before its reply
-    new_program(name, retriever, pool)(question=QUESTION)
+    new_program(name, retriever)(question=QUESTION)
     assert len([event for event in told if event.step]) == len(steps)  # only inside
 
 

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from polyhop.eval.comparison import compare_runs
 from polyhop.eval.folder import RunError
+from polyhop.eval.metrics import METRICS, metric
 from polyhop.eval.records import read_lines
 from polyhop.eval.run import evaluate
 from polyhop.eval.statistics import holm
@@ -44,6 +45,17 @@ def test_two_real_runs(runs: tuple[Path, Path]) -> None:
     assert f"... and {wins - 3} more: --flips" in result.stdout
     everything = polyhop("compare", *runs, "--flips").stdout
     assert everything.count("    gold ") == wins + losses
+
+
+def test_an_own_metric_keeps_its_label(tmp_path: Path) -> None:
+    try:
+        metric(label="Long words", maximize=False)(lambda attempt: 0.5)
+        for name in ("a", "b"):
+            evaluate(Fake(), numbered(4), tmp_path / name)
+    finally:
+        del METRICS["<lambda>"]
+    found = re.findall("Long words .*", done("compare", tmp_path / "a", tmp_path / "b").stdout)
+    assert found[0].split() == ["Long", "words", "50.0", "50.0"]
 
 
 def test_what_the_cache_spared_is_no_difference(runs: tuple[Path, Path], tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_a_paper_is_rows_of_known_programs_tunables_and_metrics(file: Path) -> N
     assert set(paper.metrics) <= known
     for row in paper.rows:
         assert row.program or row.published
-        assert row.set.keys() <= (tunables(new_program(row.program, None, None)).keys() if row.program else set())
+        assert row.set.keys() <= (tunables(new_program(row.program)).keys() if row.program else set())
         assert row.published.keys() <= paper.datasets.keys()
         assert {metric for figures in row.published.values() for metric in figures} <= set(paper.metrics)
 
