@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .data.lucene.bm25 import BM25Index
     from .data.lucene.index import adopt_index
     from .data.lucene.jvm import start_java
-    from .data.passages import Evidence, Fact, Hit, Passage, Reason, Retriever
+    from .data.passages import Evidence, Fact, Hit, Passage, Reason, Retriever, SearchTool
     from .data.pool import PassagePool
     from .data.sample import load_sample
     from .engines.models import language_model as lm

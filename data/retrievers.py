@@ -1,8 +1,8 @@
 """The retrievers by name, for the command line and for artifacts.
 
-A retriever of the package is one entry of `RETRIEVERS`. Your own needs no entry: ``--retriever MODULE:FUNCTION`` calls
-the function with the opened index (or the pool of passages) and searches with what it returns. The command line reads
-this module for ``--help``, so retrievers are imported when they are built.
+A retriever of the package is one entry of `RETRIEVERS`. Your own needs no entry: ``--retriever FILE.py:NAME`` calls
+the function or class with the opened index (or the pool of passages) and searches with what it returns. The command
+line reads this module for ``--help``, so retrievers are imported when they are built.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _NAMES = {
 
 
 def build_retriever(name: str, source: SearchSource) -> Retriever | None:
-    """The retriever of an entry, or of a function ``MODULE:FUNCTION``."""
+    """The retriever of an entry, or of your own, ``FILE.py:NAME`` or ``MODULE:NAME``."""
     if ":" in name:
         make = import_named(name, "retriever")
         if source is None:
@@ -86,7 +86,7 @@ def build_retriever(name: str, source: SearchSource) -> Retriever | None:
         return checked_retriever(retriever, f"--retriever {name}: ")
     if name not in RETRIEVERS:
         known = ", ".join(RETRIEVERS)
-        raise PolyhopError(f"no retriever {name!r}: choose {known}, or your own as MODULE:FUNCTION")
+        raise PolyhopError(f"no retriever {name!r}: choose {known}, or your own as FILE.py:NAME")
     return cast("Retriever | None", RETRIEVERS[name].build(source))
 
 

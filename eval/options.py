@@ -43,9 +43,9 @@ class ProgramOptions(Options):
     retriever: str | None = option(
         None,
         "; ".join(f"{name}: {entry.summary}" for name, entry in RETRIEVERS.items())
-        + "; or a function of your own that takes the opened index. Vectors need "
+        + "; or a class or function of your own that takes the opened index. Vectors need "
         "'polyhop index --dense'.  [default: chain, or as the program was saved]",
-        "NAME|MODULE:FUNCTION",
+        "NAME|FILE.py:NAME",
     )
     adaptive: bool = option(False, "Let the chain retriever choose the number of passages, up to 6 and to -k.")
     set: tuple[str, ...] = option((), "Set a tunable, e.g. rounds=1. May be repeated.", "NAME=VALUE")

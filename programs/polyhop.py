@@ -76,10 +76,10 @@ class PolyHop(Program):
         self.estimator = estimator or ComplexityEstimator()
         self.exemplars = Exemplars()
         self.rounds = integer(rounds, 1, 6)
-        self.easy = real(0.9, 0.0, 1.0)  # minimum P(1 hop) of a single pass without a plan
-        self.first = integer(5, 1, 20)  # passages that are read of a search
-        self.shown = integer(12, 1, 50)  # maximum number of new passages in one round
-        self.sure = real(0.75, 0.0, 1.0)  # minimum confidence of an unverified answer
+        self.least_single_hop = real(0.9, 0.0, 1.0)  # minimum P(1 hop) of a single pass without a plan
+        self.first_passages = integer(5, 1, 20)  # passages that are read of a search
+        self.new_passages = integer(12, 1, 50)  # maximum number of new passages in one round
+        self.least_unverified = real(0.75, 0.0, 1.0)  # minimum confidence of an unverified answer
         self.review = choice("doubt", ("doubt", "always", "never"))
         self.confidence = Confidence(least_accuracy=0.6)  # chosen on train questions
         self.calibration = Calibration()
@@ -92,9 +92,9 @@ class PolyHop(Program):
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
         case = _Case(question, self.estimator(question))
         record(Estimated(case.complexity.probabilities))
-        found = [hit.passage for hit in self.search(question)[: self.first.value]]
+        found = [hit.passage for hit in self.search(question)[: self.first_passages.value]]
 
-        easy = case.complexity.probabilities[0] >= self.easy.value
+        easy = case.complexity.probabilities[0] >= self.least_single_hop.value
         if easy and (answer := self._single_pass(found, case)):
             return self._conclude(answer, case, "single pass")
         route = self._plan(case)
@@ -193,7 +193,7 @@ class PolyHop(Program):
         return self._unread(passages, case)
 
     def _unread(self, passages: Iterable[Passage], case: _Case) -> list[Passage]:
-        """The passages that were not read often enough, without near-duplicates, at most ``shown``."""
+        """The passages that were not read often enough, without near-duplicates, at most ``new_passages``."""
         selected, seen = {item.passage.id for item in case.evidence}, current().passages
         known = {id: _shingles(seen[id]) for id in case.readings}
         new: list[Passage] = []
@@ -204,7 +204,7 @@ class PolyHop(Program):
             if passage.id not in selected and case.readings[passage.id] < _MOST_READINGS and not any(twins):
                 known[passage.id] = words
                 new.append(passage)
-        return new[: self.shown.value]
+        return new[: self.new_passages.value]
 
     # --- answer ------------------------------------------------------------------------------------------------------
 
@@ -220,12 +220,12 @@ class PolyHop(Program):
         return answer
 
     def _answer(self, case: _Case) -> _Answer:
-        """An answer from the evidence; if the last sub-question has none, from others, too: ``first`` in all."""
+        """An answer from the evidence; if the last sub-question has none, from up to ``first_passages`` in all."""
         source = whole(case.evidence)
         if not case.steps[-1].answers:
             known = {item.passage.id for item in source}
             others = (Evidence(passage) for passage in case.candidates.passages if passage.id not in known)
-            source += islice(others, max(0, self.first.value - len(known)))
+            source += islice(others, max(0, self.first_passages.value - len(known)))
         return self._ask(case.sub_questions, case.answers, source, case)
 
     def _ask(
@@ -240,7 +240,7 @@ class PolyHop(Program):
         return _Answer(text, tuple(cited), confidence=confidence, source=source)
 
     def _is_certain(self, answer: _Answer, case: _Case) -> bool:
-        return answer.confidence >= self.sure.value and answer.states(answer.text, case.question)
+        return answer.confidence >= self.least_unverified.value and answer.states(answer.text, case.question)
 
     def _reviewed(self, answer: _Answer, case: _Case) -> _Answer:
         """The answer with the verifier's verdict; or the verifier's correction, or the answer after a search for the

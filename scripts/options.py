@@ -93,7 +93,7 @@ class Search(IndexOptions, JsonOptions):
 
     query: str = _argument(..., "Words to search for, or a question.", "QUERY")
     k: int = option(10, "Hits.", flag="-k", ge=1, le=1000)
-    retriever: str = option("chain", "The retriever, as for 'ask'.", "NAME|MODULE:FUNCTION")
+    retriever: str = option("chain", "The retriever, as for 'ask'.", "NAME|FILE.py:NAME")
     by: Literal["passage", "document"] = option("passage", "A hit is a passage, or a document.", "passage|document")
 
 

@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import build_index
 from polyhop.engines.models import read_profile
 from polyhop.eval.metrics import METRICS
 from polyhop.eval.records import read_summary
 from polyhop.scripts.main import app
 from polyhop.scripts.options import COMMANDS
+from polyhop.scripts.program import open_program
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -69,6 +71,8 @@ def test_the_own_module_works_on_the_command_line(folder: Path, monkeypatch: pyt
         app, ["ask", "Who founded Kestrel?", "--index", "indexes/mine", "--program", "mine:Relay"]
     )
     assert "Otto Lind" in result.output
+    plain = open_program("hop:Hop", BM25Index(Path("indexes/mine")), "mine:TitlesFirst")
+    assert plain.retriever("Kestrel", k=1) == ["Kestrel | Kestrel was founded by Otto Lind in 2004."]
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.stem)

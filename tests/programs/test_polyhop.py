@@ -43,7 +43,7 @@ def play(
     """One question, with exact numbers of candidates: 1 film, 2 album, then what is found later."""
     program = program or PolyHop(PassagePool(POOL if pool is None else pool), k=k)
     program.exemplars.mode.value = "none"
-    program.easy.value = 1.0
+    program.least_single_hop.value = 1.0
     known = tunables(program)
     for name, value in (settings or {}).items():
         known[name].value = value
@@ -90,7 +90,7 @@ def test_a_round_shows_good_candidates_and_no_near_duplicates() -> None:
     twin = Passage.of("Vertigo (film)", sentences=[f"{text} now."], id="twin")
     long = Passage.of("Vertigo (film)", sentences=[f"{text}."], id="long")
     noise = [Passage.of(f"Noise {n}", sentences=[f"Some vertigo number {n}."], id=f"n{n}") for n in range(30)]
-    script, prediction = play(pool=[long, twin, *noise], k=30, settings={"first": 9, "shown": 7})
+    script, prediction = play(pool=[long, twin, *noise], k=30, settings={"first_passages": 9, "new_passages": 7})
     shown = script.asked("gatherer")[0].inputs["passages"]
     assert (shown.count("["), shown.count("Vertigo (film)")) == (7, 1)
     assert len(prediction.ranking) == 30
@@ -100,7 +100,7 @@ def test_a_round_shows_good_candidates_and_no_near_duplicates() -> None:
 
 
 def test_an_easy_question_takes_one_call() -> None:
-    script, prediction = play(settings={"easy": 0.0}, answerer=cited("Leytonstone", ids=("3s2", "1s1")))
+    script, prediction = play(settings={"least_single_hop": 0.0}, answerer=cited("Leytonstone", ids=("3s2", "1s1")))
     assert script.order == ["answerer"]
     assert script.asked("answerer")[0].inputs["sub_questions"] == json.dumps([QUESTION])
     assert script.asked("answerer")[0].inputs["passages"].count("[") == 4
@@ -120,7 +120,7 @@ def test_an_easy_question_takes_one_call() -> None:
     ids=["low confidence", "no citation", "a citation of nothing", "not in what was read", "nothing on Vertigo"],
 )
 def test_a_single_pass_that_is_not_certain_goes_on_to_the_plan(unsure: dict[str, Any]) -> None:
-    script, prediction = play(settings={"easy": 0.0}, answerer=[unsure, cited("Leytonstone")])
+    script, prediction = play(settings={"least_single_hop": 0.0}, answerer=[unsure, cited("Leytonstone")])
     assert script.order == ["answerer", "planner", "gatherer", "answerer"]
     assert facts(prediction) == [("film", 1), ("man", 1)]
     assert prediction.answer == "Leytonstone"
@@ -132,7 +132,9 @@ def test_the_route_decides_what_is_read() -> None:
     found = {"answers": ["Leytonstone [3s2]"], "keep": [], "required": []}
     script, prediction = play(planner=single)
     assert (script.order, prediction.stop_reason) == (["planner", "answerer"], "single pass")
-    script, _ = play(settings={"easy": 0.0}, planner=single, answerer=[cited("Leytonstone", 0.1)] * 2, gatherer=found)
+    script, _ = play(
+        settings={"least_single_hop": 0.0}, planner=single, answerer=[cited("Leytonstone", 0.1)] * 2, gatherer=found
+    )
     assert script.order[:4] == ["answerer", "planner", "gatherer", "answerer"]  # a single pass is not made twice
     script, prediction = play(question="Thank you!", planner=direct, answerer=answer("You are welcome."))
     assert "passages" not in script.asked("answerer")[0].inputs
@@ -168,7 +170,11 @@ def test_a_chain_is_read_from_both_ends() -> None:
     last = Passage.of("Ann Lee", sentences=["Ann Lee met the director of Vertigo in 1950."], id="last")
     noise = [Passage.of(f"Vertigo {n}", sentences=["The director of Vertigo met Lee."], id=f"n{n}") for n in range(3)]
     unknown = {"answers": ["unknown", "unknown"], "keep": [], "required": []}
-    play_it = {"planner": {"route": "plan", "sub_questions": asked}, "gatherer": unknown, "settings": {"first": 1}}
+    play_it = {
+        "planner": {"route": "plan", "sub_questions": asked},
+        "gatherer": unknown,
+        "settings": {"first_passages": 1},
+    }
     script, prediction = play(question="When did the director of Vertigo meet her?", pool=[*noise, last], **play_it)  # type: ignore[arg-type]
     assert "] Ann Lee" in script.asked("gatherer")[0].inputs["passages"]  # found by the question, not among the first
     _, prediction = play(question="Vertigo?", pool=[FILM, last], k=1, **play_it)  # type: ignore[arg-type]
