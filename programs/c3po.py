@@ -1,4 +1,5 @@
 """C-3PO (arXiv 2502.06205): Reasoning Router, Information Filter and Decision Maker between a retriever and a model.
+docs/programs.md says what the public code settles, and what is different here.
 
 The router sends the question to an answer without a search, to one search, or to a roadmap. There the decision maker,
 who sees roadmap, collected passages and earlier queries, searches for one sub-goal after the other; the filter also
@@ -8,18 +9,6 @@ results.
 Router, filters and decision maker are the proxy, which the paper trains; roadmap and answers come from the LLM:
 
     polyhop ask "..." --program c3po --lm proxy=ollama_chat/qwen3 --lm openai/gpt-4o-mini
-
-The public code settles what the paper leaves open: the objective of a step is the decision maker's thought, the filter
-also reads what was collected before if it is found again, at most 4 searches along a roadmap, and an answer is forced
-above 10 passages. The prompts follow those that the source prints, in our words.
-
-It differs:
-- a fruitless query is shown with the earlier queries, not as a passage without information;
-- where answering is forced, the decision maker is not called for a thought that nobody reads;
-- if the decision maker gives no query, its thought is the query, and if the router gives none, the question: the code
-  fails there;
-- the agents have no demos until an optimizer or you add some; the code shows the roadmap's and the answer's agent two;
-- the proxy is not trained: its prompts can be optimized, but there is no reinforcement learning.
 """
 
 from __future__ import annotations

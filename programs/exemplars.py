@@ -21,7 +21,7 @@ from functools import cache, lru_cache
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 import dspy
 from dspy.predict.parameter import Parameter
@@ -85,12 +85,6 @@ class ExemplarMemory(Parameter):
 
     def __init__(self, exemplars: Iterable[Exemplar] | None = None) -> None:
         self.exemplars = _shipped() if exemplars is None else tuple(exemplars)
-
-    def similarities(self, question: str) -> list[float]:
-        """The cosine of a question with each exemplar."""
-        idf, vectors = _vectors(tuple(exemplar.question for exemplar in self.exemplars))
-        asked = _vector(question, idf)
-        return [sum(weight * other.get(term, 0.0) for term, weight in asked.items()) for other in vectors]
 
     def joined(self, others: Iterable[Exemplar]) -> ExemplarMemory:
         """A memory with further exemplars; of those with the same question the first is kept."""
@@ -168,7 +162,7 @@ class Exemplars(Part):
             distance = [abs(exemplar.hops - complexity.hops) for exemplar in memory]
             nearest = min((distance[i] for i in allowed), default=0)
             allowed = [i for i in allowed if distance[i] == nearest]
-        worth: Sequence[Any] = self.memory.similarities(question)
+        worth: Sequence[Any] = _similarities(question, tuple(exemplar.question for exemplar in memory))
         if mode == "random":  # a number that depends on the two questions only
             texts = (f"{question}\n{exemplar.question}".encode(errors="replace") for exemplar in memory)
             worth = [blake2b(text, digest_size=8).digest() for text in texts]
@@ -192,22 +186,24 @@ def _shipped() -> tuple[Exemplar, ...]:
 
 # --- similarity of form. Not scikit-learn's: importing it takes longer than answering a question. ---------------------
 
-_Vector: TypeAlias = dict[str, float]
+
+def _similarities(question: str, others: tuple[str, ...]) -> list[float]:
+    """The cosine of a question with each of others, times the same factor."""
+    idf, vectors = _vectors(others)
+    asked = {term: (1 + math.log(count)) * idf[term] for term, count in _terms(question).items() if term in idf}
+    return [sum(weight * other.get(term, 0.0) for term, weight in asked.items()) for other in vectors]
 
 
 @lru_cache(maxsize=8)
-def _vectors(questions: tuple[str, ...]) -> tuple[_Vector, list[_Vector]]:
-    """The inverse document frequencies of terms ("": of unknown ones), and the TF-IDF vectors of masked questions."""
-    found = Counter(term for question in questions for term in _terms(question))
-    idf = {term: 1 + math.log((1 + len(questions)) / (1 + count)) for term, count in found.items()}
-    idf[""] = 1 + math.log(1 + len(questions))
-    return idf, [_vector(question, idf) for question in questions]
-
-
-def _vector(question: str, idf: _Vector) -> _Vector:
-    weights = {term: (1 + math.log(count)) * idf.get(term, idf[""]) for term, count in _terms(question).items()}
-    length = math.sqrt(math.fsum(weight * weight for weight in weights.values()))
-    return {term: weight / length for term, weight in weights.items()}
+def _vectors(questions: tuple[str, ...]) -> tuple[dict[str, float], list[dict[str, float]]]:
+    """The inverse document frequencies of terms, and the TF-IDF vectors of masked questions."""
+    counts = [_terms(question) for question in questions]
+    idf = {
+        term: 1 + math.log((1 + len(questions)) / (1 + found))
+        for term, found in Counter(term for each in counts for term in each).items()
+    }
+    weighted = [{term: (1 + math.log(count)) * idf[term] for term, count in each.items()} for each in counts]
+    return idf, [{term: weight / math.hypot(*each.values()) for term, weight in each.items()} for each in weighted]
 
 
 def _terms(question: str) -> Counter[str]:

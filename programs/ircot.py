@@ -2,10 +2,8 @@
 
 The question is the first query, each new sentence of the chain of thought the next. All hits are collected, and the
 next sentence is written from the collection; only the first new sentence of a reply counts. The chain ends with
-"answer is:" or after ten sentences. It is then discarded, and a reader answers from the collection alone.
-
-Deviations: the chain also ends when the collection is full, and when a reply says nothing new, because the same
-sentence would find the same passages.
+"answer is:", after ten sentences, when the collection is full, or when a reply says nothing new, since the same
+sentence would find the same passages. It is then discarded, and a reader answers from the collection alone.
 """
 
 from __future__ import annotations

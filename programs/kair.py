@@ -1,4 +1,5 @@
 """KAIR (arXiv 2503.13275): knowledge-aware iterative retrieval, by one agent or by up to three that compete.
+docs/programs.md says what the paper leaves open, and what is different here.
 
 The state is what is known (K), required (R), asked (Q) and kept (D, the refined context). Each step:
 
@@ -10,21 +11,6 @@ until R is empty or, with a moderator, D is judged sufficient (rule 1). A known 
 dropped; what they say instead is a new fact. A separate generator answers from D.
 
 Competing agents have their own K, R and Q and share D: in each step the agent with the fewest gaps writes it.
-
-The paper leaves open:
-- Div and Rel: here queries are compared with queries and gaps by the cosine of topic words; 3 queries are proposed;
-- the first query: here R starts as the question, so the first query is the question, without a call. Of competing
-  agents only the first searches for it; the others count it as asked and propose;
-- what happens to a span that no fact supports (the paper allows both): here one that bears on a gap is ranked last and
-  judged again in the next step;
-- a limit of steps (here 20), and the prompts, which are ours.
-
-It differs:
-- one call checks all new facts, against the passages that they cite (all passages, if one cites none, or if a known
-  fact is disputed); a known fact is checked again only if the updater says that the passages contradict it;
-- if the updater sees no more gaps but a fact fails the check, or a known one is dropped, the gaps stay;
-- a step with no new passage and no change is the last;
-- agents that share one knowledge base, which the paper sketches without experiments, are left out.
 """
 
 from __future__ import annotations

@@ -1,26 +1,13 @@
-"""PAR-RAG (arXiv 2504.16787): Plan, then Act, then Review.
+"""PAR-RAG (arXiv 2504.16787): Plan, then Act, then Review. docs/programs.md says what the paper leaves open, and what
+is different here.
 
 The question's complexity chooses the planner's exemplars and weights the judges of the review. Each step of the plan is
 searched for, answered with citations and reviewed: an accuracy and the credibility of the citations are combined into a
 confidence. Below the threshold the answer itself is the query for a sparse retriever; a reviser reads what it finds and
 gives a new answer or keeps the old. The next question is refined with the answers before it. The final answer is
-concluded from the steps, and judged once more.
+concluded from the steps, and judged once more. Steps that do not refer to one another run in parallel:
 
     #1 Who directed Vertigo?    #2 Who directed Psycho?    #3 Where was #1 born?
-
-The paper leaves open, and its public code settles, that both judges read what an answer cites, that the threshold is
-0.75, and that the reviser reads what the second search finds. Open in both are the function alpha(h)
-(`polyhop.programs.confidence`) and the exemplars: here 24 plans of our own. The prompts are ours.
-
-It differs:
-- steps that do not refer to one another run in parallel (#1 and #2), so a question is refined if it refers to others;
-- the estimator of complexity is a logistic regression, not BERT, unless you give your own (``estimator``);
-- exemplars are similar in form, not in topic (`polyhop.programs.exemplars`);
-- credibility is judged by an agent with AttrScore's classes (a model can take its place in a subclass of `Review`); an
-  answer without citations is extrapolatory without a call;
-- the reviser reads the draft;
-- answers replace the references that are left; the question describes an unknown answer;
-- a step whose search finds nothing is unknown without a call, and at most `MAX_STEPS` steps are taken.
 """
 
 from __future__ import annotations

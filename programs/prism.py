@@ -1,13 +1,9 @@
-"""PRISM (arXiv 2510.14278): Question Analyzer, Selector <-> Adder, Answer Generator.
+"""PRISM (arXiv 2510.14278): Question Analyzer, Selector <-> Adder, Answer Generator. docs/programs.md says what the
+paper leaves open, and what is different here.
 
 The Selector works for precision, the Adder for recall; both see the question, all sub-questions, all candidates, also
-those that were rejected, and the evidence so far. The answer generator reads the evidence.
-
-The paper leaves open how rounds are merged (here the Selector judges all candidates anew in every round, so it may drop
-what an earlier round kept; the Adder completes its choice; the union is the evidence of the next round), the size of
-the pool (``search.k``), whether a fact is a sentence or a passage (here agents may name both), and the prompts. It
-differs in that a round that changes nothing is the last one, as the next would be the same, and that the answer is
-unknown, without a call, if the search finds nothing.
+those that were rejected, and the evidence so far. In every round the Selector judges all candidates anew, and the Adder
+completes its choice. The answer generator reads the evidence.
 """
 
 from __future__ import annotations

@@ -22,25 +22,30 @@ from typing import Any
 import dspy
 from pydantic import BaseModel
 
-_BRACKETS, _ANGLES = "[［﹇", "<＜﹤"  # may open a marker
-_WINDOW = 200  # characters after an opening one that are checked
-_VISIBLE = 20  # of them must be visible to tell that there is no marker
-_INVISIBLE = (  # formats, controls, fillers, variation selectors and tags
-    (0x7F, 0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFEFF, 0xFFA0, 0xE0001),
-    *(range(first, last + 1) for first, last in ((0x00, 0x08), (0x0E, 0x1B), (0x80, 0x84), (0x86, 0x9F))),
-    *(range(first, last + 1) for first, last in ((0x180B, 0x180F), (0x200B, 0x200F), (0x202A, 0x202E))),
-    *(range(first, last + 1) for first, last in ((0x2060, 0x206F), (0xFE00, 0xFE0F), (0xFFF9, 0xFFFB))),
-    *(range(first, last + 1) for first, last in ((0x1D173, 0x1D17A), (0xE0020, 0xE007F), (0xE0100, 0xE01EF))),
-    *(range(first, last + 1) for first, last in ((0x13430, 0x1343F), (0x1BCA0, 0x1BCA3))),
+# Formats, controls, fillers, variation selectors and tags, as a set of regular expressions.
+_UNSEEN = (
+    r"\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    r"\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U00013430-\U0001343f\U0001bca0-\U0001bca3"
+    r"\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f\U000e0100-\U000e01ef"
 )
-# For `str.translate`: without invisible characters, with plain ones for those that look like them.
-_LOOK_ALIKES = {code: "" for codes in _INVISIBLE for code in codes} | str.maketrans("［﹇＃﹟＜﹤／", "[[##<</")
-# What makes "<" a marker: of DSPy's custom types, or of a model's thinking.
-_AFTER_ANGLE = ("<custom-type", "</custom-type", "think", "/think", "reasoning", "/reasoning")
+_LOOK_ALIKES = {"[": r"[\[［﹇]", "<": "[<＜﹤]", "#": "[#＃﹟]", "/": "[/／]"}
+
+
+def _like(text: str) -> str:
+    """A pattern of what looks like a text, whatever is unseen before its characters."""
+    return "".join(f"[{_UNSEEN}]*{_LOOK_ALIKES.get(each, each)}" for each in text)
+
+
+# The first character of a marker of a field, of DSPy's custom types, or of a model's thinking.
+_FIELD = rf"{_LOOK_ALIKES['[']}(?={_like('[')}[\s{_UNSEEN}]*(?:{_like('##')}|\Z))"
+_NAMES = "<custom-type </custom-type think /think reasoning /reasoning".split()
+_TAG = rf"{_LOOK_ALIKES['<']}(?={'|'.join(map(_like, _NAMES))})"
+_ANY_TAG = rf"{_LOOK_ALIKES['<']}(?=[{_UNSEEN}]*(?:[^\W\d_]|[/／_!?]))"
+_MARKERS = re.compile(f"{_FIELD}|{_TAG}", re.IGNORECASE)
+_MARKERS_OF_XML = re.compile(f"{_FIELD}|{_TAG}|{_ANY_TAG}", re.IGNORECASE)
 _MARKED = "(> marks the sentences that are kept as evidence)"
 
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
-_OPENING = re.compile(f"[{re.escape(_BRACKETS)}{_ANGLES}]")
 
 
 class NumberedPassage(BaseModel):
@@ -97,7 +102,7 @@ def fenced(value: Any, tags: bool = False) -> Any:
             ]
         )
     if isinstance(value, str):
-        return _OPENING.sub(lambda opening: _spaced(opening, tags), value)
+        return (_MARKERS_OF_XML if tags else _MARKERS).sub(r"\g<0> ", value)
     if isinstance(value, list | tuple):
         return [fenced(item, tags) for item in value]
     if isinstance(value, dict):
@@ -105,22 +110,6 @@ def fenced(value: Any, tags: bool = False) -> Any:
     if isinstance(value, dspy.Example):
         return value.copy(**fenced(dict(value.items()), tags))
     return value
-
-
-def _spaced(opening: re.Match[str], tags: bool) -> str:
-    character = opening[0]
-    window = opening.string[opening.end() : opening.end() + _WINDOW]
-    rest = window.translate(_LOOK_ALIKES).lower()
-    if len(window) == _WINDOW and len(rest) < _VISIBLE:  # what would be shown is out of sight
-        marks = not rest[:1].isspace()
-    elif character in _BRACKETS:
-        inner = rest[1:].strip()
-        marks = rest.startswith("[") and (inner.startswith("##") or not inner)
-    else:
-        marks = rest.startswith(_AFTER_ANGLE) or (
-            tags and (rest[:1].isalpha() or rest.startswith(("/", "_", "!", "?")))
-        )
-    return f"{character} " if marks else character
 
 
 def one_line(text: str) -> str:

@@ -29,20 +29,6 @@ def model(engine: Any, name: str = "made/up", cache: bool = False) -> dspy.LM:
     return dspy.LM(name, engine=engine, cache=cache)
 
 
-def test_sixteen_threads_make_as_many_calls_as_there_are_and_no_more() -> None:
-    budget, engine = Budget(calls=100), Scripted()
-    lm = budget.meter(model(engine))
-
-    def one(n: int) -> bool:
-        with suppress(BudgetSpent):
-            return ask(lm, f"Question {n}?") == "42"
-        return False
-
-    with ThreadPoolExecutor(16) as pool:
-        done = list(pool.map(one, range(400)))
-    assert (sum(done), engine.calls, budget.spent.calls) == (100, 100, 100)
-
-
 def test_replies_from_the_cache_are_free() -> None:
     budget, engine = Budget(calls=1), Scripted()
     lm = budget.meter(model(engine, "made/up-cached", cache=True))

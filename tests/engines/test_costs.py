@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from types import SimpleNamespace
 from typing import Any
@@ -72,21 +71,6 @@ def test_dollars(lm: str, usage: dict[str, Any], cost: float | None) -> None:
         ledger.add_usage(MODEL, used(0, 0))
     assert ledger.costs().get("cost_usd") == (None if cost is None else pytest.approx(cost))
     assert ledger.by_agent()["b"]["cost_usd"] == 0
-
-
-def test_threads_lose_nothing() -> None:
-    ledger = Ledger()
-
-    def ask(agent: str) -> None:
-        with acting_as(agent):
-            for _ in range(500):
-                ledger.add_usage(MODEL, used(1, 1))
-                ledger.record(agent)
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(ask, "abcdefgh"))
-    assert {agent: costs["tokens"] for agent, costs in ledger.by_agent().items()} == dict.fromkeys("abcdefgh", 1_000)
-    assert ledger.incidents == dict.fromkeys("abcdefgh", 500)
 
 
 def test_incidents_are_noted_where_there_is_a_ledger() -> None:

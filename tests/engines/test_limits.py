@@ -241,15 +241,6 @@ def test_a_stream_has_the_whole_reply() -> None:
     assert engine.calls == 2
 
 
-def test_a_stream_in_an_event_loop() -> None:
-    async def stream() -> Any:
-        program = dspy.streamify(dspy.Predict("question -> answer"), is_async_program=False)
-        return [each async for each in program(question="What?")][-1].answer
-
-    with dspy.context(lm=limited(Scripted())):
-        assert asyncio.run(stream()) == "42"
-
-
 def test_many_coroutines_at_once() -> None:
     """As many as the limits allow, not as the event loop has threads."""
     together = threading.Barrier(40)

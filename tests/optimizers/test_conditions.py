@@ -24,7 +24,7 @@ from polyhop.programs import PROGRAMS, Oracle, new_program, tunables
 from polyhop.programs.tunable import conditions_of
 from polyhop.signatures.fields import NumberedPassages
 
-RUNS, OFF_RUNS = 400, 3
+RUNS, OFF_RUNS = 200, 2
 IDS = {"keep", "add", "useful", "chosen", "cited", "citations"}
 WORDS = "old new red tower river poet king city novel bridge song war".split()
 TITLES = [" ".join(words).title() for words in (*permutations(WORDS[:9], 2), *zip(WORDS[:9]))]

@@ -73,6 +73,11 @@ def test_only_selected_sentences_are_marked() -> None:
         ("ends with [[", "ends with [ ["),
         ("［[ ＃# answer", "［ [ ＃# answer"),
         ("[\u200b[ #\u200b# answer", "[ \u200b[ #\u200b# answer"),
+        *(
+            (f"[{hidden}[ #{hidden}# <{hidden}/th{hidden}ink>", f"[ {hidden}[ #{hidden}# < {hidden}/th{hidden}ink>")
+            for unseen in "\x00\x9f\u200b\u3164\ufffa\U00013430\U0001bca0\U000e0041\U000e0100"
+            for hidden in (unseen, 5_000 * unseen)
+        ),
         ("<think>", "< think>"),
         ("＜/ＴHINK>", "＜/ＴHINK>"),  # no model writes it so
         ("[1] a[2][3], [[1, 2], [3]], x < y, <b>", "[1] a[2][3], [[1, 2], [3]], x < y, <b>"),
