@@ -42,7 +42,6 @@ from .secrets import learn, without_secret_settings
 LONGEST_WAIT = 300.0
 """Seconds. A server that asks to wait longer is not asked again."""
 
-_BURST = 0.1  # share of a minute's requests that may be sent at once
 _OURS = "polyhop"  # key in a request's metadata, removed before it is sent
 _CONNECTION = frozenset(
     "api_key api_base base_url headers extra_headers timeout api_version azure_ad_token_provider organization project "
@@ -62,7 +61,7 @@ class Limits(BaseModel):
 
     Attributes:
         concurrency: Simultaneous requests; None for no limit. A request that timed out no longer counts.
-        requests_per_minute: None for no limit.
+        requests_per_minute: They are spread evenly. None for no limit.
         timeout: Seconds per request, however slowly the reply arrives.
         retries: How often DSPy repeats a request, after 1, 2, 4, ... seconds, or when the server asks for it.
     """
@@ -73,22 +72,6 @@ class Limits(BaseModel):
     requests_per_minute: _Positive | None = None
     timeout: _Positive = 120.0
     retries: Annotated[int, Field(ge=0)] = 6
-
-
-class Pacing:
-    """A token bucket: at most ``per_minute`` requests a minute, a tenth of them at once and the rest spread evenly."""
-
-    def __init__(self, per_minute: float, clock: Callable[[], float] = monotonic) -> None:
-        self._capacity = max(1.0, _BURST * per_minute)
-        self._rate = (1 - _BURST) * per_minute / 60.0
-        self._clock, self._level, self._then = clock, self._capacity, clock()
-
-    def take(self) -> float:
-        """Reserve a request; returns the seconds to wait before it may be sent."""
-        now = self._clock()
-        self._level = min(self._capacity, self._level + (now - self._then) * self._rate) - 1
-        self._then = now
-        return max(0.0, -self._level / self._rate)
 
 
 class RateLimit:
@@ -105,7 +88,7 @@ class RateLimit:
         self.answered = False  # whether the server has ever replied
         self.shared: Any = self  # in a worker: the limits of all (see `polyhop.engines.shared`)
         self._clock, self._sleep = clock, sleep
-        self._pacing = Pacing(most, clock) if (most := self.limits.requests_per_minute) else None
+        self._turn = -inf  # when the next request may be sent
         self._free = self.limits.concurrency or inf
         self._open_again = 0.0  # when the server may be asked again
         self._changed = Condition()
@@ -133,7 +116,10 @@ class RateLimit:
             if closed := self.closed():
                 return False, closed
             self._free -= 1
-            return True, self._pacing.take() if self._pacing else 0.0
+            now = self._clock()
+            at = max(now, self._turn)
+            self._turn = at + 60 / (self.limits.requests_per_minute or inf)
+            return True, at - now
 
     def leave(self) -> None:
         """A request has ended."""

@@ -15,13 +15,11 @@ docs/results.md has its confusion matrix.
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeAlias
+from typing import Annotated, Any, Self
 
 import numpy as np
 from dspy.predict.parameter import Parameter
@@ -61,10 +59,6 @@ class Complexity:
         return min(max(mean, 1.0), 4.0)
 
 
-Estimator: TypeAlias = Callable[[str], Complexity]
-"""What estimates the complexity of a question for a program: a `ComplexityEstimator`, or a function of your own."""
-
-
 class ComplexityHead(BaseModel):
     """A trained classifier, as its JSON file holds it.
 
@@ -94,14 +88,6 @@ class ComplexityHead(BaseModel):
         if sizes != {len(self.inputs)} or {len(self.weights), len(self.biases)} != {len(HOPS)}:
             raise ValueError(f"must have {len(HOPS)} classes, and numbers for each feature")
         return self
-
-    def save(self, path: Path) -> None:
-        """Write JSON, one line per field."""
-        lines = (
-            f"  {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}"
-            for name, value in self.model_dump().items()
-        )
-        path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> Self:

@@ -26,7 +26,7 @@ from ..data.references import references, replace_references
 from ..signatures.fields import read_probability
 from .agent import Agent, Part
 from .candidates import Candidates, Cited, cut_citations, ids, whole
-from .complexity import HOPS, Complexity, ComplexityEstimator, Estimator
+from .complexity import HOPS, Complexity, ComplexityEstimator
 from .confidence import CREDIBILITY, Confidence, checked, verdict
 from .exemplars import Exemplars, plan_like
 from .prediction import UNKNOWN, Status, conclude, nothing_found, read_answer, tidy
@@ -52,8 +52,7 @@ class ParRag(Program):
         shown: How many of them an agent reads.
         review_retriever: For the review, meant to be sparse; by default the BM25 source of a `ChainRetriever`, else the
             same retriever.
-        estimator: Of the complexity. If it is not a DSPy parameter, as `ComplexityEstimator` is, artifacts cannot hold
-            it.
+        estimator: Of the complexity.
 
     The paper's ablations are tunables: without ``planned`` the question is the only step; ``review.judges`` are those
     that are asked; ``review.confidence.adaptive`` is off for a fixed alpha; ``exemplars.mode`` chooses the exemplars;
@@ -69,7 +68,7 @@ class ParRag(Program):
         shown: int = 5,
         review_retriever: Retriever | None = None,
         *,
-        estimator: Estimator | None = None,
+        estimator: ComplexityEstimator | None = None,
     ) -> None:
         super().__init__(abstain_below=0.0)
         sparse = cast(Retriever | None, retriever.source) if isinstance(retriever, ChainRetriever) else retriever

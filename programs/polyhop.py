@@ -33,7 +33,7 @@ from ..signatures import AnswerDirectly, AnswerWithCitations, GatherEvidence, Pl
 from ..signatures.fields import NumberedPassages, read_probability, read_texts
 from .agent import Agent
 from .candidates import Candidates, Cited, ids, split_citations, whole
-from .complexity import Complexity, ComplexityEstimator, Estimator
+from .complexity import Complexity, ComplexityEstimator
 from .confidence import CREDIBILITY, Calibration, Confidence, checked, verdict
 from .exemplars import Exemplars, plan_like
 from .prediction import UNKNOWN, Status, conclude, decomposed, read_answer, read_query, tidy
@@ -62,14 +62,18 @@ class PolyHop(Program):
     Args:
         k: Passages that a search returns. Agents are shown the best of them, and others once they fit what is open.
         rounds: Maximum number of rounds of selecting.
-        estimator: Of the complexity. If it is not a DSPy parameter, as `ComplexityEstimator` is, artifacts cannot hold
-            it.
+        estimator: Of the complexity.
     """
 
     shown_exemplars = ("planner",)
 
     def __init__(
-        self, retriever: Retriever | None = None, k: int = 20, rounds: int = 4, *, estimator: Estimator | None = None
+        self,
+        retriever: Retriever | None = None,
+        k: int = 20,
+        rounds: int = 4,
+        *,
+        estimator: ComplexityEstimator | None = None,
     ) -> None:
         super().__init__()
         self.search = Search(retriever, k)

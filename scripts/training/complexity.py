@@ -154,7 +154,7 @@ def train_estimator(
         raise typer.BadParameter("give --run DIR or --on DATASET:FILE")
     head = train(examples, folds, " ".join(["python -m polyhop.scripts.training.complexity", *_words(sys.argv[1:])]))
     try:
-        head.save(out)
+        out.write_text(head.model_dump_json(indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise PolyhopError(f"cannot write {out}: {error.strerror}") from error
     table = Table("hops", *(f"estimated {hops}" for hops in HOPS), "recall", title="Cross-validated")

@@ -90,20 +90,12 @@ def test_a_program_takes_an_estimator_and_carries_it(kind: type[ParRag | PolyHop
     assert kind().estimator("Who wrote Emma?").hops == 1  # others keep theirs
 
 
-def test_an_estimator_can_be_any_function() -> None:
-    with playing(scripted()):
-        program = ParRag(estimator=lambda question: Complexity.of(4))
-        prediction = program(question="Who wrote Emma?", pool=[Passage.of("Emma", "Jane Austen wrote Emma.")])
-    assert steps(prediction, Estimated) == [Estimated((0.0, 0.0, 0.0, 1.0))]
-
-
 # --- the file --------------------------------------------------------------------------------------------------------
 
 
 def test_what_is_saved_is_loaded(head: ComplexityHead, tmp_path: Path) -> None:
-    head.save(tmp_path / "saved.json")
+    (tmp_path / "saved.json").write_text(head.model_dump_json())
     assert ComplexityHead.load(tmp_path / "saved.json") == head
-    assert (tmp_path / "saved.json").read_bytes() == SHIPPED.read_bytes()
 
 
 @pytest.mark.parametrize(
