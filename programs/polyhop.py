@@ -114,13 +114,13 @@ class PolyHop(Program):
             return self._conclude(_Answer(UNKNOWN), case, "nothing found")
 
         stop = "rounds"
-        unread = self._unread([*found, *_fitting(case.queries(), case)], case)
+        to_read = self._to_read([*found, *_fitting(case.queries(), case)], case)
         for n in range(1, self.rounds.value + 1):
-            self._gather(n, unread, case)
+            self._gather(n, to_read, case)
             if not case.sought:
                 stop = "stable" if case.open else "complete"
                 break
-            if n < self.rounds.value and not (unread := self._follow_up(case)):
+            if n < self.rounds.value and not (to_read := self._follow_up(case)):
                 stop = "stable"
                 break
 
@@ -194,9 +194,9 @@ class PolyHop(Program):
                 found = [hit.passage for hit in self.search(query)]
                 passages += found[:2]  # again, if they were read once
                 passages += [passage for passage in found if not case.readings[passage.id]][:_FOLLOWED]
-        return self._unread(passages, case)
+        return self._to_read(passages, case)
 
-    def _unread(self, passages: Iterable[Passage], case: _Case) -> list[Passage]:
+    def _to_read(self, passages: Iterable[Passage], case: _Case) -> list[Passage]:
         """The passages that were not read often enough, without near-duplicates, at most ``new_passages``."""
         selected, seen = {item.passage.id for item in case.evidence}, current().passages
         known = {id: _shingles(seen[id]) for id in case.readings}
@@ -256,9 +256,9 @@ class PolyHop(Program):
             other, why = replace(answer, text=correction, status="not checked"), "the verifier reads it so"
         else:
             case.required = [missing]
-            if case.open or not missing or not (unread := self._follow_up(case)):
+            if case.open or not missing or not (to_read := self._follow_up(case)):
                 return answer
-            self._gather(self.rounds.value + 1, unread, case)
+            self._gather(self.rounds.value + 1, to_read, case)
             other, why = self._answer(case), "after a search for what the verifier misses"
         if other.text != UNKNOWN:
             other = self._verified(other, case)[0]

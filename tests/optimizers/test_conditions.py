@@ -52,7 +52,12 @@ POOL = _pool()
 RETRIEVER = ChainRetriever(POOL)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+LONG = ("par_rag", "polyhop")  # many tunables, some of which matter for few questions
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in PROGRAMS]
+)
 def test_every_tunable_that_is_drawn_can_change_something(name: str) -> None:
     program = new_program(name, RETRIEVER)
     if tunables(program):

@@ -10,9 +10,7 @@ import dspy
 import pytest
 from typer.testing import CliRunner
 
-import polyhop
 from polyhop.data.errors import PolyhopError
-from polyhop.data.sample import load_sample, sample_passages
 from polyhop.eval.records import read_records
 from polyhop.eval.run import evaluate
 from polyhop.optimizers.confidence import Judgement, fit, fit_runs, judgements
@@ -86,16 +84,6 @@ def test_noise_is_not_fitted_and_present_values_win_ties() -> None:
     assert (found.values["midpoint"], found.values["slope"]) == (2.5, 1.0)
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("runs") / "polyhop"
-    program = polyhop.PolyHop(polyhop.PassagePool(sample_passages()))
-    program.review.value = "always"
-    program.set_lm(polyhop.lm("lexical"))
-    evaluate(program, load_sample("train")[:36], folder)
-    return folder
-
-
 def test_the_last_judgement_of_the_given_answer_counts(tmp_path: Path) -> None:
     steps = [
         Weighed(0.5, 0.2, False, 2.0, 0.2, 0.2, "Rome"),  # of a step of the plan
@@ -137,15 +125,17 @@ def test_the_stage_keeps_what_answers_better(tmp_path: Path) -> None:
     assert summary.test.best.mean == 1.0
 
 
-def test_the_command_prints_options_and_figures(run: Path, tmp_path: Path) -> None:
-    shown = CliRunner().invoke(app, [str(run)] * 4)
+def test_the_command_prints_options_and_figures(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    evaluate(Weighing(), examples(0, 36), run)
+    shown = CliRunner().invoke(app, [str(run)] * 2)
     assert shown.exit_code == 0, shown.output
     assert "confidence.threshold=" in shown.stdout
     assert "expected calibration error" in shown.stdout
     other = tmp_path / "other"
     other.mkdir()
     manifest = json.loads((run / "manifest.json").read_text())
-    manifest["program"]["tunables"]["confidence.threshold"] = 0.5
+    manifest["program"]["tunables"]["confidence.threshold"] = 0.25
     (other / "manifest.json").write_text(json.dumps(manifest))
     direct = tmp_path / "direct"
     direct.mkdir()

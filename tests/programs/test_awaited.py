@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import subprocess
-import sys
 import threading
-from collections import Counter
 from collections.abc import Callable
 from contextvars import ContextVar
 from time import monotonic
@@ -230,54 +226,3 @@ def test_agents_that_are_asked_in_parallel_stream_as_others_do(
     said = "".join(value.chunk for value in tokens).replace("\n", "")  # which DSPy 3.4.0 keeps
     assert said == "Read from the prompt." * judged
     assert values[-1].answer == known.answer
-
-
-TRACED = """
-import asyncio, json, sys, dspy
-from openinference.instrumentation.dspy import DSPyInstrumentor
-from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-
-exporter, provider = InMemorySpanExporter(), TracerProvider()
-provider.add_span_processor(SimpleSpanProcessor(exporter))
-DSPyInstrumentor().instrument(tracer_provider=provider)
-
-import polyhop
-from polyhop.data.sample import sample_passages
-from polyhop.programs.trace import following
-
-dspy.configure(lm=polyhop.lm("lexical"))
-program = polyhop.ParRag(polyhop.ChainRetriever(polyhop.PassagePool(sample_passages())))
-for awaited in (False, True):
-    with following(lambda event: trace.get_current_span().add_event(event.text)):
-        found = asyncio.run(program.acall(question=QUESTION)) if awaited else program(question=QUESTION)
-    spans = {span.context.span_id: span for span in exporter.get_finished_spans()}
-    exporter.clear()
-    above = lambda span: spans[span.parent.span_id].name if span.parent else ""
-    told = [(span.name, above(span), [event.name for event in span.events]) for span in spans.values()]
-    print(json.dumps({"spans": told, "searches": found.trace.searches, "calls": found.trace.lm_calls}))
-"""
-
-
-@pytest.mark.slow
-def test_questions_agents_calls_and_searches_are_spans_and_steps_are_events() -> None:
-    pytest.importorskip("openinference.instrumentation.dspy", reason="no instrumentation is installed")
-    code = TRACED.replace("QUESTION", repr(QUESTION))  # in a process of its own: it comes before any program
-    lines = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True).stdout
-    for seen in map(json.loads, lines.splitlines()[-2:]):
-        above = {name: {above for each, above, _ in seen["spans"] if each == name} for name, _, _ in seen["spans"]}
-        counts = Counter(name for name, _, _ in seen["spans"])
-        assert (counts["ParRag.forward"], above["ParRag.forward"]) == (1, {""})
-        assert (counts["Search.forward"], above["Search.forward"]) == (
-            seen["searches"],
-            {"ParRag.forward", "Review.forward"},
-        )
-        assert counts["Agent.forward"] == counts["LM.__call__"] == seen["calls"]
-        assert above["Agent.forward"] == {"ParRag.forward", "Review.forward"}
-        events = {name: [text for each, _, texts in seen["spans"] if each == name for text in texts] for name in counts}
-        assert len(events["Agent.forward"]) == seen["calls"]
-        assert {"asking the planner", "asking the accuracy judge"} < set(events["Agent.forward"])
-        assert all(text.startswith("found ") for text in events["Search.forward"])
-        assert events["ParRag.forward"][-1].startswith("stopped")
