@@ -51,6 +51,10 @@ _HEADING = re.compile(
     r"<h1\b[^<>]{0,200}>(.{1,400}?)</h1>|^#[ \t]+([^\n]{1,200})", re.DOTALL | re.IGNORECASE | re.MULTILINE
 )
 _PAGE_TITLE = re.compile(r"<title>(.{1,400}?)</title>", re.DOTALL | re.IGNORECASE)
+_ADDRESSES = re.compile(  # of a page, in the front matter of Hugo and Jekyll
+    r"^(?:aliases|redirect_from|permalink|url)[ \t]*[:=](.*(?:\n[ \t]*[-\]\"'/].*)*)", re.MULTILINE
+)
+_FRONT = ("---", "+++")
 _START, _MANY = 1 << 16, 3  # bytes in which a file's first heading is looked for; files that share it, and lines after
 _WORD = re.compile(r"\.[A-Z][A-Za-z]{2,}")  # for a suffix; those of code are shorter, or in small letters
 _RECORDS = re.compile(rb'\s*(?:(?:\[\s*)?\{\s*"|\x1f\x8b)')  # how JSON of records begins, or what is packed
@@ -159,8 +163,9 @@ class Corpus:
         self._covered = set[str]()  # the files and folders that were named
         self._sources = [source for path in paths for source in self._found(path, roots)]
         self._replaced = {Version(content).document for content in known}  # without those that are as they were
-        self._links = LinkMap([*(source.name for source in self._sources if source.is_document), *self._replaced])
-        self._shared = _shared_titles(source for source in self._sources if source.is_document)
+        documents = [source for source in self._sources if source.is_document]
+        self._shared, addresses = _looked_at(documents)
+        self._links = LinkMap([*(source.name for source in documents), *self._replaced], addresses)
         self._done, self._all = 0, sum(source.size for source in self._sources) or 1
 
     def __iter__(self) -> Iterator[tuple[Passage, str]]:
@@ -407,9 +412,10 @@ def _plain_title(title: str) -> str:
     return " ".join(re.sub(r"[*_`]", "", unescape(re.sub(r"<[^<>]*>", "", title))).split()).casefold()
 
 
-def _shared_titles(sources: Iterable[_Source]) -> set[tuple[str, str]]:
-    """Folders, and the first heading that most of their pages have, such as the name of a project: it is no title."""
-    pages, titles = Counter[str](), Counter[tuple[str, str]]()
+def _looked_at(sources: Iterable[_Source]) -> tuple[set[tuple[str, str]], list[tuple[str, str]]]:
+    """Folders, and the first heading that most of their pages have, such as the name of a project: it is no title. And
+    documents, each with another address that it gives itself."""
+    pages, titles, addresses = Counter[str](), Counter[tuple[str, str]](), list[tuple[str, str]]()
     for source in sources:
         if source.path.suffix.lower() in _MARKUP:
             with suppress(OSError), source.path.open("rb") as file:
@@ -417,7 +423,11 @@ def _shared_titles(sources: Iterable[_Source]) -> set[tuple[str, str]]:
                 pages[folder] += 1
                 if found := _HEADING.search(start) or _PAGE_TITLE.search(start):
                     titles[folder, _plain_title(found[found.lastindex or 0])] += 1
-    return {key for key, count in titles.items() if count >= max(_MANY, pages[key[0]] / 2)}
+                for given in (
+                    _ADDRESSES.findall(start.split("\n---")[0].split("\n+++")[0]) if start[:3] in _FRONT else ()
+                ):
+                    addresses += ((source.name, each) for each in re.findall(r"[\w./][^\s\"',\[\]]*", given))
+    return {key for key, count in titles.items() if count >= max(_MANY, pages[key[0]] / 2)}, addresses
 
 
 def _below_shared_title(text: Text) -> Text:

@@ -398,7 +398,14 @@ import the second one from 'kiln'.
             *("Import 'glazes' first.", "import the second one from 'kiln'."),
         ],
     )
-    template = """{{< note type="kilns" >}}
+    template = """--8<-- "kilns.md"
+
+{!ash.md!}
+
+--8<--
+a.md
+--8<--
+{{< note type="kilns" >}}
 {{% tabs %}}
 | Kiln | Heat |
 |---|---|
