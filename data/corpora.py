@@ -41,6 +41,7 @@ _SAME = 0.5
 """The share of the three-word runs of a file that its twin in a richer format has. Of 766 files with the name of a
 richer one (the manuals of Python and git, Debian's policy), 749 have more; of 1,500 pairs with other names, one has."""
 _BOOKS = frozenset((".epub", ".pdf"))
+_MOST_LOST = 0.3  # of the words of a page, without links; of 1,500 pages of manuals, one that was broken had less
 _IN_OTHERS, _RUN, _FEWEST, _MOST = 0.75, 6, 20, 200
 """A book is left out if this share of its runs of so many words is in documents of other formats, whatever their names;
 of so few runs it cannot be told, and of more than so many, not all are looked up. Of ten manuals of Erlang, GnuTLS and
@@ -275,6 +276,8 @@ class Corpus:
         source, version = job.source, job.version
         if text is None and version.content in self._known:
             self.unchanged.add(version.content)
+            if problem := self._left_out.get(version.content):  # it is partial
+                self._on_problem(problem)
         elif text is None and (problem := self._left_out[version.content]).kind == "damaged":
             self._fail(problem, source)
         elif text is None:
@@ -295,6 +298,9 @@ class Corpus:
         elif version.content in self._known:
             self.unchanged.add(version.content)
         else:
+            if text.share < _MOST_LOST:
+                reason = f"only {text.share:.0%} of its text is read: the rest is in forms and navigation"
+                self._on_problem(Problem(source.name, reason, "partial", version.content))
             if (dirname(source.name), _plain_title(text.title)) in self._shared:
                 text = _below_shared_title(text)
             stem = clean(source.path.stem if _suffix(source.path) else source.path.name)

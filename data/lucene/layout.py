@@ -230,7 +230,8 @@ def locked(index: Path) -> Iterator[None]:
     except Timeout:
         raise IndexFault(f"Another build is writing to {index}. Wait for it, or build into another folder.") from None
     except (OSError, sqlite3.Error) as error:
-        raise IndexFault(f"The index {index} could not be written: {error}.") from error
+        advice = "If the folder is read-only or full, name another one with --out."
+        raise IndexFault(f"The index {index} could not be written: {error}. {advice}") from error
     except java_exception() as error:
         raise IndexFault(f"The index {index} could not be written: {reason(error)}.") from error
 

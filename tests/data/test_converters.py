@@ -183,12 +183,14 @@ LONG = "This is a sentence of a page. "
         ("<h1>T</h1><p>It burns.<article><h3>fire()</h3><p>Burns.</article>", ["It burns.", "fire():", "Burns."]),
         ("<p>Beside.<article><h1>T</h1><p>It burns.</article><article>Out.</article>", ["It burns.", "Out."]),
         ("<div class='document toc'><h1>T</h1><p>It burns.</div>", ["It burns."]),
+        ("<form><h1>T</h1><p>It burns.</form><form><p>Find <input></form>", ["It burns."]),
+        ("<h1>T</h1><h2 id=a>Ash</h3><ul><li>Grey.<li>Fine.</ul><h2>Heat</h2>", ["Ash:", "Grey.", "Fine.", "Heat:"]),
         # hostile: quadratic time would take minutes
         *((markup, ["x"]) for markup in ("<div>" * 1_000 + "x", "<b>" * 1_000 + "x" + "</b>" * 1_000)),
         ("<script>" + "a<b" * 400_000 + "</script>x", ["x"]),
         ("<p>x<div>" + "<div>" * 300 + "<p><a>next</a></p>" * 10_000, ["x"]),
     ],
-    ids=range(15),
+    ids=range(17),
 )
 def test_what_is_read_of_a_page(content: str, lines: list[str]) -> None:
     assert texts(of_html(f"<title>Kiln</title><body>{content}")) == lines
