@@ -276,8 +276,8 @@ class Corpus:
         source, version = job.source, job.version
         if text is None and version.content in self._known:
             self.unchanged.add(version.content)
-            if problem := self._left_out.get(version.content):  # it is partial
-                self._on_problem(problem)
+            if version.content in self._left_out:  # as partial
+                self._on_problem(self._left_out[version.content])
         elif text is None and (problem := self._left_out[version.content]).kind == "damaged":
             self._fail(problem, source)
         elif text is None:

@@ -21,8 +21,8 @@ def walk(folder: Path) -> list[tuple[Path, str]]:
     """The files below a folder in the order of their names, each with the reason why it cannot be read, or "".
 
     Left out are hidden files and folders, `SKIPPED`, indexes, and what a .gitignore or .polyhopignore names: of the
-    folder, of those below it, and of those above it in the same checkout, unless these name the folder itself. Links are not followed
-    out of it.
+    folder, of those below it, and of those above it in the same checkout, unless these name the folder itself. Links
+    are not followed out of it.
     """
     home = folder.resolve()
     rules, found, waiting = _rules_above(home), list[tuple[Path, str]](), [home]

@@ -18,7 +18,7 @@ from lxml import etree
 from .passages import LinkKind
 from .splitting import Href, Line
 from .tables import HEADINGS, INLINE, flatten, folded
-from .text import FUNCTION_WORDS, clean, split_sentences
+from .text import DIVIDED, FUNCTION_WORDS, clean, split_sentences
 
 LONGEST_HEADING = LONGEST_ANCHOR_TEXT = _LONGEST_ANCHOR = 200  # characters
 _DENSE_LIST, _DENSE_LINE = 0.5, 0.7  # share of letters that are in links where these are only listed, ...
@@ -70,7 +70,6 @@ _RULE = re.compile(r"^[ \t]*([-=_*~])\1{4,}[ \t]*$", re.MULTILINE)
 _ITEM = re.compile(r"(?:[*•+-]|o\s|[a-z0-9]{1,3}[.)])\s")
 _OPTION = re.compile(r"--?\w|\[")
 _COLUMNS = re.compile(r"\S {4,}\S")
-_DIVIDED = re.compile(r"(?:(?<=[^\W\d_])|\A)-\n[ \t]*(?=[^\W\d_A-Z]|\Z)")
 _ADDED = re.compile(r"\s+(?:[|–—·»-]\s.*|\([^()]*\)$)")  # to the title of a page, such as the site's name
 
 
@@ -275,7 +274,7 @@ class _Reader:
             return
         parts = [
             "",
-            *_GAP.split(_RULE.sub("", _DIVIDED.sub("\u00ad", text))),
+            *_GAP.split(_RULE.sub("", DIVIDED.sub("\u00ad", text))),
         ]  # which is no white space, and left out in the end
         for gap, line in zip(parts[::2], parts[1::2], strict=True):
             if gap:

@@ -697,12 +697,12 @@ def test_restructured_text(tmp_path: Path) -> None:
 def test_words_that_a_typesetter_divided_are_joined(tmp_path: Path) -> None:
     source = "Each kiln re\u2010\n    quires a well-\n    known fuel (\u2010\n    peat)."
     found = texts(convert(written(tmp_path / "a.txt", source)))
-    assert found == ["Each kiln requires a well- known fuel (\u2010 peat)."]
+    assert found == ["Each kiln requires a well-known fuel (\u2010 peat)."]
     rows = ("Title", "Each Tarn# Kiln#", "Ost re-", "quires Kiln-", "Ash of a con$rmed kind.")
     shown = " 0 -14 Td ".join(f"({row}) Tj" for row in rows)
     pdf_of(f"BT /F1 12 Tf 72 700 Td {shown} ET", {35: "/hyphentwo", 36: "/fi"}).write(tmp_path / "a.pdf")
     found = texts(convert(tmp_path / "a.pdf"))
-    assert found == ["Each Tarn\u2010 KilnOst requires Kiln- Ash of a confirmed kind."]
+    assert found == ["Each Tarn\u2010 Kiln\u2010 Ost requires Kiln- Ash of a confirmed kind."]
 
 
 @pytest.mark.parametrize("name", ["a.txt", "README"])
