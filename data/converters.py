@@ -143,7 +143,7 @@ def conversions(
         for text, above, is_heading, apart, links, anchors, is_term, terms in given["lines"]:
             hrefs, names = tuple(Href(*link) for link in links), tuple(anchors)
             lines.append(Line(text, tuple(above), is_heading, apart, hrefs, names, is_term, tuple(terms)))
-        return Text(given["title"], lines, given["metadata"])
+        return Text(**given | {"lines": lines})
 
     def waited(future: Future[Text | Unreadable]) -> Text | Unreadable:
         while not wait([future], timeout=1).done:

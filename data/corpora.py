@@ -40,12 +40,22 @@ into, with the names of its links; a PDF has lost the structure of its text, and
 _SAME = 0.5
 """The share of the three-word runs of a file that its twin in a richer format has. Of 766 files with the name of a
 richer one (the manuals of Python and git, Debian's policy), 749 have more; of 1,500 pairs with other names, one has."""
+_BOOKS = frozenset((".epub", ".pdf"))
+_MOST_LOST = 0.3  # of the words of a page, without links; of 1,500 pages of manuals, one that was broken had less
+_IN_OTHERS, _RUN, _FEWEST, _MOST = 0.75, 6, 20, 200
+"""A book is left out if this share of its runs of so many words is in documents of other formats, whatever their names;
+of so few runs it cannot be told, and of more than so many, not all are looked up. Of ten manuals of Erlang, GnuTLS and
+bash, as PDF and as HTML, 83 to 98% are."""
 
 _MARKUP = frozenset(".html .htm .xhtml .md .markdown .mdx".split())
 _HEADING = re.compile(
     r"<h1\b[^<>]{0,200}>(.{1,400}?)</h1>|^#[ \t]+([^\n]{1,200})", re.DOTALL | re.IGNORECASE | re.MULTILINE
 )
 _PAGE_TITLE = re.compile(r"<title>(.{1,400}?)</title>", re.DOTALL | re.IGNORECASE)
+_ADDRESSES = re.compile(  # of a page, in the front matter of Hugo and Jekyll
+    r"^(?:aliases|redirect_from|permalink|url)[ \t]*[:=](.*(?:\n[ \t]*[-\]\"'/].*)*)", re.MULTILINE
+)
+_FRONT = ("---", "+++")
 _START, _MANY = 1 << 16, 3  # bytes in which a file's first heading is looked for; files that share it, and lines after
 _WORD = re.compile(r"\.[A-Z][A-Za-z]{2,}")  # for a suffix; those of code are shorter, or in small letters
 _RECORDS = re.compile(rb'\s*(?:(?:\[\s*)?\{\s*"|\x1f\x8b)')  # how JSON of records begins, or what is packed
@@ -76,10 +86,12 @@ class Version(NamedTuple):
         content: Its file, a hash of its content and its id, one a line; empty for records of a file that was not read
             with its folder.
         text: A hash of its text; empty for records.
+        runs: Hashes of some of its runs of words; given with its first passage.
     """
 
     content: str = ""
     text: str = ""
+    runs: str = ""
 
     @property
     def file(self) -> str:
@@ -103,7 +115,7 @@ class Corpus:
     """Passages streamed from files and folders, in the order given; files of one name in several formats together.
 
     A document with the text of another is left out, and so is one that has the name of another and mostly its text in a
-    poorer format (see `_FORMATS`).
+    poorer format (see `_FORMATS`), and a PDF or a book whose text is in documents of other formats.
 
     Args:
         paths: Documents with one of the suffixes in `CONVERTERS`; records with the text of one passage or document each
@@ -116,7 +128,7 @@ class Corpus:
         left_out: The problems of files, by the content of their versions. They are not read again; duplicates while the
             other document is as it was.
         earlier: Returns what was noted of a key; None, after noting a value, for a new one.
-        indexed: Returns the documents of an index that have a text, by its hash.
+        indexed: Returns the documents of an index that have a "text" or a "run", by its hash.
         roots: Names of folders: a file that is in one has the id that it has when the folder is read.
         strict: Raise at the first malformed record instead of reporting it.
         on_problem: Called with each skipped record or file, at once with those that have no reader.
@@ -137,7 +149,7 @@ class Corpus:
         known: Collection[str] = (),
         left_out: Mapping[str, Problem] | None = None,
         earlier: Callable[[str, str], str | None] | None = None,
-        indexed: Callable[[str], Iterable[str]] = lambda text: (),
+        indexed: Callable[[str, str], Iterable[str]] = lambda what, hashed: (),
         roots: Collection[str] = (),
         strict: bool = False,
         on_problem: Callable[[Problem], None] = lambda problem: None,
@@ -152,8 +164,9 @@ class Corpus:
         self._covered = set[str]()  # the files and folders that were named
         self._sources = [source for path in paths for source in self._found(path, roots)]
         self._replaced = {Version(content).document for content in known}  # without those that are as they were
-        self._links = LinkMap([*(source.name for source in self._sources if source.is_document), *self._replaced])
-        self._shared = _shared_titles(source for source in self._sources if source.is_document)
+        documents = [source for source in self._sources if source.is_document]
+        self._shared, addresses = _looked_at(documents)
+        self._links = LinkMap([*(source.name for source in documents), *self._replaced], addresses)
         self._done, self._all = 0, sum(source.size for source in self._sources) or 1
 
     def __iter__(self) -> Iterator[tuple[Passage, str]]:
@@ -245,7 +258,13 @@ class Corpus:
             for source in group
         }
         self._replaced -= known & settled  # before any is read: files that follow may be copies of what is there
-        for (is_document, _), group in groups.items():
+
+        def books(group: Sequence[_Source]) -> tuple[bool, bool]:
+            are = [source.path.suffix.lower() in _BOOKS for source in group]
+            return any(are), all(are)
+
+        for group in sorted(groups.values(), key=books):  # these are compared with the others
+            is_document = group[0].is_document
             twins: dict[str, set[int]] | None = {} if len(group) > 1 else None
             for source in sorted(group, key=lambda source: source.format):
                 version = (versions.get(source) or _version(source)) if is_document else Version()
@@ -257,6 +276,8 @@ class Corpus:
         source, version = job.source, job.version
         if text is None and version.content in self._known:
             self.unchanged.add(version.content)
+            if version.content in self._left_out:  # as partial
+                self._on_problem(self._left_out[version.content])
         elif text is None and (problem := self._left_out[version.content]).kind == "damaged":
             self._fail(problem, source)
         elif text is None:
@@ -269,25 +290,44 @@ class Corpus:
         elif other := _twin(text, source.name, job.twins):
             reason = f"the same text as {other}, in another format"
             self._on_problem(Problem(source.name, reason, "duplicate", version.content, other))
-        elif other := self._first(digest := _text_hash(text), source.name):
+        elif other := self._first("text", digest := _text_hash(text), source.name):
             self._on_problem(Problem(source.name, f"the same text as {other}", "duplicate", version.content, other))
+        elif other := self._holder(runs := _runs(text), source):
+            reason = f"its text is in documents of other formats, most of it in {other}"
+            self._on_problem(Problem(source.name, reason, "duplicate", version.content, other))
         elif version.content in self._known:
             self.unchanged.add(version.content)
         else:
+            if text.share < _MOST_LOST:
+                reason = f"only {text.share:.0%} of its text is read: the rest is in forms and navigation"
+                self._on_problem(Problem(source.name, reason, "partial", version.content))
             if (dirname(source.name), _plain_title(text.title)) in self._shared:
                 text = _below_shared_title(text)
             stem = clean(source.path.stem if _suffix(source.path) else source.path.name)
             document = Document(source.name, text.title or stem, text.lines, text.metadata)
             pieces = split(document, self._max_words) if self._max_words else [document.whole()]
-            yield from self._given(pieces, version._replace(text=digest), source.name)
+            yield from self._given(pieces, version._replace(text=digest, runs=" ".join(runs)), source.name)
 
-    def _first(self, text: str, name: str) -> str | None:
-        """Another document that has a text, in the index or read before."""
-        for document in self._indexed(text):
+    def _first(self, what: str, hashed: str, name: str) -> str | None:
+        """Another document that has a text or a run, in the index or read before."""
+        for document in self._indexed(what, hashed):
             if document != name and document not in self._replaced:
                 return document
-        first = self._earlier(f"text {text}", name)
+        first = self._earlier(f"{what} {hashed}", name)
         return first if first != name else None
+
+    def _holder(self, runs: list[str], source: _Source) -> str | None:
+        """The document that has the most of a book, if others have nearly all of it; of other documents, the runs are
+        noted."""
+        if source.path.suffix.lower() not in _BOOKS:
+            for run in runs:
+                self._earlier(f"run {run}", source.name)
+            return None
+        some = runs[:: 1 + len(runs) // _MOST]
+        runs.clear()  # those of one book say nothing about another
+        holders = Counter(filter(None, (self._first("run", run, "") for run in some)))
+        is_there = len(some) >= _FEWEST and holders.total() >= _IN_OTHERS * len(some)
+        return holders.most_common(1)[0][0] if is_there else None
 
     def _records(self, source: _Source) -> Iterator[tuple[Passage, str]]:
         before = self._done
@@ -322,7 +362,7 @@ class Corpus:
     def _given(self, pieces: Iterable[Passage], version: Version, where: str) -> Iterator[tuple[Passage, str]]:
         """The pieces of a document, whose links name documents of the corpus where they can."""
         for piece in pieces:
-            self.version = version
+            self.version, version = version, version._replace(runs="")
             links = tuple(link._replace(target=self._links(piece.document, link.target)) for link in piece.links)
             yield replace(piece, links=links) if links else piece, where
 
@@ -362,13 +402,26 @@ def _text_hash(text: Text) -> str:
     return digest.hexdigest()
 
 
+def _words(text: Text) -> list[str]:
+    return [word for line in text.lines for word in re.findall(r"\w+", line.text.lower())]
+
+
+def _runs(text: Text) -> list[str]:
+    """Hashes of the runs that begin with a word of nine letters, which are 4% of all, in digits."""
+    words = _words(text)
+    starts = (at for at, word in enumerate(words[: 1 - _RUN]) if len(word) == 9)
+    runs = (" ".join(words[at : at + _RUN]).encode() for at in starts)
+    return [str(int.from_bytes(hashlib.blake2b(run, digest_size=7).digest())) for run in runs]
+
+
 def _plain_title(title: str) -> str:
     return " ".join(re.sub(r"[*_`]", "", unescape(re.sub(r"<[^<>]*>", "", title))).split()).casefold()
 
 
-def _shared_titles(sources: Iterable[_Source]) -> set[tuple[str, str]]:
-    """Folders, and the first heading that most of their pages have, such as the name of a project: it is no title."""
-    pages, titles = Counter[str](), Counter[tuple[str, str]]()
+def _looked_at(sources: Iterable[_Source]) -> tuple[set[tuple[str, str]], list[tuple[str, str]]]:
+    """Folders, and the first heading that most of their pages have, such as the name of a project: it is no title. And
+    documents, each with another address that it gives itself."""
+    pages, titles, addresses = Counter[str](), Counter[tuple[str, str]](), list[tuple[str, str]]()
     for source in sources:
         if source.path.suffix.lower() in _MARKUP:
             with suppress(OSError), source.path.open("rb") as file:
@@ -376,7 +429,11 @@ def _shared_titles(sources: Iterable[_Source]) -> set[tuple[str, str]]:
                 pages[folder] += 1
                 if found := _HEADING.search(start) or _PAGE_TITLE.search(start):
                     titles[folder, _plain_title(found[found.lastindex or 0])] += 1
-    return {key for key, count in titles.items() if count >= max(_MANY, pages[key[0]] / 2)}
+                for given in (
+                    _ADDRESSES.findall(start.split("\n---")[0].split("\n+++")[0]) if start[:3] in _FRONT else ()
+                ):
+                    addresses += ((source.name, each) for each in re.findall(r"[\w./][^\s\"',\[\]]*", given))
+    return {key for key, count in titles.items() if count >= max(_MANY, pages[key[0]] / 2)}, addresses
 
 
 def _below_shared_title(text: Text) -> Text:
@@ -396,7 +453,7 @@ def _twin(text: Text, name: str, twins: dict[str, set[int]] | None) -> str | Non
     """The document in a richer format that says the same, if one does; else its own three-word runs are noted."""
     if twins is None:
         return None
-    words = [word for line in text.lines for word in re.findall(r"\w+", line.text.lower())]
+    words = _words(text)
     runs = {hash(run) for run in zip(words, words[1:], words[2:], strict=False)}
     for other, richer in twins.items():
         if runs and len(runs & richer) >= _SAME * len(runs):

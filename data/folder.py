@@ -1,8 +1,9 @@
-"""Which files of a folder are read: not the hidden ones, nor what a .gitignore names."""
+"""Which files of a folder are read: not the hidden ones, nor what a .gitignore or .polyhopignore names."""
 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from pathspec import GitIgnoreSpec
@@ -10,7 +11,7 @@ from pathspec import GitIgnoreSpec
 from .files import read_bytes
 
 SKIPPED = frozenset(("node_modules", "__pycache__", "__MACOSX"))
-_LONGEST_LIST = 1 << 16  # bytes of a .gitignore
+_LISTS, _LONGEST_LIST = (".gitignore", ".polyhopignore"), 1 << 16  # with at most so many bytes
 _OUTSIDE = "a link out of the folder, or to itself: name its target, if you want it read"
 
 _Rules = dict[Path, GitIgnoreSpec]  # of a .gitignore, by its folder
@@ -19,9 +20,9 @@ _Rules = dict[Path, GitIgnoreSpec]  # of a .gitignore, by its folder
 def walk(folder: Path) -> list[tuple[Path, str]]:
     """The files below a folder in the order of their names, each with the reason why it cannot be read, or "".
 
-    Left out are hidden files and folders, `SKIPPED`, indexes, and what a .gitignore names: of the folder, of those
-    below it, and of those above it in the same checkout, unless these name the folder itself. Links are not followed
-    out of it.
+    Left out are hidden files and folders, `SKIPPED`, indexes, and what a .gitignore or .polyhopignore names: of the
+    folder, of those below it, and of those above it in the same checkout, unless these name the folder itself. Links
+    are not followed out of it.
     """
     home = folder.resolve()
     rules, found, waiting = _rules_above(home), list[tuple[Path, str]](), [home]
@@ -56,11 +57,14 @@ def _leads_out(link: Path, home: Path) -> bool:
 
 
 def _rules_of(folder: Path) -> GitIgnoreSpec:
-    """The rules of its .gitignore; none if one is malformed."""
+    """The rules of its lists, of which the later rule counts; none if one is malformed."""
+    lines = list[str]()
+    for name in _LISTS:
+        with suppress(OSError):
+            lines += read_bytes(folder / name, _LONGEST_LIST).decode("utf-8", "replace").splitlines()
     try:
-        lines = read_bytes(folder / ".gitignore", _LONGEST_LIST).decode("utf-8", "replace").splitlines()
         return GitIgnoreSpec.from_lines(lines)
-    except (OSError, ValueError, re.error):
+    except (ValueError, re.error):
         return GitIgnoreSpec([])
 
 

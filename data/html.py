@@ -18,22 +18,22 @@ from lxml import etree
 from .passages import LinkKind
 from .splitting import Href, Line
 from .tables import HEADINGS, INLINE, flatten, folded
-from .text import FUNCTION_WORDS, clean, split_sentences
+from .text import DIVIDED, FUNCTION_WORDS, clean, split_sentences
 
 LONGEST_HEADING = LONGEST_ANCHOR_TEXT = _LONGEST_ANCHOR = 200  # characters
 _DENSE_LIST, _DENSE_LINE = 0.5, 0.7  # share of letters that are in links where these are only listed, ...
 _FEWEST_LINKS = 2  # ... with so many or more
 _LONG_LIST, _MOST_LINES = 10, 0.8  # also a list of so many lines of which this share starts with a link
 _LONGEST_ROW, _MOST_WORDS_BESIDE = 300, 12  # characters of a row of navigation; words beside its links
+_SHORT_PAGE = 1000  # characters, of which nobody asks how many were read
 _SEE_LEVEL = 7  # of "See also" where it is no heading, and of terms: below all headings
 _PROSE, _PROSE_WORDS, _PROSE_LINE, _PROSE_TOPICLESS, _PROSE_COLUMNS = 0.85, 20, 4.5, 0.2, 0.3  # see `is_prose`
 
 _VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 _TRANSPARENT = _VOID | (INLINE - {"a"})  # nothing depends on where they end
 _LISTS = frozenset("ul ol dl table menu".split())
-_SKIPPED = frozenset(
-    "script style noscript template nav footer form button select svg iframe title object dialog".split()
-)
+_SKIPPED = frozenset("script style noscript template nav footer button select svg iframe title object dialog".split())
+_UNSHOWN = frozenset("a button script select style noscript template svg title".split())
 _SKIPPED_ROLES = frozenset("navigation banner contentinfo search menu dialog doc-toc".split())
 _SKIPPED_NAMES = frozenset(  # of classes and ids, by which generators mark navigation
     # everybody; Sphinx; DocBook; javadoc; MkDocs; GitBook; texinfo
@@ -60,14 +60,16 @@ _SEE = re.compile(
 )
 _SEE_ALSO = re.compile(r"see also\b", re.IGNORECASE)
 _NUMBERED = re.compile(r"^(?:(?:Chapter|Section|Appendix|Part)\s+)?(?:(?:[A-Z]\.)?\d+(?:\.\d+)*[.:]?|[A-Z]+[.:])\s+")
+# A heading ends with the end of any heading, also of another level.
+_HEADING_END = re.compile(r"(<h([1-6])\b[^<>]*>(?:[^<]|<(?!/?h[1-6]\b)){0,2000}</h)[1-6](?=\s*>)", re.IGNORECASE)
 _WORD = re.compile(r"[(\"'“‘<]*[^\W\d_]+(?:['’-][^\W\d_]+)*[)\"'”’>]*[.,;:!?]*[)\"'”’]*")
 _COMMENT = re.compile(r"(?:^|\s)(?:#|//|/?\*|--\s).*$", re.MULTILINE)
 _CALLED = re.compile(r"\s*\(.*", re.DOTALL)  # what a term says behind its name, such as parameters
 _GAP = re.compile(r"((?:[ \t]*\n)+[ \t]*)")  # between lines that have text
+_RULE = re.compile(r"^[ \t]*([-=_*~])\1{4,}[ \t]*$", re.MULTILINE)
 _ITEM = re.compile(r"(?:[*•+-]|o\s|[a-z0-9]{1,3}[.)])\s")
 _OPTION = re.compile(r"--?\w|\[")
 _COLUMNS = re.compile(r"\S {4,}\S")
-_DIVIDED = re.compile(r"(?:(?<=[^\W\d_])|\A)-\n[ \t]*(?=[^\W\d_A-Z]|\Z)")
 _ADDED = re.compile(r"\s+(?:[|–—·»-]\s.*|\([^()]*\)$)")  # to the title of a page, such as the site's name
 
 
@@ -76,11 +78,13 @@ class Unreadable(Exception):
 
 
 class Text(NamedTuple):
-    """What a file says: its title, or "" for none, its lines, and its metadata."""
+    """What a file says: its title, or "" for none, its lines, its metadata, and which share of the words outside of
+    links it has of those that a page has."""
 
     title: str
     lines: list[Line]
     metadata: Mapping[str, Any] | None = None
+    share: float = 1.0
 
 
 def is_prose(text: str) -> bool:
@@ -111,7 +115,7 @@ def of_html(markup: str, *, title: str = "", first_heading: bool = False) -> Tex
         Unreadable: elements are nested thousands deep.
     """
     parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
-    root = etree.HTML(markup.encode(), parser)
+    root = etree.HTML(_HEADING_END.sub(r"\1\2", markup).encode(), parser)
     if any(error.type_name == "ERR_RESOURCE_LIMIT" for error in parser.error_log):
         raise Unreadable("elements are nested too deep")
     if root is None:
@@ -122,11 +126,26 @@ def of_html(markup: str, *, title: str = "", first_heading: bool = False) -> Tex
     if not title and next(root.iter("h1"), None) is None and not first_heading:
         title = page_title
         forms = {_bare(title), _bare(_ADDED.sub("", title))}
+    there = _size("".join(_unlinked(root)))
     for table in list(root.iter("table")):
         flatten(table)
     reader = _Reader(title, forms, first_heading)
     reader.read(root)
-    return Text(reader.title or page_title, _with_kinds(reader.main_part()))
+    lines = _with_kinds(reader.main_part())
+    kept = sum(_size(line.text) - sum(_size(link.text) for link in line.links) for line in lines)
+    return Text(reader.title or page_title, lines, share=kept / there if there > _SHORT_PAGE else 1.0)
+
+
+def _unlinked(root: Any) -> Iterator[str]:
+    """What a page shows, but for links."""
+    walk = etree.iterwalk(root, events=("start", "end"))
+    for event, element in walk:
+        if event == "end":
+            yield element.tail or ""
+        elif element.tag in _UNSHOWN:
+            walk.skip_subtree()
+        else:
+            yield element.text or ""
 
 
 class _Found(NamedTuple):
@@ -253,7 +272,10 @@ class _Reader:
             self._text.append(text)
             self._size += _size(text)
             return
-        parts = ["", *_GAP.split(_DIVIDED.sub("\u00ad", text))]  # which is no white space, and left out in the end
+        parts = [
+            "",
+            *_GAP.split(_RULE.sub("", DIVIDED.sub("\u00ad", text))),
+        ]  # which is no white space, and left out in the end
         for gap, line in zip(parts[::2], parts[1::2], strict=True):
             if gap:
                 self._end_row(gap.count("\n") > 1, len(gap.rpartition("\n")[2].expandtabs()), line)
@@ -445,6 +467,8 @@ def _until(end: int, marks: deque[Any]) -> Iterator[Any]:
 
 def _is_left_out(element: Any) -> bool:
     tag, given = element.tag, element.attrib
+    if tag == "form":  # some programs put a whole page into one
+        return next(element.iter("h1", "h2", "h3", "main", "article"), None) is None
     if tag in _SKIPPED:
         return True
     if not given and tag != "aside":

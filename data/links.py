@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import chain
 from posixpath import commonpath, dirname, normpath, relpath
 from urllib.parse import unquote, urlsplit
 
@@ -123,14 +124,18 @@ class LinkMap:
 
     Args:
         documents: The ids of the documents.
+        addresses: Documents, each with another address, as it gives itself.
     """
 
-    def __init__(self, documents: Iterable[str]) -> None:
+    def __init__(self, documents: Iterable[str], addresses: Iterable[tuple[str, str]] = ()) -> None:
         self._documents: dict[str, str] = {}  # by address
         self._ends: dict[str, list[tuple[str, str]]] = {}  # addresses as sites show them, and as here, by the last part
         self._unnumbered: dict[str, str] = {}  # addresses by those without numbers
-        for document in documents:
-            found = address(document.replace("#", "%23"))
+        named = ((each, each.replace("#", "%23")) for each in documents)
+        for document, name in chain(
+            named, ((each, resolve(address(each), given).lstrip("/")) for each, given in addresses)
+        ):
+            found = address(name)
             if found not in self._documents:
                 bare = _NUMBER.sub("", found)
                 self._unnumbered.setdefault(bare, found)
@@ -141,8 +146,10 @@ class LinkMap:
     def __call__(self, base: str, target: str) -> str:
         """The target seen from the document ``base``: the id of a document, with the fragment, or as it was."""
         found = address(target)
-        if not found or found in self._documents or target.startswith("[["):
+        if not found or target.startswith("[["):
             return target
+        if known := self._documents.get(found):
+            return target if address(known) == found else self._named(found, target)
         if target.startswith("//"):
             parts = found[2:].split("/")[1:]
         elif target.startswith("/"):

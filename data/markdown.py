@@ -9,7 +9,7 @@ from markdown_it.rules_inline import StateInline
 
 from .links import TEMPLATE, untemplated
 
-_WIKI_LINK = re.compile(r"\[\[([^\[\]|\n]{1,200})(?:\|([^\[\]\n]{1,200}))?\]\](?![(\[])")
+_WIKI_LINK = re.compile(r"!?\[\[([^\[\]|\n]{1,200})(?:\|([^\[\]\n]{1,200}))?\]\](?![(\[])")
 _ROLE = re.compile(r"\{([a-z][a-z:]{0,40})\}`[!~]?([^`<>]{1,200}?)(?:\s*<([^`<>\s]{1,200})>)?`")  # of MyST
 # Levels of lists and quotes: markdown-it leaves out the text of deeper ones, and Python refuses fewer.
 _DEEPEST = 10_000
@@ -18,6 +18,12 @@ _TEMPLATE_LINK = re.compile(rf"(\]\(|\]:[ \t]*)({TEMPLATE.pattern})")
 _UNSEEN = re.compile(
     r"(?s)(^[ \t>]*+(`{3,}|~{3,}).*?(?:^[ \t>]*+\2|\Z)|`[^`\n]*`)|\{/\*.{0,10000}?\*/\}"
     r"|\{\{[<%](?!\s*(?:rel)?ref\b)[^{}]{0,1000}?[>%]\}\}|^[ \t]*+\{%[^{}]{0,1000}?%\}[ \t]*+$",
+    re.MULTILINE,
+)
+# Lines that include other files, also in code: of MkDocs, VitePress, mdBook and markdown-include.
+_INCLUDES = re.compile(
+    r"""^[ \t>]*+(?:;?-+8<-+(?:[ \t]+["'\[].*|[ \t]*\n(?:.*\n){1,50}?[ \t]*-+8<-+[ \t]*)"""
+    r"""|\{![^{}\n]+!\}|<<<[ \t]*[@./].*|\{\{[ \t]*#(?:\w*include|playground|title|template)\b[^{}\n]*\}\})[ \t]*$""",
     re.MULTILINE,
 )
 # Modules of MDX.
@@ -52,7 +58,7 @@ def rendered(source: str) -> str:
         state.pos = found.end() if found else state.pos
         return bool(found)
 
-    source = _MODULES.sub("", _UNSEEN.sub(lambda found: found[1] or "", source))
+    source = _MODULES.sub("", _UNSEEN.sub(lambda found: found[1] or "", _INCLUDES.sub("", source)))
     parser = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable(["table", "strikethrough"])
     parser.inline.ruler.before("link", "wiki_link", wiki_link)
     parser.inline.ruler.before("link", "role", role)

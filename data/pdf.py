@@ -12,10 +12,9 @@ from typing import Any
 
 from .html import LONGEST_ANCHOR_TEXT, LONGEST_HEADING, Text, Unreadable
 from .splitting import Href, Line
-from .text import FUNCTION_WORDS, clean, split_sentences
+from .text import DIVIDED, FUNCTION_WORDS, clean, split_sentences
 
 _AT_END, _LONGEST_HEADER = re.compile(r"^\d{1,4}\b|\b\d{1,4}$"), 100  # numbers, and characters of the line
-_DIVIDED = re.compile(r"(?<=[^\W\d_])(?:[-\u00ad]\n(?=[a-zß-ÿ])|\u2010\n(?=[^\W\d_]))")  # a word
 _PAGE_NUMBER = re.compile(r"\d+|^[ivxlc]+$")
 _LEADERS = re.compile(r"(?:\. ?){6}")  # of a line in a table of contents
 _GAP, _WIDE_GAP = 180, 500  # thousandths of the size of a font: a space is wider; what pypdf takes for a space in any
@@ -177,7 +176,7 @@ def _paged(pages: list[_Page]) -> Iterator[Line]:
     for number, (page, targets, _) in enumerate(pages, 1):
         ends = ["\n" * (1 + _is_apart(*both, width)) for both in pairwise(page)]
         text = carried + "".join(map(add, page, [*ends, ""]))
-        sentences = split_sentences(clean(_DIVIDED.sub("", text)))
+        sentences = split_sentences(clean(DIVIDED.sub("", text)))
         is_open = bool(sentences) and number < len(pages) and sentences[-1][-1] not in ".?!:…。？！\"”')"
         if is_open and page and (following := pages[number][0]):
             is_open = not _is_apart(page[-1], following[0], width)

@@ -6,11 +6,10 @@ import re
 
 from .html import LONGEST_HEADING, Text
 from .splitting import Line
-from .text import split_sentences
+from .text import DIVIDED, split_sentences
 
 _RULE = re.compile(r"\s*(?:([-=_*~#+^])\1{2,}|-{2,}%<-*)\s*")
 _TITLE = re.compile(r"(?=.*[^\W_])\S+(?: {1,2}\S+)*\s*")  # no columns, as the names of those of a table have
-_DIVIDED = re.compile(r"(?<=[^\W\d_])\u2010[ \t\r]*\n[ \t]*(?=[^\W\d_])")  # a word; "-" may be a part of it
 _ITEM = re.compile(r"\s*(?:[*•+-]|\d{1,3}[.)])\s+\S")
 
 
@@ -26,7 +25,7 @@ def of_plain(source: str) -> Text:
         found.extend(Line(sentence, headings) for sentence in split_sentences("\n".join(block)))
         block.clear()
 
-    before, rows = "", _DIVIDED.sub("", source).splitlines()
+    before, rows = "", DIVIDED.sub(lambda found: found[1] * (found[1] == "-"), source).splitlines()
     for row, following in zip(rows, [*rows[1:], ""], strict=True):
         rule = _RULE.fullmatch(following)
         is_under = rule is not None and rule[1] and len(following.strip()) >= len(row.rstrip()) - 2

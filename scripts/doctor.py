@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -21,7 +22,7 @@ from ..data.benchmarks import SAMPLE
 from ..data.errors import PolyhopError
 from ..data.lucene.bm25 import BM25Index
 from ..data.lucene.index import build_index, check_index
-from ..data.lucene.layout import build_command, index_of
+from ..data.lucene.layout import PROBLEMS, build_command, index_of
 from ..data.sample import CORPUS
 from ..data.text import count, plain
 from ..engines.costs import Ledger
@@ -117,7 +118,14 @@ def _ties(index: BM25Index) -> Iterator[Finding]:
     ties = linkage_of(index.store)
     looked = f", of which {ties.sampled:,} were looked at" if ties.sampled < ties.documents else ""
     size = f"{count(ties.documents, 'document')} of {count(ties.passages, 'passage')}"
-    yield Finding("ok", "documents", f"{size}{looked}{_sharing(index)}")
+    sharing = _sharing(index)
+    fix = "give each a first heading or a title of its own, which questions can name" if sharing else ""
+    yield Finding("ok", "documents", f"{size}{looked}{sharing}", fix)
+    with suppress(OSError), (index.manifest.home(index.path) / PROBLEMS).open(encoding="utf-8") as file:
+        lost = [problem["where"] for problem in map(json.loads, file) if problem.get("kind") == "partial"]
+        if lost:
+            found = f"of {count(len(lost), 'document')} most of the text was not read, such as {plain(lost[0])}"
+            yield Finding("warning", "text", found, f"look at them: {file.name} lists all")
     linked = f"{ties.linking:.0%} of the documents link to others, {ties.linked:.0%} are linked by others"
     named = f"{ties.mentioned:.0%} are mentioned by others, by title or alias"
     yield Finding("ok", "ties", f"{'at least ' * bool(looked)}{linked}, {named}")

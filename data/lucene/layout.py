@@ -57,6 +57,7 @@ ID, CONTENTS, RAW = "id", "contents", "raw"
 DOCUMENT = "polyhop_document"
 VERSION = "polyhop_version"  # of the document (see `polyhop.data.corpora.Corpus`), if it can be updated
 TEXT = "polyhop_text"  # the hash of its text, to recognize copies
+RUNS = "polyhop_run"  # hashes of runs of its words, to recognize its text in a book
 
 Generation = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 
@@ -229,7 +230,8 @@ def locked(index: Path) -> Iterator[None]:
     except Timeout:
         raise IndexFault(f"Another build is writing to {index}. Wait for it, or build into another folder.") from None
     except (OSError, sqlite3.Error) as error:
-        raise IndexFault(f"The index {index} could not be written: {error}.") from error
+        advice = "If the folder is read-only or full, name another one with --out."
+        raise IndexFault(f"The index {index} could not be written: {error}. {advice}") from error
     except java_exception() as error:
         raise IndexFault(f"The index {index} could not be written: {reason(error)}.") from error
 

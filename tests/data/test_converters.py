@@ -183,12 +183,14 @@ LONG = "This is a sentence of a page. "
         ("<h1>T</h1><p>It burns.<article><h3>fire()</h3><p>Burns.</article>", ["It burns.", "fire():", "Burns."]),
         ("<p>Beside.<article><h1>T</h1><p>It burns.</article><article>Out.</article>", ["It burns.", "Out."]),
         ("<div class='document toc'><h1>T</h1><p>It burns.</div>", ["It burns."]),
+        ("<form><h1>T</h1><p>It burns.</form><form><p>Find <input></form>", ["It burns."]),
+        ("<h1>T</h1><h2 id=a>Ash</h3><ul><li>Grey.<li>Fine.</ul><h2>Heat</h2>", ["Ash:", "Grey.", "Fine.", "Heat:"]),
         # hostile: quadratic time would take minutes
         *((markup, ["x"]) for markup in ("<div>" * 1_000 + "x", "<b>" * 1_000 + "x" + "</b>" * 1_000)),
         ("<script>" + "a<b" * 400_000 + "</script>x", ["x"]),
         ("<p>x<div>" + "<div>" * 300 + "<p><a>next</a></p>" * 10_000, ["x"]),
     ],
-    ids=range(15),
+    ids=range(17),
 )
 def test_what_is_read_of_a_page(content: str, lines: list[str]) -> None:
     assert texts(of_html(f"<title>Kiln</title><body>{content}")) == lines
@@ -398,7 +400,14 @@ import the second one from 'kiln'.
             *("Import 'glazes' first.", "import the second one from 'kiln'."),
         ],
     )
-    template = """{{< note type="kilns" >}}
+    template = """--8<-- "kilns.md"
+
+{!ash.md!}
+
+--8<--
+a.md
+--8<--
+{{< note type="kilns" >}}
 {{% tabs %}}
 | Kiln | Heat |
 |---|---|
@@ -688,12 +697,12 @@ def test_restructured_text(tmp_path: Path) -> None:
 def test_words_that_a_typesetter_divided_are_joined(tmp_path: Path) -> None:
     source = "Each kiln re\u2010\n    quires a well-\n    known fuel (\u2010\n    peat)."
     found = texts(convert(written(tmp_path / "a.txt", source)))
-    assert found == ["Each kiln requires a well- known fuel (\u2010 peat)."]
+    assert found == ["Each kiln requires a well-known fuel (\u2010 peat)."]
     rows = ("Title", "Each Tarn# Kiln#", "Ost re-", "quires Kiln-", "Ash of a con$rmed kind.")
     shown = " 0 -14 Td ".join(f"({row}) Tj" for row in rows)
     pdf_of(f"BT /F1 12 Tf 72 700 Td {shown} ET", {35: "/hyphentwo", 36: "/fi"}).write(tmp_path / "a.pdf")
     found = texts(convert(tmp_path / "a.pdf"))
-    assert found == ["Each Tarn\u2010 KilnOst requires Kiln- Ash of a confirmed kind."]
+    assert found == ["Each Tarn\u2010 Kiln\u2010 Ost requires Kiln- Ash of a confirmed kind."]
 
 
 @pytest.mark.parametrize("name", ["a.txt", "README"])

@@ -31,7 +31,7 @@ def test_what_is_left_out(tmp_path: Path) -> None:
         *("a.md", ".hidden.md", ".git/x.md", "node_modules/x/readme.md", "sub/__pycache__/x.txt", "sub/b.txt"),
         *("ix/write.lock", "ix/polyhop/words", "old/segments_1", "old/polyhop/1/problems.jsonl"),
         *("sub/build/out.md", "sub/keep.log", "sub/other.log", "x.tmp.md"),
-        *(".gitignore=build/\n*.tmp.md\n*.log", "sub/.gitignore=!keep.log"),
+        *(".gitignore=build/\n*.tmp.md\n*.log", "sub/.polyhopignore=!keep.log"),
     )
     assert names(folder) == ["a.md", "sub/b.txt", "sub/keep.log"]
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from polyhop.data.corpora import Corpus
 from polyhop.data.links import LONGEST_TARGET, LinkMap, address, file_words, resolve
 
 BASE = "docs/guide/install.html"
@@ -145,6 +148,20 @@ NUMBERED = ("01-app/02-api/beta.md", "01-app/02-api/03_index/1. gamma.md", "02-p
 )
 def test_the_address_of_a_site_leaves_out_the_numbers_of_files(base: str, href: str, target: str) -> None:
     assert LinkMap(NUMBERED)(base, resolve(base, href)) == target
+
+
+def test_pages_give_themselves_addresses(tmp_path: Path) -> None:
+    pages = {
+        "kilns/index.md": '---\ntitle: Kilns\naliases:\n- /old/ovens/\n- "heat"\nurl: /k\n---\nHot.',
+        "ash.md": '+++\naliases = ["/old/ash.html", "/dust"]\n+++\nGrey.\n\naliases: [/no]',
+        "a.md": "[1](/old/ovens) [2](heat/) [3](/k#x) [4](https://kilns.example/old/ash) [5](/dust) [6](/no)",
+    }
+    for name, text in pages.items():
+        (tmp_path / "docs" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "docs" / name).write_text(text)
+    links = [link.target for passage, _ in Corpus([tmp_path / "docs"]) for link in passage.links]
+    kilns, ash = "docs/kilns/index.md", "docs/ash.md"
+    assert links == [kilns, kilns, f"{kilns}#x", ash, ash, "/no"]
 
 
 PATHS = st.one_of(IDS, IDS.map("/{}".format), IDS.map("//{}".format), SOUP)

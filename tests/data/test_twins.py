@@ -94,6 +94,24 @@ def test_the_next_format_counts_where_the_richest_is_not_read(tmp_path: Path) ->
     ]
 
 
+def chapter(number: int) -> str:
+    return " ".join(f"Chapter {number} documents the parameter p{n} of subsystem s{n * number}." for n in range(1, 16))
+
+
+def test_a_book_of_pages_under_other_names_is_left_out(tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+    for number in range(1, 4):
+        put(folder / f"z{number}.html", f"{chapter(number)} {OTHER}")
+    put(folder / "all.pdf", " ".join(map(chapter, (1, 2, 3))))
+    put(folder / "more.pdf", " ".join(map(chapter, (2, 3, 4, 5))))  # half of it is nowhere else
+    put(folder / "again.pdf", " ".join(map(chapter, (5, 4, 2))))  # of the same format
+    put(folder / "short.pdf", " ".join(chapter(1).split()[:30]))  # too short to tell
+    put(folder / "zz.md", " ".join(map(chapter, (2, 1))))  # people write so
+    pages = {"docs/zz.md", *(f"docs/z{number}.html" for number in range(1, 4))}
+    read_too = {"docs/more.pdf", "docs/again.pdf", "docs/short.pdf"}
+    assert read(folder) == (pages | read_too, {"docs/all.pdf": "docs/z1.html"})
+
+
 def test_copies_are_left_out(tmp_path: Path) -> None:
     folder = tmp_path / "docs"
     for name in ("a.md", "deep/b.md", "c.txt"):

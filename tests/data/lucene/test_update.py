@@ -23,6 +23,7 @@ from polyhop.data.lucene.index import adopt_index, build_index, check_index
 from polyhop.data.lucene.jvm import autoclass, call, open_directory
 from polyhop.data.lucene.update import update_index
 from polyhop.scripts.main import app
+from polyhop.scripts.studies.folder.files import write_pdf
 
 from .anserini import manifest_of
 
@@ -174,6 +175,37 @@ def test_copies_and_twins_are_those_of_a_new_index(tmp_path: Path, seed: int) ->
         build_index([root], tmp_path / "fresh")
         assert texts(index) == texts(tmp_path / "fresh"), (seed, step)
     assert check_index(index).problems == ()
+
+
+def test_a_book_is_compared_with_pages_that_are_there(tmp_path: Path) -> None:
+    chapters = [" ".join(f"Chapter {n} documents the parameter p{m}x{n}." for m in range(20)) for n in range(3)]
+    put(tmp_path, {f"notes/z{n}.html": f"<h1>Z{n}</h1><p>{text}" for n, text in enumerate(chapters)})
+    root, index = tmp_path / "notes", tmp_path / "ix"
+    build_index([root], index)
+    write_pdf(root / "all.pdf", [f"{text}." for chapter in chapters for text in chapter.rstrip(".").split(". ")])
+    for _ in range(2):  # it is not converted again
+        problems: list[Problem] = []
+        assert update_index(index, folders=[root], on_problem=problems.append).documents == 0
+        [(problem, other)] = [(each.where, each.other) for each in problems]
+        assert (problem, other[:7]) == ("notes/all.pdf", "notes/z")
+    (tmp_path / other).write_text("<h1>Z</h1><p>Something else.")
+    update_index(index, folders=[root])
+    with BM25Index(index) as opened:
+        assert opened.search("Chapter documents", 10)[-1].passage.document == "notes/all.pdf"
+
+
+def test_a_page_that_lost_its_text_is_told_each_time(tmp_path: Path) -> None:
+    root, index = tmp_path / "notes", tmp_path / "ix"
+    linked = f"<p>The stork.<nav>{'<a href=x>A link to another page.</a> ' * 60}</nav>"
+    put(tmp_path, {"notes/a.html": f"<p>The heron.<footer>{LONG}</footer>", "notes/b.html": linked})
+    for change in (
+        lambda **told: build_index([root], index, **told),
+        lambda **told: update_index(index, folders=[root], **told),
+    ):
+        problems: list[Problem] = []
+        change(on_problem=problems.append)
+        assert [(each.where, each.kind) for each in problems] == [("notes/a.html", "partial")]
+    assert contents(index).keys() == {"notes/a.html", "notes/b.html"}
 
 
 def none_converted(jobs: Any, on_wait: Any) -> Any:
