@@ -31,7 +31,7 @@ from .features import (
     within,
 )
 from .hops import OWN_PASSAGE, Answer, Hop, best_answers, fitted, rank, read_hops, same
-from .negation import DENIED, denies, differs
+from .negation import DENIED, denied, denies, differs
 from .prompt import ParsedPassage
 from .question import answer_type, mask
 from .spans import DATE, TITLE, code, countries, dates, is_adjective, numbers, relation_terms
@@ -310,14 +310,16 @@ def _likeliest(hop: Hop) -> list[int]:
 
 
 def _held(question: str, table: SpanTable) -> float:
-    """The share of a claim that one sentence has; for "both", the share that both passages have."""
+    """The share of a claim that one sentence has, or lacks, if it denies it; for "both", what both passages have."""
     key = f" {title_key(question)} "
     named = [p for p in table.passages if any(f" {name} " in key for name in p.names)] or list(table.passages)
     claim = frozenset(content_terms(question)) - {"both"}
     if re.search(r"\bboth\b", question, re.I):
         claim -= frozenset().union(*(p.title_terms for p in named))
         return min((_share(claim, p.terms) for p in named), default=0.0)
-    return max((_share(claim - p.title_terms, s.terms) for p in named for s in p.sentences), default=0.0)
+    shares = ((_share(claim - p.title_terms, s.terms), s.text) for p in named for s in p.sentences)
+    share, said = max(shares, key=lambda pair: pair[0], default=(0.0, ""))
+    return share if denied(said).isdisjoint(relation_terms(question)) else 1 - share
 
 
 def _share(claim: frozenset[str], terms: frozenset[str]) -> float:
