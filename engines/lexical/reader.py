@@ -31,6 +31,7 @@ from .features import (
     within,
 )
 from .hops import OWN_PASSAGE, Answer, Hop, best_answers, fitted, rank, read_hops, same
+from .negation import DENIED, denied, denies, differs
 from .prompt import ParsedPassage
 from .question import answer_type, mask
 from .spans import DATE, TITLE, code, countries, dates, is_adjective, numbers, relation_terms
@@ -44,8 +45,24 @@ _UNITS = re.compile(r"\s?(?:[KMGT]i?B|bytes?|ms|seconds?|minutes?|hours?|days?)\
 
 
 def read(question: str, sub_questions: Sequence[str], passages: Sequence[ParsedPassage]) -> tuple[Answer, ...]:
-    """The candidate answers of a question, best first; none if the passages do not mention what it names."""
-    return _read(question, tuple(sub_questions), tuple(passages))
+    """The candidate answers of a question, best first; none if the passages do not mention what it names.
+
+    An answer is hardly likely if its sentence denies what the question affirms, or the other way round.
+    """
+    found = _read(question, tuple(sub_questions), tuple(passages))
+    checked = [
+        replace(each, probability=min(each.probability, DENIED)) if is_denied(question, each) else each
+        for each in found
+    ]
+    return tuple(sorted(checked, key=lambda answer: -answer.probability)) if checked != list(found) else found
+
+
+def is_denied(question: str, answer: Answer) -> bool:
+    """Whether one of a question and what its answer was read from denies what the other one affirms."""
+    if answer.sentence is None or answer.passage is None:
+        return denies(question)
+    above = f"{answer.passage.title} {answer.passage.headings}"
+    return differs(question, answer.text, answer.sentence.text, above)
 
 
 @lru_cache(maxsize=64)
@@ -129,12 +146,14 @@ def _fits(question: str, table: SpanTable, candidate: int) -> float:
         return 1e-6 if span.kind == DATE else 1.0
     after = table.text_after(candidate)
     cut = (asks.kind == "measure" and _UNITS.match(after)) or re.match(r"-\d\d-\d\d\b", after)
-    sentence = table.sentences[table.sentence[candidate]][1]
+    passage, sentence = table.sentences[table.sentence[candidate]]
     asks_name = not CODE_NOUNS.isdisjoint(question.lower().split()[:3])  # "Which environment variable"
     is_value = asks_name and span.kind != TITLE and sentence.text[: span.start].endswith("=")
     plain = asks.head in CODE_NOUNS and not any(found.text == span.text for found in code(span.text))
     is_odd = asks.kind not in ("who", "when") and not is_of_type(question, span.text, sentence)
-    return MISFIT if cut or plain or is_value or is_odd else 1.0
+    above = f"{passage.title} {passage.headings}"
+    other = denies(question) and differs(question, span.text, sentence.text, above)
+    return MISFIT if cut or plain or is_value or is_odd or other else 1.0
 
 
 def _chain_columns(hops: Sequence[Hop], table: SpanTable) -> Matrix:
@@ -291,14 +310,16 @@ def _likeliest(hop: Hop) -> list[int]:
 
 
 def _held(question: str, table: SpanTable) -> float:
-    """The share of a claim that one sentence has; for "both", the share that both passages have."""
+    """The share of a claim that one sentence has, or lacks, if it denies it; for "both", what both passages have."""
     key = f" {title_key(question)} "
     named = [p for p in table.passages if any(f" {name} " in key for name in p.names)] or list(table.passages)
     claim = frozenset(content_terms(question)) - {"both"}
     if re.search(r"\bboth\b", question, re.I):
         claim -= frozenset().union(*(p.title_terms for p in named))
         return min((_share(claim, p.terms) for p in named), default=0.0)
-    return max((_share(claim - p.title_terms, s.terms) for p in named for s in p.sentences), default=0.0)
+    shares = ((_share(claim - p.title_terms, s.terms), s.text) for p in named for s in p.sentences)
+    share, said = max(shares, key=lambda pair: pair[0], default=(0.0, ""))
+    return share if denied(said).isdisjoint(relation_terms(question)) else 1 - share
 
 
 def _share(claim: frozenset[str], terms: frozenset[str]) -> float:

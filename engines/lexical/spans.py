@@ -127,7 +127,7 @@ _CODE = re.compile(
 )
 # Functions with a module or arity, versions, ISO dates and numbers with points: no answer is a part of one.
 _WHOLE = re.compile(
-    r"(?<![\w.])(?:[a-z]\w*(?::[a-z]\w*(?:/\d+)?|/\d+)"
+    r"(?<![\w.])(?:[a-z]\w*:[a-z]\w*(?:/\d+)?|[A-Za-z]\w*/\d+"
     r"|v?\d+(?:\.\d+)+(?:[+~-]?[A-Za-z][\w.-]*\w|[a-z])?|\d{4}-\d\d-\d\d)(?!\w)"
 )
 # What is no answer: the number of a heading, of what a text refers to or of the section of a manual page, a word that

@@ -80,6 +80,7 @@ _GENERIC = frozenset(
 _GENERIC |= frozenset(map(stem, _NOTES))
 _CODE = re.compile(r"^-|\w[._/:-]\w|_|[a-z][\dA-Z]|^[A-Z][A-Z\d]")
 
+_CLAUSE = re.compile(r"[,;(]")
 _OPTION = re.compile(r"[^\w-]*(--?[\w-]+|\w[\w.-]*\w)\W*")
 _ENTRY = re.compile(r"\W{0,4}[\w.<>%-]{0,60}[\w>]\W{0,4}(?:$|::| [-–|<=] |:$|\(.*\))")
 _ROW = re.compile(r"\W{0,4}[\w.<>%-]{1,60}; [\w ]{1,40}:")  # of a table: an entry for itself
@@ -144,7 +145,7 @@ def is_of_type(question: str, answer: str, sentence: Sentence | None = None) -> 
         return answer.isdecimal() and int(answer) < 1 << 16
     if asks.head in ("release", "version"):
         return bool(re.fullmatch(r"v?\d[\w.+~-]*", answer))
-    if asks.head in CODE_NOUNS and _DOCUMENT.search(answer):
+    if asks.head in CODE_NOUNS and (_DOCUMENT.search(answer) or f" {title_key(answer)} " in f" {title_key(question)} "):
         return False
     if asks.head in ("address", "uri", "url"):
         return bool(re.search(r"@|\w[.:]+/?/?\w|\d", answer))
@@ -185,7 +186,8 @@ def lacks_subject(question: str, answer: Answer) -> bool:
         return bool(keys and _ASKS_CHANGE.match(question) and _noted(question))
     if keys or not answer.passage or not answer.sentence or not _covers(answer.passage, topic):
         return True
-    return _distance(answer.passage, answer.passage.sentences.index(answer.sentence), topic, keys) is None
+    end = answer.sentence.text.find(answer.text) + len(answer.text)
+    return _distance(answer.passage, answer.passage.sentences.index(answer.sentence), end, topic, keys) is None
 
 
 def _covers(passage: ParsedPassage, topic: frozenset[str]) -> bool:
@@ -224,25 +226,37 @@ def _nearest(question: str, passages: tuple[ParsedPassage, ...], find: Find) -> 
     found = list[Answer]()
     for passage in passages:
         for n, sentence in enumerate(passage.sentences if _covers(passage, topic) else ()):
-            values = (match["value"].strip(" \"“”‘’'`") for match in find(sentence.text))
-            value = next((each for each in values if is_of_type(question, each)), None)
-            distance = _distance(passage, n, topic, keys)
-            if value is not None and distance is not None:
+            values = ((match["value"].strip(" \"“”‘’'`"), match.end()) for match in find(sentence.text))
+            value, end = next((pair for pair in values if is_of_type(question, pair[0])), ("", 0))
+            end = end if find is _default else len(sentence.text)
+            distance = _distance(passage, n, end, topic, keys) if value else None
+            if distance is not None:
                 chance = BESIDE if topic <= sentence.terms else BELOW * FADES**distance
                 found.append(Answer(value, chance, sentence, passage))
-    return max(found, key=lambda answer: answer.probability, default=None)
+    # Of several versions the first: later ones tell what else was introduced.
+    return max(found, key=lambda answer: (answer.probability, *(-n for n in _parts(answer.text))), default=None)
 
 
-def _distance(passage: ParsedPassage, n: int, topic: frozenset[str], keys: list[re.Pattern[str]]) -> int | None:
-    """How many sentences above sentence ``n`` its subject stands, a heading as above the first; None if it is another
-    subject: no sentence up to the entry's own names what is asked about."""
+def _distance(
+    passage: ParsedPassage, n: int, end: int, topic: frozenset[str], keys: list[re.Pattern[str]]
+) -> int | None:
+    """How many sentences above a value that ends in sentence ``n`` its subject stands, a heading as above the first;
+    None if it is another subject: nothing from the entry's own sentence to the end of the value's clause names what is
+    asked about."""
 
     def names_it(text: str, terms: frozenset[str]) -> bool:
         return all(key.search(text) for key in keys) if keys else 2 * len(topic & terms) > len(topic)
 
+    own = passage.sentences[n]
+    entry = _OPTION.match(own.text)
+    if entry and _CODE.search(entry[1]) and not keys and len(_words(entry[1]) - topic) > 1 and not topic <= own.terms:
+        return None  # "max_tag_count: the number of tags" is no number of lines
+    said = own.text[:end] + _CLAUSE.split(own.text[end:], maxsplit=1)[0]
+    if names_it(said, frozenset(content_terms(said))):
+        return 0
     for at in range(n, -1, -1):
         sentence = passage.sentences[at]
-        if names_it(sentence.text, sentence.terms):
+        if at < n and names_it(sentence.text, sentence.terms):
             return n - at
         if _ROW.match(sentence.text):
             return None
@@ -250,6 +264,15 @@ def _distance(passage: ParsedPassage, n: int, topic: frozenset[str], keys: list[
             return None
     heading = (passage.headings or passage.title).rpartition(" > ")[2]
     return n + 1 if names_it(heading, frozenset(content_terms(heading))) else None
+
+
+def _parts(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version))) if re.fullmatch(_VERSION, version) else ()
+
+
+def _words(key: str) -> frozenset[str]:
+    """The words of a name of code: those of "maxRetries"."""
+    return frozenset(stem(word.lower()) for word in re.findall(r"[A-Z]?[a-z]{2,}", key))
 
 
 def _option(question: str, passages: tuple[ParsedPassage, ...]) -> Answer | None:

@@ -3,8 +3,8 @@
     python -m polyhop.scripts.studies.abstention
 
 Every program answers the sample's 155 answerable questions, its 10 unanswerable ones, and the split "unanswerable",
-with the embedded engine. Precision: the share of abstentions at questions without an answer; recall: the share of these
-questions at which the program abstains.
+with the embedded engine and the usual threshold. Precision: the share of abstentions at questions without an answer;
+recall: the share of these questions at which the program abstains. In parentheses: what it would answer always.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ...engines.models import language_model
 from ...eval.scoring import exact_match
 from ...programs import PROGRAMS, new_program
 from ...programs.prediction import UNKNOWN
+from ...programs.run import ABSTAIN_BELOW
 from ..source import open_source
 
 
@@ -33,12 +34,11 @@ def main() -> None:
     print("|---|---:|---:|---:|---:|---:|---:|")
     for name in (name for name, kind in PROGRAMS.items() if kind.searches):
         program = new_program(name, ChainRetriever(source))
-        answers = {}
-        for threshold in (program.abstain_below.value, 0.0):
-            program.abstain_below.value = threshold
-            with dspy.context(lm=language_model(), disable_history=True):
-                answers[threshold] = [program(question=each.question).answer for each in questions]
-        print(_row(name, questions, *answers.values()), flush=True)
+        program.abstain_below.value = ABSTAIN_BELOW
+        with dspy.context(lm=language_model(), disable_history=True):
+            found = [program(question=each.question) for each in questions]
+        guesses = [each.guess or each.answer for each in found]
+        print(_row(name, questions, [each.answer for each in found], guesses), flush=True)
 
 
 def _row(name: str, questions: list[dspy.Example], answers: list[str], guesses: list[str]) -> str:

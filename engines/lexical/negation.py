@@ -1,0 +1,56 @@
+"""Negation: whether a sentence denies what a question affirms, or affirms what it denies."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from .question import mask
+from .spans import quoted, relation_term, relation_terms
+
+DENIED = 0.2  # most probability of an answer from a sentence that denies something else than the question
+
+_CUES = (
+    r"not(?! only\b| to be confused)|never|cannot|no|no longer|without|neither|nor|none of|except(?: for)?|other than"
+    r"|apart from|besides|unable to"
+)
+_CUE = re.compile(rf"(?:n['’]t|\b(?=[a-z]|\w+ [a-z]|Besides|Except|Apart)(?i:{_CUES}))\b")
+_CONDITION = re.compile(r"\b(?:if|when|whenever|where|unless|until|whether)\b[^,.;:()]*$", re.I)  # "if it is not set"
+_ENDS = re.compile(r"[.?!](?: |$)|[;:()]|, |\b(?:but|while|whereas|although|though)\b")
+_REACH = 2  # words
+
+
+@lru_cache(maxsize=2048)
+def denied(text: str) -> frozenset[str]:
+    """The terms that a text denies or excludes: the first two behind each "not", "without" or "other than"."""
+    found = set[str]()
+    for cue in _CUE.finditer(text):
+        if not _CONDITION.search(text[: cue.start()]):
+            behind = _ENDS.split(text[cue.end() :], maxsplit=1)[0]
+            found.update([term for word in re.findall(r"\w+", behind) if (term := relation_term(word))][:_REACH])
+    return frozenset(found)
+
+
+def denies(question: str) -> bool:
+    """Whether a question has a negation outside of quotations."""
+    return bool(_denied_by(question))
+
+
+def _denied_by(question: str) -> frozenset[str]:
+    for title in quoted(question):
+        question = question.replace(title.text, " ")
+    return denied(question)
+
+
+def differs(question: str, answer: str, sentence: str, above: str = "") -> bool:
+    """Whether one of a question and the sentence with its answer denies what the other one affirms.
+
+    ``above`` are the headings: what they deny, the sentences below deny, too. Of a sentence that is read for a question
+    without a negation only the clause with the answer counts.
+    """
+    if terms := _denied_by(question):
+        is_said = not terms.isdisjoint(relation_terms(sentence))
+        return terms.isdisjoint(denied(sentence) if is_said else denied(above))
+    before, _, after = sentence.partition(answer)
+    clause = f"{_ENDS.split(before)[-1]} {_ENDS.split(after, maxsplit=1)[0]}"  # "no limit" denies nothing
+    return not denied(clause).isdisjoint(relation_terms(re.sub(r"@\d+", " ", mask(question).text)))
