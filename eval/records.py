@@ -27,7 +27,7 @@ from pydantic import (
 
 from ..data.errors import first_error
 from ..data.files import LARGEST_JSON, bounded_lines
-from .folder import ACCOUNT, PREDICTIONS, SUMMARY, RunError, claimed, cut_half_line, read_json
+from .folder import ACCOUNT, PREDICTIONS, RunError, claimed, cut_half_line
 from .metrics import METRICS
 from .settings import RunManifest
 
@@ -143,11 +143,6 @@ def append(path: Path, record: RunRecord) -> None:
             file.write(record.to_json().encode() + b"\n")
     except OSError as error:  # what is asked from here on could not be kept
         raise RunError(f"Stopped: {path / PREDICTIONS} cannot be written: {error.strerror}.") from error
-
-
-def read_summary(path: Path) -> dict[str, Any]:
-    """The summary of a finished run."""
-    return read_json(path / SUMMARY, f"The run {path} is not finished: start it again to finish it.")
 
 
 def read_records(path: Path) -> Iterator[RunRecord]:

@@ -73,7 +73,6 @@ class StageRecord(_Record):
     candidate replaced it. ``stage`` is "start" for the program at the start."""
 
     n: int
-    round: int
     stage: str
     kept: bool = False
     why: str = ""
@@ -239,7 +238,7 @@ class _Run:
     look_up: LookUp | None
     on_progress: Callable[[Progress], None]
     stages: list[StageRecord] = field(default_factory=list)
-    stage: StageRecord = field(default_factory=lambda: StageRecord(n=0, round=0, stage="start", kept=True))  # now
+    stage: StageRecord = field(default_factory=lambda: StageRecord(n=0, stage="start", kept=True))  # now
 
     def __call__(self, origin: Provenance) -> OptimizationSummary:
         if not (self.path / START / PROGRAM / ARTIFACT).exists():
@@ -249,12 +248,8 @@ class _Run:
         ended = "all stages ran"
         try:
             with self._reserve(2 * len(self.splits.test)):
-                for round_ in range(1, self.settings.rounds + 1):
-                    for stage in self.settings.stages:
-                        self._run_stage(StageRecord(n=len(self.stages), round=round_, stage=stage))
-                    if round_ < self.settings.rounds and not any(s.kept for s in self.stages if s.round == round_):
-                        ended = "no stage of a round helped"
-                        break
+                for stage in self.settings.stages:
+                    self._run_stage(StageRecord(n=len(self.stages), stage=stage))
         except BudgetSpent as spent:
             ended = f"the budget ({spent}) allows no further stage; resume with a larger one"
         test, best, metric = None, self.incumbent.folder, self.settings.scored
@@ -317,7 +312,8 @@ class _Run:
 
     @property
     def seed(self) -> int:
-        return self.settings.seed + self.stage.round - 1
+        """Another one for a stage that runs again."""
+        return self.settings.seed + sum(record.stage == self.stage.stage for record in self.stages)
 
     def load(self, folder: str) -> dspy.Module:
         """The program of a stage, with metered models. It is always read from its artifact, so that a run has the same

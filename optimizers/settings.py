@@ -36,8 +36,8 @@ def _metric_name(metric: Any) -> Any:
 
 def _stages(value: Any) -> Any:
     names = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
-    if not names or len({*names}) < len(names):
-        raise ValueError("name at least one stage, and each stage once")
+    if not names:
+        raise ValueError("name at least one stage")
     return names
 
 
@@ -85,9 +85,8 @@ class OptimizationSettings(ProgramOptions, Limits, Resources):
     prompt_lm: str | None = option(None, "The model that writes instructions, or a profile with one.", "SPEC")
 
     stages: Annotated[tuple[StageName, ...], BeforeValidator(_stages)] = option(
-        ("exemplars", "prompts", "tunables"), "Stages in their order; also confidence.", "LIST"
+        ("exemplars", "prompts", "tunables"), "Stages in their order, one perhaps again; also confidence.", "LIST"
     )
-    rounds: int = option(1, "How often to run the stages; stops after a round in which none helped.", ge=1)
     metric: Annotated[str, BeforeValidator(_metric_name)] = option(
         "joint_f1", "Metric to maximize: answer_em, answer_f1, evidence_f1, fact_f1, ..., or FILE.py:NAME.", "NAME"
     )
@@ -125,8 +124,8 @@ class OptimizationSettings(ProgramOptions, Limits, Resources):
 
     @property
     def comparisons(self) -> int:
-        """How many paired tests the run makes at most: one of each stage in each round, two with a cost."""
-        return self.rounds * len(self.stages) * (1 if self.cost is None else 2)
+        """How many paired tests the run makes at most: one of each stage, two with a cost."""
+        return len(self.stages) * (1 if self.cost is None else 2)
 
     @property
     def least_questions(self) -> int:

@@ -29,11 +29,10 @@ from ..engines.limits import unlimited
 from ..engines.models import Profile, chosen_models, language_model
 from ..engines.replies import explain, model_errors
 from ..engines.secrets import without_secrets
-from ..eval.linkage import linkage_of, trial_of
-from ..eval.questions import Questions
+from ..eval.linkage import linkage_of
 from ..signatures import AnalyzeQuestion
 from .options import Doctor
-from .source import dataset_of, own_index
+from .source import own_index
 
 _COLORS = {"ok": typer.colors.GREEN, "warning": typer.colors.YELLOW, "failed": typer.colors.RED}
 _TITLES = 5_000  # that are compared
@@ -52,8 +51,6 @@ class Finding(NamedTuple):
 def doctor(given: Doctor) -> None:
     findings: list[Finding] = []
     index = given.index or own_index()
-    if given.questions is not None and index is None:
-        raise typer.BadParameter("--questions needs --index")
     for finding in _findings(given, index):
         findings.append(finding)
         if not given.as_json:
@@ -78,7 +75,7 @@ def _findings(given: Doctor, index: Path | None) -> Iterator[Finding]:
         yield sound
         if sound.status == "ok":
             with BM25Index(index) as opened:
-                yield from _ties(opened) if given.questions is None else _trial(opened, given.questions)
+                yield from _ties(opened)
     named, default, profile = chosen_models(given.lm)
     for spec in dict.fromkeys([*named.values(), *(() if "" in named else [default])]):
         fix = "set its key and address, or use --lm lexical, which needs neither"
@@ -122,7 +119,7 @@ def _ties(index: BM25Index) -> Iterator[Finding]:
     named = f"{ties.mentioned:.0%} are mentioned by others, by title or alias"
     yield Finding("ok", "ties", f"{'at least ' * bool(looked)}{linked}, {named}")
     why = f"because {ties.tied:.0%} of the documents are tied by links or names"
-    yield Finding("ok", "retriever", f"{ties.retriever}, {why}; to be sure, name --questions with gold")
+    yield Finding("ok", "retriever", f"{ties.retriever}, {why}")
 
 
 def _sharing(index: BM25Index) -> str:
@@ -132,29 +129,6 @@ def _sharing(index: BM25Index) -> str:
     title, most = titles.most_common(1)[0]
     shared = sum(number for number in titles.values() if number > 1)
     return f"; {shared:,} share their title with others, {most:,} are called {plain(title)!r}" if shared else ""
-
-
-def _trial(index: BM25Index, questions: Path) -> Iterator[Finding]:
-    """How the retrievers do on questions, and which one to use."""
-    try:
-        trial = trial_of(Questions(dataset_of(str(questions)), str(questions), setting="open"), index)
-    except (PolyhopError, ValueError) as error:
-        fix = 'each line needs a "question" and its "gold": ["Title", "file.md"]'
-        yield Finding("failed", "questions", str(error), fix)
-        return
-    if trial.without:
-        found = f"{trial.without} of {trial.questions + trial.without} have no gold document in the index"
-        yield Finding("warning", "questions", found, "correct the names in gold, or leave these questions out")
-    means = (f"{name} {100 * trial.recall[name]:.1f} ({100 * trial.all_gold[name]:.1f})" for name in trial.recall)
-    yield Finding("ok", "Recall@5", f"{'; '.join(means)}, by file (all gold@5)")
-    mean, low, high = (f"{100 * value:+.1f}" for value in trial.versus.difference)
-    found = f"{mean} points for chain against {trial.better} ({low} to {high}, p = {trial.versus.p_permutation:.2g})"
-    least = (
-        f"{count(trial.questions, 'question')} tell differences of about {100 * trial.versus.shown:.0f} points or more"
-    )
-    yield Finding("ok", "difference", f"{found}; {least} from chance")
-    unclear = "no clear difference: take the higher one, or ask more questions"
-    yield Finding("ok", "retriever", trial.retriever or unclear)
 
 
 def _answers(spec: str, profile: Profile | None, seconds: float) -> str:

@@ -182,7 +182,6 @@ class Compare(Options):
     runs: tuple[Path, ...] = _argument(..., "Folders of runs, or JSON lines with an id and scores.", "RUN RUN...")
     metric: tuple[str, ...] = option((), "A metric or cost; may be repeated.  [default: the main]", "NAME")
     flips: bool = option(False, "Show all questions that became right or wrong, not just a few.")
-    csv: Path | None = option(None, "Write all statistics as CSV.", "FILE")
 
 
 class Report(Options):
@@ -312,7 +311,6 @@ class Doctor(JsonOptions):
     index: Path | None = option(
         None, "Verify this index.  [default: $POLYHOP_INDEX, or that of this folder or one above]", "DIR"
     )
-    questions: Path | None = option(None, "Questions with gold: which retriever finds it in the index?", "FILE")
     lm: tuple[str, ...] = option(
         (), "Ask this model, or those of a profile, one question.  [default: $POLYHOP_LM or lexical]", "[ROLE=]SPEC"
     )

@@ -45,16 +45,14 @@ def write_run(path: Path, *, ended: bool = True, cost: str | None = None, **more
     manifest = {"settings": settings.model_dump(mode="json"), "program": {"name": texts["name"]}}
     write_json(path / "manifest.json", manifest)
     for folder, study in (("1-tunables", searched(texts["style"], cost)), ("2-prompts", None)):
-        proposal = StageRecord(n=int(folder[0]), round=1, stage=folder[2:], note=texts["note"], study=study)
+        proposal = StageRecord(n=int(folder[0]), stage=folder[2:], note=texts["note"], study=study)
         write_json(path / folder / "stage.json", proposal.model_dump(mode="json", exclude_none=True))
     if not ended:
         return path
     stages = [
-        StageRecord(n=0, round=0, stage="start", kept=True, score=0.25),
-        StageRecord(n=1, round=1, stage="tunables", kept=False, why="not better", score=0.2, gain=-0.05, p=0.75),
-        StageRecord(
-            n=2, round=1, stage="prompts", kept=True, why="better", score=0.75, gain=0.5, p=0.0312, note=texts["note"]
-        ),
+        StageRecord(n=0, stage="start", kept=True, score=0.25),
+        StageRecord(n=1, stage="tunables", kept=False, why="not better", score=0.2, gain=-0.05, p=0.75),
+        StageRecord(n=2, stage="prompts", kept=True, why="better", score=0.75, gain=0.5, p=0.0312, note=texts["note"]),
     ]
     scores: dict[str, Any] = {
         name: Score(mean=mean, low=mean - 0.1, high=mean + 0.1)
