@@ -199,6 +199,9 @@ def test_damaged_runs(run: Path, tmp_path: Path) -> None:
     for damaged in ("{]", '{"n": 0, "id": "x"}', json.dumps({**line, "scores": 3}), json.dumps({**line, "gold": 5})):
         (run / "predictions.jsonl").write_text("\n".join([damaged, *rest, ""]))
         assert "is damaged" in error(run, *out)
+    strange = json.dumps({**line, "trace": [{"step": "searched", "found": "text"}]})
+    (run / "predictions.jsonl").write_text("\n".join([strange, *rest, ""]))
+    assert "the trace of question 0 is not one that polyhop wrote. Delete the line" in error(run, *out)
     (run / "predictions.jsonl").write_text(good)
     (run / "predictions.jsonl").write_text("")
     assert "has no finished question yet" in error(run, *out)

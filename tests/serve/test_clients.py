@@ -61,6 +61,8 @@ def test_openai_s_client(address: str, known: dict[str, dspy.Prediction]) -> Non
         reply = client.chat.completions.create(model="polyhop", messages=messages, temperature=0.2)
         content = reply.choices[0].message.content or ""
         assert content.startswith(prediction.answer)
+        checked = {name: prediction[name] for name in ("status", "confidence", "answer", "guess")}
+        assert reply.polyhop == checked  # type: ignore[attr-defined]
         assert reply.usage
         assert reply.usage.total_tokens > 0
         places = [each.url_citation for each in reply.choices[0].message.annotations or []]
@@ -75,6 +77,7 @@ def test_openai_s_client(address: str, known: dict[str, dspy.Prediction]) -> Non
         assert "".join(delta.content or "" for delta in spoken) == content
         assert any("asking the" in getattr(delta, "reasoning_content", "") for delta in spoken)
         assert chunks[-1].usage == reply.usage
+        assert chunks[-2].polyhop == checked  # type: ignore[attr-defined]
 
 
 def test_openai_s_client_is_told_of_errors(address: str) -> None:
