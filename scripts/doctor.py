@@ -36,6 +36,7 @@ from .source import own_index
 
 _COLORS = {"ok": typer.colors.GREEN, "warning": typer.colors.YELLOW, "failed": typer.colors.RED}
 _TITLES = 5_000  # that are compared
+_SECONDS = 30.0  # that a model has for its reply
 _QUESTION = "In which country was the director of the film Solaris born?"
 
 
@@ -79,7 +80,7 @@ def _findings(given: Doctor, index: Path | None) -> Iterator[Finding]:
     named, default, profile = chosen_models(given.lm)
     for spec in dict.fromkeys([*named.values(), *(() if "" in named else [default])]):
         fix = "set its key and address, or use --lm lexical, which needs neither"
-        yield _check(partial(_answers, spec, profile, given.seconds), f"model {spec}", fix)
+        yield _check(partial(_answers, spec, profile), f"model {spec}", fix)
 
 
 def _check(look: Callable[[], str], name: str, fix: str) -> Finding:
@@ -131,12 +132,12 @@ def _sharing(index: BM25Index) -> str:
     return f"; {shared:,} share their title with others, {most:,} are called {plain(title)!r}" if shared else ""
 
 
-def _answers(spec: str, profile: Profile | None, seconds: float) -> str:
+def _answers(spec: str, profile: Profile | None) -> str:
     """Whether a model answers a short question in the expected fields, without cache and retries."""
     started, ledger = monotonic(), Ledger()
     lm = unlimited(language_model(spec, profile))
     if isinstance(lm.engine, str):  # not the embedded one
-        lm = lm.copy(cache=False, num_retries=0, timeout=seconds)
+        lm = lm.copy(cache=False, num_retries=0, timeout=_SECONDS)
     with model_errors(), dspy.context(lm=lm, usage_tracker=ledger, disable_history=True):
         dspy.Predict(AnalyzeQuestion)(question=_QUESTION)
     cost = f"{monotonic() - started:.1f} s, {ledger.costs().get('tokens', 0):,.0f} tokens"

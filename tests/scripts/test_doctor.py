@@ -35,9 +35,10 @@ def test_everything_in_one_command(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     build_index([corpus], index)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("POLYHOP_INDEX", str(index))
+    monkeypatch.setattr(doctor, "_SECONDS", 1.0)
     with Listening(FAULTS["hang"].act) as endpoint:
         monkeypatch.setenv("OPENAI_API_BASE", endpoint.url)
-        done = run("--json", "--lm", "openai/a-model", "--seconds", "1")
+        done = run("--json", "--lm", "openai/a-model")
     assert done.exit_code == 1
     report = json.loads(done.stdout)
     assert not report["ok"]

@@ -65,23 +65,9 @@ def test_the_whole_way(tmp_path: Path, index: Path) -> None:
     assert gold[QUESTIONS[0]["question"]] == ["notes/kestrel.md", "notes/ada.md"]
     assert gold[QUESTIONS[2]["question"]] == ["notes/Tarnwick.txt", "notes/sub/frey.md"]
 
-    with_gold = tmp_path / "with_gold.csv"
-    names = ("ada.md", "tarnwick", "kestrel.md", "Tarnwick.txt", "sub/frey.md")
-    rows = [f"{record['question']},Orrin,{name}" for record, name in zip(QUESTIONS, names, strict=False)]
-    with_gold.write_text("question,answer,gold\n" + "\n".join(rows))
-    tuned = done(
-        *("optimize", "--train", with_gold, *asked, "--stages", "tunables", "--trials", "2", "--out", tmp_path / "x")
-    )
-    assert "joint_f1 on the validation questions" in tuned.stdout
-    assert not tuned.stderr.count("no passage")
-
-    done("export", tmp_path / "x" / "best")
-    done(
-        *("evaluate", "--questions", questions, "--index", index, "--program", tmp_path / "x" / "best"),
-        *("--out", tmp_path / "b"),
-    )
-    compared = done("compare", tmp_path / "a", tmp_path / "b")
-    assert "6 questions shared" in compared.stdout
+    (tmp_path / "gold.csv").write_text("question,answer,gold\nWho?,Orrin,ada.md\nWhere?,Orrin,sub/frey.md")
+    table = done("evaluate", "--questions", tmp_path / "gold.csv", *asked)
+    assert ("own, open: 2 questions" in table.stdout, table.stderr) == (True, "")
 
 
 def test_names_that_no_passage_has_are_told(tmp_path: Path, index: Path) -> None:
