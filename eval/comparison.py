@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite, nan
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..data.text import count, plain
-from .folder import RunError, replacing
+from .folder import RunError
 from .metrics import COSTS, METRICS, quantity
 from .questions import given_records
 from .records import RunRecord, read_manifest, read_records
@@ -182,17 +181,3 @@ def _flip(run: str, first: RunRecord, other: RunRecord) -> Flip | None:
         return None
     said = (f"failed: {each.error.message}" if each.error else each.answer or "" for each in (first, other))
     return Flip(run, after > before, first.id, first.question, next(iter(first.gold_answers), ""), *said)
-
-
-def write_csv(path: Path, result: RunComparison) -> None:
-    """One line per metric and run, with all statistics."""
-    head = "metric run questions mean difference low high p_permutation wins ties losses shown p_holm".split()
-    with replacing(path) as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(head)
-        for row in result.rows:
-            known = row.versus
-            more = [*known.difference, *known[1:], row.p_holm] if known else [""] * 9
-            # A spreadsheet takes some texts for formulas.
-            texts = (f"'{text}" if text.startswith(("=", "+", "-", "@")) else text for text in (row.metric, row.run))
-            writer.writerow([*texts, row.questions, row.mean, *more])

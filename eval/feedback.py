@@ -16,7 +16,7 @@ import dspy
 
 from ..data.passages import Passage
 from .gold_replies import GoldReplies, GoldReply, asked
-from .metrics import Attempt, Metric, attempt_of, joint_f1, takes_feedback
+from .metrics import Attempt, Metric, attempt_of, joint_f1, takes
 from .scoring import counted, exact_match
 
 _MOST_NAMED = 5  # sentences or texts listed in one sentence
@@ -34,7 +34,7 @@ def with_feedback(metric: Metric = joint_f1) -> Callable[..., Any]:
 
     While exemplars are collected (a trace without the name of an agent) it returns a bool, as every `Metric`.
     """
-    if metric.own is not None and takes_feedback(metric.own):
+    if metric.own is not None and takes(metric.own, 5):
         return metric.own
 
     def explained(

@@ -206,7 +206,7 @@ def find_metric(name: str) -> Metric:
         found = import_named(name, "metric")
         if isinstance(found, type):  # such as dspy.SemanticF1
             found = found()
-        if not callable(found) or not any(_takes(found, count) for count in (2, 3, 5)):
+        if not callable(found) or not any(takes(found, count) for count in (2, 3, 5)):
             raise PolyhopError(f"{name!r} is not a metric: metrics are called with an example and a prediction")
         name = metric_name(found)
     elif name not in METRICS:
@@ -255,18 +255,14 @@ def score_of(said: Any) -> float:
     return score
 
 
-def takes_feedback(metric: Callable[..., Any]) -> bool:
-    """Whether a metric takes the five arguments of GEPA."""
-    return _takes(metric, 5)
-
-
 def arguments(metric: Callable[..., Any], example: dspy.Example, prediction: Any, trace: Any = None) -> tuple[Any, ...]:
     """What a DSPy metric is called with: all five arguments of GEPA, or as few as it takes."""
-    count = 5 if _takes(metric, 5) else 2 if trace is None and _takes(metric, 2) else 3
+    count = 5 if takes(metric, 5) else 2 if trace is None and takes(metric, 2) else 3
     return (example, prediction, trace, None, None)[:count]
 
 
-def _takes(metric: Callable[..., Any], count: int) -> bool:
+def takes(metric: Callable[..., Any], count: int) -> bool:
+    """Whether a metric takes so many arguments: those of GEPA are five."""
     try:
         inspect.signature(metric).bind(*[None] * count)
     except (TypeError, ValueError):

@@ -47,7 +47,6 @@ class ProgramOptions(Options):
         "'polyhop index --dense'.  [default: chain, or as the program was saved]",
         "NAME|FILE.py:NAME",
     )
-    adaptive: bool = option(False, "Let the chain retriever choose the number of passages, up to 6 and to -k.")
     set: tuple[str, ...] = option((), "Set a tunable, e.g. rounds=1. May be repeated.", "NAME=VALUE")
     no_cache: bool = option(False, "Neither read nor keep replies in DSPy's cache.")
 

@@ -72,7 +72,6 @@ class Questions:
     setting: Setting | None = None
     limit: int | None = None
     seed: int | None = None
-    strict: bool = False
     aliases: Path | None = None
     skipped: int = field(default=0, init=False)
     problems: list[Problem] = field(default_factory=list, init=False)
@@ -103,7 +102,7 @@ class Questions:
         self.skipped, self.problems = 0, []
         if is_code(self.source):
             return iter(self._examples())
-        named = {name: getattr(self, name) for name in ("split", "setting", "limit", "seed", "strict", "aliases")}
+        named = {name: getattr(self, name) for name in ("split", "setting", "limit", "seed", "aliases")}
         return load_questions(self.dataset, self.source, **named, on_problem=self._note)
 
     def _examples(self) -> list[dspy.Example]:

@@ -22,13 +22,11 @@ from pydantic import (
     StrictFloat,
     StrictInt,
     ValidationError,
-    field_validator,
 )
 
 from ..data.errors import first_error
 from ..data.files import LARGEST_JSON, bounded_lines
-from .folder import ACCOUNT, PREDICTIONS, SUMMARY, RunError, claimed, cut_half_line, read_json
-from .metrics import METRICS
+from .folder import ACCOUNT, PREDICTIONS, RunError, claimed, cut_half_line
 from .settings import RunManifest
 
 read_manifest = RunManifest.read
@@ -94,14 +92,6 @@ class RunRecord(BaseModel):
     attempt: int = 1  # greater than 1 for a retried question
     official: dict[str, Any] | None = None  # the prediction in the terms of the benchmark's official evaluator
 
-    @field_validator("scores")
-    @classmethod
-    def _possible(cls, scores: dict[str, Score]) -> dict[str, Score]:
-        for name, value in scores.items():
-            if name in METRICS and METRICS[name].kind == "percent" and not 0 <= value <= 1:
-                raise ValueError(f"{name} is between 0 and 1, but is {value}")
-        return scores
-
     def same_question(self, other: RunRecord) -> bool:
         """Whether two records are of one question with one gold, as far as both tell."""
         told = (((each.id,), (each.question,), each.gold_answers, (each.asked,)) for each in (self, other))
@@ -143,11 +133,6 @@ def append(path: Path, record: RunRecord) -> None:
             file.write(record.to_json().encode() + b"\n")
     except OSError as error:  # what is asked from here on could not be kept
         raise RunError(f"Stopped: {path / PREDICTIONS} cannot be written: {error.strerror}.") from error
-
-
-def read_summary(path: Path) -> dict[str, Any]:
-    """The summary of a finished run."""
-    return read_json(path / SUMMARY, f"The run {path} is not finished: start it again to finish it.")
 
 
 def read_records(path: Path) -> Iterator[RunRecord]:

@@ -23,7 +23,7 @@ from dspy.teleprompt.gepa import InstructionProposer
 
 from ..eval.feedback import CALIBRATION, faults, with_feedback
 from ..eval.metrics import Metric as PolyhopMetric
-from ..eval.metrics import takes_feedback
+from ..eval.metrics import takes
 from ..eval.statistics import compare
 from .replay import Metric, shortened
 
@@ -32,7 +32,7 @@ def feedback_metric(metric: Metric) -> Metric:
     """A metric as GEPA calls it."""
     if isinstance(metric, PolyhopMetric):
         return with_feedback(metric)
-    if takes_feedback(metric):
+    if takes(metric, 5):
         return metric
     return lambda gold, pred, trace=None, pred_name=None, pred_trace=None: metric(gold, pred)
 

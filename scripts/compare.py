@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ..data.errors import PolyhopError
 from ..data.text import count, plain
-from ..eval.comparison import compare_runs, write_csv
+from ..eval.comparison import compare_runs
 from ..eval.metrics import quantity
 from ..eval.report import p_value
 from .options import Compare
@@ -60,8 +59,3 @@ def compare(given: Compare) -> None:
                 console.print(f"    gold {plain(flip.gold)} | {answers}", style="dim")
             if not given.flips and len(flips) > _SHOWN:
                 console.print(f"  ... and {len(flips) - _SHOWN} more: --flips", style="dim")
-    if given.csv is not None:
-        try:
-            write_csv(given.csv, result)
-        except OSError as error:
-            raise PolyhopError(f"{given.csv} cannot be written: {error.strerror}") from error

@@ -30,14 +30,14 @@ from ..engines.limits import unlimited
 from ..engines.models import Profile, chosen_models, language_model
 from ..engines.replies import explain, model_errors
 from ..engines.secrets import without_secrets
-from ..eval.linkage import linkage_of, trial_of
-from ..eval.questions import Questions
+from ..eval.linkage import linkage_of
 from ..signatures import AnalyzeQuestion
 from .options import Doctor
-from .source import dataset_of, own_index
+from .source import own_index
 
 _COLORS = {"ok": typer.colors.GREEN, "warning": typer.colors.YELLOW, "failed": typer.colors.RED}
 _TITLES = 5_000  # that are compared
+_SECONDS = 30.0  # that a model has for its reply
 _QUESTION = "In which country was the director of the film Solaris born?"
 
 
@@ -53,8 +53,6 @@ class Finding(NamedTuple):
 def doctor(given: Doctor) -> None:
     findings: list[Finding] = []
     index = given.index or own_index()
-    if given.questions is not None and index is None:
-        raise typer.BadParameter("--questions needs --index")
     for finding in _findings(given, index):
         findings.append(finding)
         if not given.as_json:
@@ -79,11 +77,11 @@ def _findings(given: Doctor, index: Path | None) -> Iterator[Finding]:
         yield sound
         if sound.status == "ok":
             with BM25Index(index) as opened:
-                yield from _ties(opened) if given.questions is None else _trial(opened, given.questions)
+                yield from _ties(opened)
     named, default, profile = chosen_models(given.lm)
     for spec in dict.fromkeys([*named.values(), *(() if "" in named else [default])]):
         fix = "set its key and address, or use --lm lexical, which needs neither"
-        yield _check(partial(_answers, spec, profile, given.seconds), f"model {spec}", fix)
+        yield _check(partial(_answers, spec, profile), f"model {spec}", fix)
 
 
 def _check(look: Callable[[], str], name: str, fix: str) -> Finding:
@@ -130,7 +128,7 @@ def _ties(index: BM25Index) -> Iterator[Finding]:
     named = f"{ties.mentioned:.0%} are mentioned by others, by title or alias"
     yield Finding("ok", "ties", f"{'at least ' * bool(looked)}{linked}, {named}")
     why = f"because {ties.tied:.0%} of the documents are tied by links or names"
-    yield Finding("ok", "retriever", f"{ties.retriever}, {why}; to be sure, name --questions with gold")
+    yield Finding("ok", "retriever", f"{ties.retriever}, {why}")
 
 
 def _sharing(index: BM25Index) -> str:
@@ -142,35 +140,12 @@ def _sharing(index: BM25Index) -> str:
     return f"; {shared:,} share their title with others, {most:,} are called {plain(title)!r}" if shared else ""
 
 
-def _trial(index: BM25Index, questions: Path) -> Iterator[Finding]:
-    """How the retrievers do on questions, and which one to use."""
-    try:
-        trial = trial_of(Questions(dataset_of(str(questions)), str(questions), setting="open"), index)
-    except (PolyhopError, ValueError) as error:
-        fix = 'each line needs a "question" and its "gold": ["Title", "file.md"]'
-        yield Finding("failed", "questions", str(error), fix)
-        return
-    if trial.without:
-        found = f"{trial.without} of {trial.questions + trial.without} have no gold document in the index"
-        yield Finding("warning", "questions", found, "correct the names in gold, or leave these questions out")
-    means = (f"{name} {100 * trial.recall[name]:.1f} ({100 * trial.all_gold[name]:.1f})" for name in trial.recall)
-    yield Finding("ok", "Recall@5", f"{'; '.join(means)}, by file (all gold@5)")
-    mean, low, high = (f"{100 * value:+.1f}" for value in trial.versus.difference)
-    found = f"{mean} points for chain against {trial.better} ({low} to {high}, p = {trial.versus.p_permutation:.2g})"
-    least = (
-        f"{count(trial.questions, 'question')} tell differences of about {100 * trial.versus.shown:.0f} points or more"
-    )
-    yield Finding("ok", "difference", f"{found}; {least} from chance")
-    unclear = "no clear difference: take the higher one, or ask more questions"
-    yield Finding("ok", "retriever", trial.retriever or unclear)
-
-
-def _answers(spec: str, profile: Profile | None, seconds: float) -> str:
+def _answers(spec: str, profile: Profile | None) -> str:
     """Whether a model answers a short question in the expected fields, without cache and retries."""
     started, ledger = monotonic(), Ledger()
     lm = unlimited(language_model(spec, profile))
     if isinstance(lm.engine, str):  # not the embedded one
-        lm = lm.copy(cache=False, num_retries=0, timeout=seconds)
+        lm = lm.copy(cache=False, num_retries=0, timeout=_SECONDS)
     with model_errors(), dspy.context(lm=lm, usage_tracker=ledger, disable_history=True):
         dspy.Predict(AnalyzeQuestion)(question=_QUESTION)
     cost = f"{monotonic() - started:.1f} s, {ledger.costs().get('tokens', 0):,.0f} tokens"

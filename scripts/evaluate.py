@@ -34,7 +34,7 @@ def evaluate(given: Evaluate) -> None:
         given.questions,
         split=given.split or ("dev" if dataset.casefold() == SAMPLE else None),
         setting=setting,
-        **given.model_dump(include={"limit", "seed", "strict", "aliases"}),
+        **given.model_dump(include={"limit", "seed", "aliases"}),
     )
     source = Source(asked, index)
     program, out, artifact = source.program(given.program, given), given.out, artifact_of(given.program)

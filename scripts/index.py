@@ -20,7 +20,7 @@ from .options import Index
 from .terminal import progress_bar, warn
 
 _SHOWN = 5  # of what is skipped, and kinds of files
-_LINE_EVERY = 10.0  # seconds, where there is no terminal
+_LINE_EVERY = 10.0  # seconds at least, and a tenth of the work, where there is no terminal
 
 
 def index(given: Index) -> None:
@@ -68,7 +68,8 @@ def _write(given: Index, out: Path, names: list[str]) -> None:
     """Build an index, or change one."""
     counts, first = Counter[str](), list[Problem]()
     others = defaultdict[str, list[str]](list)  # names of files without a reader, by kind
-    started = told = monotonic()
+    started, tenths = monotonic(), 0
+    told = started
 
     def skip(problem: Problem) -> None:
         counts[problem.kind] += 1
@@ -79,11 +80,11 @@ def _write(given: Index, out: Path, names: list[str]) -> None:
             first.append(problem)
 
     def show(built: BuildProgress) -> None:
-        nonlocal told
+        nonlocal told, tenths
         state = plain(f"{built.passages:,} passages, {PurePosixPath(built.file).name or 'merging'}")
-        bar.update(task, completed=round(100 * built.done), description=state)
-        if bar.disable and monotonic() - told >= _LINE_EVERY:
-            told = monotonic()
+        bar.update(task, completed=100 * built.done, description=state)
+        if bar.disable and monotonic() - told >= _LINE_EVERY and int(10 * built.done) > tenths:
+            told, tenths = monotonic(), int(10 * built.done)
             typer.echo(f"indexing: {built.done:.0%}, {state}", err=True)
 
     corpus, rows = [Path(name) for name in names], {"index": str(out)}

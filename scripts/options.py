@@ -148,7 +148,6 @@ class Evaluate(QuestionOptions, RunOptions, JsonOptions):
     metric: tuple[str, ...] = option((), "A metric of your own, or any of DSPy; may be repeated.", "FILE.py:NAME")
     limit: int | None = option(None, "Only the first N questions.", ge=1)
     seed: int | None = option(None, "With --limit: N random questions instead.")
-    strict: bool = option(False, "Stop at a malformed record instead of skipping it.")
     aliases: Path | None = option(None, "2wiki: the official id_aliases.json, with more names of answers.", "FILE")
     max_failures: int | None = option(None, "Stop after N failed questions; the run can be resumed.", ge=1)
     out: Path | None = option(None, "The folder of the run. An existing run with these settings is resumed.", "RUN")
@@ -182,7 +181,6 @@ class Compare(Options):
     runs: tuple[Path, ...] = _argument(..., "Folders of runs, or JSON lines with an id and scores.", "RUN RUN...")
     metric: tuple[str, ...] = option((), "A metric or cost; may be repeated.  [default: the main]", "NAME")
     flips: bool = option(False, "Show all questions that became right or wrong, not just a few.")
-    csv: Path | None = option(None, "Write all statistics as CSV.", "FILE")
 
 
 class Report(Options):
@@ -312,11 +310,9 @@ class Doctor(JsonOptions):
     index: Path | None = option(
         None, "Verify this index.  [default: $POLYHOP_INDEX, or that of this folder or one above]", "DIR"
     )
-    questions: Path | None = option(None, "Questions with gold: which retriever finds it in the index?", "FILE")
     lm: tuple[str, ...] = option(
         (), "Ask this model, or those of a profile, one question.  [default: $POLYHOP_LM or lexical]", "[ROLE=]SPEC"
     )
-    seconds: float = option(30.0, "Timeout of a request to a model.", ge=0.1)
 
 
 COMMANDS: tuple[type[Options], ...] = (

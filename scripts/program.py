@@ -45,8 +45,6 @@ def build_program(
     program = open_program(name, source, options.retriever)
     if options.k is not None:
         _set_tunable(program, f"-k {options.k}", f"search.k={options.k}")
-    if options.adaptive:
-        _set_tunable(program, "--adaptive", "search.chain['adaptive']=true")
     for text in options.set:
         _set_tunable(program, f"--set {text}", text)
     _check_profile(options.lm, program)

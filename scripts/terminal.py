@@ -77,7 +77,8 @@ def progress_bar(name: str, console: Console | None = None) -> progress.Progress
         progress.TimeRemainingColumn(),
         progress.TextColumn("{task.description}", markup=False, table_column=last),
     )
-    return progress.Progress(*columns, console=console, expand=True, transient=True, disable=not console.is_terminal)
+    options: Any = {"expand": True, "transient": True, "disable": not console.is_terminal}
+    return progress.Progress(*columns, console=console, speed_estimate_period=600, **options)  # steps may take minutes
 
 
 def short(text: str) -> str:

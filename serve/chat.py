@@ -1,7 +1,8 @@
 """OpenAI's chat completions: a program is a model, the last message of the user is the question.
 
 The answer is followed by its evidence, numbered, and has it as ``annotations`` (``url_citation``), too. While a program
-works, a stream tells its steps as ``reasoning_content``.
+works, a stream tells its steps as ``reasoning_content``. The field ``polyhop`` has what OpenAI's API has no place for:
+the status, the confidence, and the answer alone.
 """
 
 from __future__ import annotations
@@ -122,7 +123,8 @@ def add_chat(app: FastAPI, service: Service) -> None:
         answer, annotations = cited(event, base)
         message = {"role": "assistant", "content": answer, "refusal": None, "annotations": annotations}
         choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
-        return JSONResponse({**of_all, "object": "chat.completion", "choices": [choice], "usage": _usage(event)})
+        more = {"choices": [choice], "usage": _usage(event), "polyhop": _checked(event)}
+        return JSONResponse({**of_all, "object": "chat.completion", **more})
 
 
 def _chunks(of_all: Record, base: str, with_usage: bool) -> Callable[[Record], list[str]]:
@@ -145,7 +147,8 @@ def _chunks(of_all: Record, base: str, with_usage: bool) -> Callable[[Record], l
                 return [line({"error": {"message": event["message"], "type": event["kind"]}}), "data: [DONE]\n\n"]
             case "answer":
                 content, annotations = cited(event, base)
-                spoken = [chunk({"content": content}), chunk({"annotations": annotations}), chunk({}, finish="stop")]
+                spoken = [chunk({"content": content}), chunk({"annotations": annotations})]
+                spoken.append(chunk({}, finish="stop", polyhop=_checked(event)))
                 return [*spoken, *([chunk(usage=_usage(event))] if with_usage else []), "data: [DONE]\n\n"]
         return []
 
@@ -164,6 +167,10 @@ def cited(event: Record, base: str) -> tuple[str, list[Record]]:
     each = ((quoted(item["title"]), quoted(item["text"][:500])) for item in event["evidence"])
     sources = [f"[{n}] {title}: {text}" for n, (title, text) in enumerate(each, 1)]
     return "\n".join([content, *(["", *sources] if sources else [])]), annotations
+
+
+def _checked(event: Record) -> Record:
+    return {name: event[name] for name in ("status", "confidence", "answer", "guess")}
 
 
 def _usage(event: Record) -> Record:

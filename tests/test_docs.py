@@ -16,7 +16,6 @@ from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import build_index
 from polyhop.engines.models import read_profile
 from polyhop.eval.metrics import METRICS
-from polyhop.eval.records import read_summary
 from polyhop.scripts.main import app
 from polyhop.scripts.options import COMMANDS
 from polyhop.scripts.program import open_program
@@ -64,7 +63,7 @@ def test_the_own_module_works_on_the_command_line(folder: Path, monkeypatch: pyt
     options = "--dataset sample --limit 3 --program mine:Relay --retriever mine:TitlesFirst --metric mine:answer_words"
     result = CliRunner().invoke(app, ["evaluate", *options.split(), "--out", "runs/own"])
     assert result.exit_code == 0, result.output
-    summary = read_summary(folder / "runs" / "own")
+    summary = json.loads((folder / "runs" / "own" / "summary.json").read_text())
     assert summary["metrics"]["answer_words"] > 0
     assert summary["by_agent"].keys() == {"scout", "answerer"}
     result = CliRunner().invoke(

@@ -19,8 +19,8 @@ from typing import Any
 from ...data.text import plain
 from ...programs.prediction import UNKNOWN
 from ..comparison import ComparedRun, RunComparison, compare_records, run_names
-from ..folder import SUMMARY, RunError
-from ..records import RunRecord, read_manifest, read_records
+from ..folder import PREDICTIONS, SUMMARY, RunError
+from ..records import DELETE, RunRecord, read_manifest, read_records
 from ..settings import RunManifest
 from ..statistics import calibration_error
 from ..summary import summarize
@@ -245,7 +245,8 @@ def _read(run: EvaluationRun, group: Group, details: Details, on_record: Callabl
                 hit[2] = round(hit[2], 4)  # more digits would be a third of the page
             details.add(record.model_dump(include=_DETAILS, exclude_defaults=True))
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise RunError(f"{run.path}: the record of question {record.n} is damaged ({error!r}).") from error
+            told = f"the trace of question {record.n} is not one that polyhop wrote"
+            raise RunError(f"{run.path / PREDICTIONS}: {told}. {DELETE}") from error
         group.titles |= {id: found[id] for id in record.gold if id in found}
         group.missed.update(id for id in record.gold if id not in found)
         run.records.append(record.in_brief())

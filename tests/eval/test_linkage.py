@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from polyhop.data.benchmarks import load_questions
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import build_index
-from polyhop.eval.linkage import BM25, CHAIN, linkage_of, trial_of
-from polyhop.scripts.main import app
+from polyhop.eval.linkage import BM25, CHAIN, linkage_of
 
 NAMES = "Alder Birch Cedar Dogwood Elder Fir Gorse Hazel".split()
 PLACES = "harbour lighthouse orchard quarry ferry bakery chapel tannery".split()
@@ -36,17 +32,6 @@ def index_of(folder: Path, tie: str) -> Path:
     return folder / "ix"
 
 
-def questions_for(folder: Path) -> Path:
-    file = folder / "questions.jsonl"
-    lines = [
-        {"question": f"What is sold where the keeper of {name} Cottage works?", "answer": sold}
-        | {"gold": [f"keeper{n}.html", f"place{n}.html"]}
-        for n, (name, sold) in enumerate(zip(NAMES, YIELDS, strict=True))
-    ]
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return file
-
-
 @pytest.mark.parametrize(
     ("tie", "linking", "mentioned", "advice"),
     [("links", 0.5, 0.0, CHAIN), ("names", 0.0, 0.5, CHAIN), ("nothing", 0.0, 0.0, BM25)],
@@ -58,27 +43,3 @@ def test_ties_and_what_they_speak_for(tie: str, linking: float, mentioned: float
         assert (found.linking, found.linked, found.mentioned) == (linking, linking, mentioned)
         assert (found.tied, found.retriever) == (1.0 if linking else mentioned, advice)
         assert 0 < linkage_of(index.store, 4).sampled < 6
-        trial = trial_of(load_questions("own", str(questions_for(tmp_path))), index)
-        assert (trial.questions, trial.without) == (8, 0)
-        assert trial.all_gold[CHAIN] == (trial.all_gold[CHAIN] if tie == "nothing" else 1.0)
-        assert trial.retriever == (None if tie == "nothing" else CHAIN)
-
-
-def test_doctor_advises(tmp_path: Path) -> None:
-    index, file = index_of(tmp_path, "links"), questions_for(tmp_path)
-
-    def told(*options: str) -> dict[str, str]:
-        result = CliRunner().invoke(app, ["doctor", "--index", str(index), "--json", *options])
-        return {each["check"]: each["found"] for each in json.loads(result.stdout)["checks"]}
-
-    alone, tried = told(), told("--questions", str(file))
-    assert alone["documents"] == "16 documents of 16 passages"
-    assert alone["ties"].startswith("50% of the documents link to others, 50% are linked by others, ")
-    assert alone["retriever"].startswith("chain, because 100% of the documents are tied")
-    assert tried["retriever"] == "chain"
-    assert "8 questions tell differences of about " in tried["difference"]
-    with file.open("a") as more:
-        more.write('{"question": "Who is never named?", "answerable": false}\n')
-    assert "questions" not in told("--questions", str(file))  # it needs no gold
-    file.write_text('{"question": "Where?", "answer": "x", "gold": ["nowhere.html"]}\n')
-    assert told("--questions", str(file))["questions"] == "no question has a gold document in the index"

@@ -7,6 +7,7 @@ read the same text and could read the judge's verdict.
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections import Counter
@@ -23,7 +24,7 @@ from polyhop.data.pool import PassagePool
 from polyhop.data.sample import load_sample, sample_passages
 from polyhop.engines.budget import Budget, BudgetSpent
 from polyhop.engines.limits import LimitedLM, Limits, RateLimit
-from polyhop.eval.records import RunRecord, read_records, read_summary
+from polyhop.eval.records import RunRecord, read_records
 from polyhop.eval.run import evaluate
 from polyhop.programs import new_program
 
@@ -166,6 +167,6 @@ def test_what_lasts_is_a_failure_with_its_cause(tmp_path: Path, name: str, cause
     records, server = run(Row(((Always(), FAULTS[name]),), program="naive"), tmp_path / "run")
     assert {record.error.cause for record in records.values() if record.error} == {cause}
     assert server.requests == QUESTIONS * requests
-    summary = read_summary(tmp_path / "run")
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert (summary["counts"]["failed"], summary["metrics"]["answer_f1"]) == (QUESTIONS, 0)
     assert all(len(failure["message"]) < 500 for failure in summary["failures"])

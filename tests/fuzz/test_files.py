@@ -21,7 +21,7 @@ from polyhop.data.errors import PolyhopError
 from polyhop.data.lucene.layout import IndexManifest
 from polyhop.eval.comparison import compare_runs
 from polyhop.eval.folder import MANIFEST
-from polyhop.eval.records import read_manifest, read_records, read_summary
+from polyhop.eval.records import read_manifest, read_records
 from polyhop.eval.run import evaluate
 from polyhop.optimizers.artifact import ARTIFACT, hash_of, read
 from polyhop.programs import Naive
@@ -118,7 +118,7 @@ def test_a_file(name: str, tmp_path: Path) -> None:
     fuzz()
 
 
-@pytest.mark.parametrize("name", ["manifest.json", "predictions.jsonl", "summary.json"])
+@pytest.mark.parametrize("name", ["manifest.json", "predictions.jsonl"])
 def test_a_run(name: str, tmp_path: Path) -> None:
     run, other = tmp_path / "run", tmp_path / "other"
     asked = numbered(3)
@@ -132,7 +132,6 @@ def test_a_run(name: str, tmp_path: Path) -> None:
     def read(_: Path) -> Any:
         read_manifest(run)
         found = [record.model_dump(mode="json") for record in read_records(run)]
-        read_summary(run)
         compare_runs([run, other], metrics=["lm_calls"])
         return found
 

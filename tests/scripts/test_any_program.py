@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from polyhop.data.importing import import_named
 from polyhop.eval.metrics import METRICS
-from polyhop.eval.records import read_lines, read_summary
+from polyhop.eval.records import read_lines
 from polyhop.scripts.main import app
 
 from ..faults.server import Server
@@ -157,7 +157,7 @@ def test_a_class_in_every_command(folder: Path, tmp_path: Path) -> None:
     assert "Otto Lind" in run("ask", QUESTION, "--program", name, "--trace", *lm).stdout
     told = run("evaluate", "--questions", "q.jsonl", "--program", name, "--out", out, *lm)
     assert told.stderr.count("returns no evidence and no ranking: not scored") == 1  # and not for each question
-    summary = read_summary(tmp_path / "run")
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["metrics"]["answer_em"] == 0.5
     assert not {"evidence_f1", "joint_f1", "passage_recall@5"} & summary["metrics"].keys()
     assert summary["totals"]["lm_calls"] == 24
@@ -196,7 +196,7 @@ def test_states_go_to_dspy_and_come_back(folder: Path, tmp_path: Path) -> None:
 def test_metrics_of_dspy_and_gepa(name: str, metric: str, score: float, tmp_path: Path) -> None:
     options = ["--questions", "q.jsonl", "--program", name, "--lm", "m.toml", "--out", str(tmp_path / "run")]
     told = run("evaluate", "--metric", metric, *options)
-    assert read_summary(tmp_path / "run")["metrics"][metric[1:]] == score
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["metrics"][metric[1:]] == score
     assert metric[1:].capitalize() in told.stdout
 
 
@@ -216,7 +216,7 @@ def test_examples_of_python_without_an_answer(folder: Path, tmp_path: Path) -> N
     lm, out = ("--lm", "m.toml"), str(tmp_path / "run")
     with dspy.context(rm=module):
         run("evaluate", "--questions", ":claims", "--program", ":Hops", "--metric", ":paged", "--out", out, *lm)
-        summary = read_summary(tmp_path / "run")
+        summary = json.loads((tmp_path / "run" / "summary.json").read_text())
         assert (summary["metrics"]["paged"], summary["totals"]["lm_calls"]) == (0.5, 24)
         assert "answer_em" not in summary["metrics"]
         assert next(read_lines(tmp_path / "run"))["question"] == "Kestrel is older than 0."

@@ -65,7 +65,6 @@ def test_json_is_one_object_and_nothing_else(program: str) -> None:
         ([QUESTION, "--program", "nope"], "unknown program 'nope'"),
         ([QUESTION, "--lm", "nope"], "unknown language model 'nope'"),
         ([QUESTION, "--lm", "judge=lexical"], "has no role 'judge'"),
-        ([QUESTION, "--adaptive", "--retriever", "bm25"], "--adaptive: PolyHop has no search.chain"),
         ([QUESTION, "--retriever", "dense"], "--retriever needs an --index with vectors"),
         ([QUESTION, "--lm", "openai/gpt-4o-mini"], "no API key found"),
     ],
@@ -93,12 +92,3 @@ def test_a_closed_pipe_is_quiet() -> None:
     process.stdout.close()
     assert process.stderr.read() == b""
     process.wait(60)
-
-
-def test_ctrl_c_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("polyhop.scripts.program.assign_models", interrupted)
-    result = ask(QUESTION)
-    assert (result.exit_code, result.stderr) == (130, "interrupted\n")

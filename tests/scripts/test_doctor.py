@@ -35,9 +35,10 @@ def test_everything_in_one_command(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     build_index([corpus], index)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("POLYHOP_INDEX", str(index))
+    monkeypatch.setattr(doctor, "_SECONDS", 1.0)
     with Listening(FAULTS["hang"].act) as endpoint:
         monkeypatch.setenv("OPENAI_API_BASE", endpoint.url)
-        done = run("--json", "--lm", "openai/a-model", "--seconds", "1")
+        done = run("--json", "--lm", "openai/a-model")
     assert done.exit_code == 1
     report = json.loads(done.stdout)
     assert not report["ok"]
@@ -45,6 +46,8 @@ def test_everything_in_one_command(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert [found[name][0] for name in ("packages", "java", "index", "retriever")] == ["ok"] * 4
     assert "is sound: 3 passages" in found["index"][1]
     assert "; 2 share their title with others, 2 are called 'Paris'" in found["documents"][1]
+    assert found["ties"][1].startswith("0% of the documents link to others, 0% are linked by others, ")
+    assert found["retriever"][1] == "chain, because 67% of the documents are tied by links or names"
     assert found["model openai/a-model"][0] == "failed"
     assert [each["key"] for each in endpoint.seen] == [f"Bearer {KEY}"]  # it was the model that took the time
     assert KEY not in done.output

@@ -156,7 +156,7 @@ def test_ctrl_c_in_a_real_terminal(tmp_path: Path) -> None:
     assert b"interrupted" in shown
     assert b"Traceback" not in shown
     assert 2 < predictions.read_bytes().count(b"\n") < 57
-    summary = json.loads(evaluate(*arguments, "--out", out, "--json").stdout)
+    summary = json.loads(evaluate(*arguments[:-1], "16", "--out", out, "--json").stdout)
     assert summary["counts"]["answered"] == predictions.read_bytes().count(b"\n") == 57
 
 

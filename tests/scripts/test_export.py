@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 
 import dspy
@@ -69,10 +70,9 @@ def test_no_file_that_is_there_is_replaced_unless_that_is_said(tmp_path: Path) -
 
 
 def test_every_program_and_format() -> None:
-    for name in PROGRAMS:
-        for format in ("markdown", "messages", "json"):
-            result = run(name, "--format", format)
-            assert (result.exit_code, "[[ ## question ## ]]" in result.stdout) == (0, True)
+    for name, format in zip(PROGRAMS, cycle(("markdown", "messages", "json"))):
+        result = run(name, "--format", format)
+        assert (result.exit_code, "[[ ## question ## ]]" in result.stdout) == (0, True)
     one = json.loads(run("polyhop", "--format", "messages", "--agent", "planner", "--adapter", "json").stdout)
     assert one == json.loads(run("polyhop", "--format", "messages", "--adapter", "json").stdout)["planner"]
 

@@ -115,7 +115,7 @@ def test_a_tuned_program_and_its_prompts_hold_no_key(tmp_path: Path) -> None:
     (tmp_path / "odes.jsonl").write_text('{"title": "Ada", "text": "Odes."}\n')
     with Server() as server:
         lm = ("--lm", profile(tmp_path, server))
-        tuned = ("--program", "naive", "--limit", "12", "--stages", "tunables", "--trials", "2", "--out", "tuned")
+        tuned = ("--program", "naive", "--limit", "8", "--stages", "tunables", "--trials", "2", "--out", "tuned")
         said = run(tmp_path, "optimize", *tuned, *lm)
     run(tmp_path, "index", "odes.jsonl", "--out", "index")
     assert not pickles(tmp_path)

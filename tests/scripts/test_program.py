@@ -48,7 +48,7 @@ def test_options_and_tunables_are_set_by_name(tmp_path: Path) -> None:
     expected = {"rounds": 1, "search.k": 7, "bridging": False, "search.b": 0.5}
     assert {name: found[name].value for name in expected} == expected
     path = str(save(Prism(ChainRetriever()), tmp_path / "best"))
-    program = build(path, k=3, set=["rounds=1"], adaptive=True)
+    program = build(path, k=3, set=["rounds=1", "search.chain['adaptive']=true"])
     assert (program.search.chain["adaptive"].value, program.search.k.value, program.rounds.value) == (True, 3, 1)
     assert build("naive").search.chain["adaptive"].value is False
 
@@ -60,7 +60,6 @@ def test_options_and_tunables_are_set_by_name(tmp_path: Path) -> None:
         ("direct", {"k": 3}, "-k 3: Direct has no search.k"),
         ("ircot", {"k": 5}, r"-k 5: must be one of \[2, 4, 6, 8\], got 5"),
         ("direct", {"retriever": "bm25"}, "direct does not search"),
-        ("prism", {"retriever": "bm25", "adaptive": True}, "--adaptive: Prism has no search.chain"),
         ("prism", {"set": ["round=1"]}, r"did you mean rounds=VALUE\? Tunables: .*search\.k, .*rounds"),
         ("prism", {"set": ["rounds"]}, r"--set rounds: did you mean rounds=VALUE\?"),
         ("prism", {"set": ["search.chain[link]=2"]}, r"did you mean search\.chain\['link'\]=VALUE or "),

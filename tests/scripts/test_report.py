@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from lxml import html
 
-from polyhop.eval.records import read_records, read_summary
+from polyhop.eval.records import read_records
 from polyhop.eval.report.runs import outcome
 from polyhop.eval.run import evaluate
 from polyhop.optimizers.report import section
@@ -90,7 +90,7 @@ def change(run: Path, **changes: Any) -> None:
 def test_numbers_are_those_of_the_runs(page: Page, sample_runs: tuple[Path, Path]) -> None:
     text = " ".join(page.words)
     for run in sample_runs:
-        summary = read_summary(run)
+        summary = json.loads((run / "summary.json").read_text())
         for metric in ("answer_em", "answer_f1", "evidence_f1", "joint_f1", "passage_recall@5"):
             low, high = summary["intervals"][metric]
             assert f" {100 * summary['metrics'][metric]:.1f} " in text
@@ -199,6 +199,9 @@ def test_damaged_runs(run: Path, tmp_path: Path) -> None:
     for damaged in ("{]", '{"n": 0, "id": "x"}', json.dumps({**line, "scores": 3}), json.dumps({**line, "gold": 5})):
         (run / "predictions.jsonl").write_text("\n".join([damaged, *rest, ""]))
         assert "is damaged" in error(run, *out)
+    strange = json.dumps({**line, "trace": [{"step": "searched", "found": "text"}]})
+    (run / "predictions.jsonl").write_text("\n".join([strange, *rest, ""]))
+    assert "the trace of question 0 is not one that polyhop wrote. Delete the line" in error(run, *out)
     (run / "predictions.jsonl").write_text(good)
     (run / "predictions.jsonl").write_text("")
     assert "has no finished question yet" in error(run, *out)

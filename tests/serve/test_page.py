@@ -72,8 +72,11 @@ def test_steps_are_drawn_while_a_slow_model_works_and_work_can_be_stopped(
         assert page.inner_text("#ask") == "Ask"
 
 
-def test_a_passage_can_be_read_with_keys_alone(address: str, visit: Callable[..., Any]) -> None:
-    page = visit(address)
+def test_errors_are_told_and_a_passage_can_be_read_with_keys_alone(address: str, visit: Callable[..., Any]) -> None:
+    page = visit(address, expected="422")
+    ask(page, "?!")
+    assert page.inner_text(".error") == "a question is a text with words, got '?!'"
+    assert not faults(page)
     ask(page)
     page.locator(".node[role=button]").first.focus()
     page.keyboard.press("Enter")
@@ -86,18 +89,13 @@ def test_a_passage_can_be_read_with_keys_alone(address: str, visit: Callable[...
     assert page.evaluate("document.activeElement.id") == "question"
 
 
-def test_two_programs_side_by_side(address: str, visit: Callable[..., Any]) -> None:
+def test_two_programs_side_by_side_history_and_links(address: str, visit: Callable[..., Any]) -> None:
     page = visit(address)
     ask(page, other="naive")
     assert page.locator(".run h2").all_inner_texts() == ["polyhop", "naive"]
     boxes = [run.bounding_box() for run in page.locator(".run").all()]
     assert boxes[0]["y"] == boxes[1]["y"]
     assert not faults(page)
-
-
-def test_history_and_links(address: str, visit: Callable[..., Any]) -> None:
-    page = visit(address)
-    ask(page, other="naive")
     answer = page.locator(".answer .text").first.inner_text()
     steps = page.locator(".steps > li").count()
     page.click("#share")
@@ -115,13 +113,6 @@ def test_history_and_links(address: str, visit: Callable[..., Any]) -> None:
     page.click("#history-button")
     page.click("#forget")
     assert page.inner_text("#history ol") == "Nothing yet."
-
-
-def test_errors_are_told(address: str, visit: Callable[..., Any]) -> None:
-    page = visit(address, expected="422")
-    ask(page, "?!")
-    assert page.inner_text(".error") == "a question is a text with words, got '?!'"
-    assert not faults(page)
 
 
 def test_the_token_is_asked_for(start: Callable[..., str], visit: Callable[..., Any]) -> None:

@@ -129,7 +129,7 @@ def check_record(store: Store, row: int, passage: Passage) -> None:
         assert starts[at] <= start < starts[at + 1]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(passages_with_links(), st.booleans()), min_size=1, max_size=5))
 def test_what_is_read_back_is_what_the_passages_say(drawn: list[tuple[Passage, bool]]) -> None:
     """In memory, on disk, in parts, with deleted passages, and after these were dropped."""

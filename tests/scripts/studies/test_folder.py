@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from polyhop.data.corpora import Corpus
@@ -29,6 +30,7 @@ def test_every_document_is_read_and_states_its_facts(tmp_path: Path) -> None:
     assert write_world(folder, 24, 10, seed=1) == questions
 
 
+@pytest.mark.slow
 def test_the_table() -> None:
     result = CliRunner().invoke(app, ["--documents", "8", "--questions", "2", "--program", "naive"])
     assert result.exit_code == 0, result.output

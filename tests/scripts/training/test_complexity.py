@@ -111,6 +111,7 @@ def test_the_command_writes_an_estimator(files: list[str], tmp_path: Path, monke
         assert message in CliRunner().invoke(app, [*wrong, "--out", str(out)]).output
 
 
+@pytest.mark.slow
 def test_the_shipped_estimator_on_benchmark_questions(shared_data: Path) -> None:
     """Few questions of several hops are surely one hop, and most of SQuAD's are probably."""
 
