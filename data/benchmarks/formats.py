@@ -68,7 +68,7 @@ def _about_titles(
 
 
 def twowiki(record: Record) -> QuestionRecord:
-    """Ho et al. 2020, arXiv 2011.01060: two or four hops and gold sentences.
+    """Ho et al. 2020, arXiv 2011.01060: two or four hops, gold sentences and reasoning triples.
 
     Also reads the open set of HippoRAG and its successors, whose questions have no contexts and name their gold
     passages in ``supporting_titles``. Titles are unique.
@@ -78,7 +78,14 @@ def twowiki(record: Record) -> QuestionRecord:
         gold = _supporting(record, pool or ())
     else:
         gold = _titled(((title, None) for title in record.texts("supporting_titles")), pool or ())
-    return _about_titles(record, pool, gold, answer_id=record.text("answer_id", default=None))
+    triples = {
+        name: tuple(
+            (row.text("subject", "fact"), row.text("relation"), row.text("object", "entity"))
+            for row in record.rows(name, "subject", "relation", "object", default=[])
+        )
+        for name in ("evidences", "evidences_id")
+    }
+    return _about_titles(record, pool, gold, **triples, answer_id=record.text("answer_id", default=None))
 
 
 def musique(record: Record) -> QuestionRecord:

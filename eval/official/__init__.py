@@ -91,10 +91,12 @@ def _gold_facts(example: dspy.Example) -> list[SupportingFact]:
 
 
 def _two_wiki(pairs: Pairs) -> dict[str, Any]:
-    """All numbers; for the open set, where most questions have no gold sentences, those of the answer."""
-    numbers = mean_of(scores.two_wiki, 100, digits=2)(pairs)
-    known = all(facts for _, (_, facts) in pairs)
-    return {name: value for name, value in numbers.items() if known or "_" not in name}
+    """All numbers; for the open set, where most questions have no gold sentences, those of the answer. Those of
+    triples, and of everything jointly, do not apply, since no program makes triples: the script gives 0."""
+    numbers: dict[str, Any] = mean_of(scores.two_wiki, 100, digits=2)(pairs)
+    if not all(facts for _, (_, facts, _) in pairs):
+        return {name: value for name, value in numbers.items() if "_" not in name}
+    return {k: "not applicable" if k.startswith(("evi_", "joint_")) else value for k, value in numbers.items()}
 
 
 def sections(pairs: Pairs, names: Iterable[str] = ("answer", "sp")) -> dict[str, dict[str, Any]]:
@@ -210,7 +212,7 @@ SUBMISSIONS = {
     "hotpotqa": _of_hotpotqa(mean_of(scores.hotpotqa), {"hotpotqa_predictions.json": sections}),
     "2wiki": Submission(
         _hotpotqa,
-        lambda example: (example.answers, _gold_facts(example)),
+        lambda example: (example.answers, _gold_facts(example), [[triple] for triple in example.evidences]),
         _two_wiki,
         {"2wiki_predictions.json": partial(sections, names=("answer", "sp", "evidence"))},
     ),

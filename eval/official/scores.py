@@ -19,6 +19,8 @@ SupportingFact = tuple[str, int]
 Part = tuple[float, Scores]
 """The exact match and the scores of one task of a question."""
 
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
 # --- HotpotQA, 2WikiMultihopQA and HoVer -----------------------------------------------------------------------------
 
 
@@ -38,24 +40,29 @@ def hotpotqa(prediction: Prediction, answers: Collection[str], facts: Collection
     if prediction.get("sp") is not None:
         found, wanted = _facts(prediction["sp"]), _facts(facts)
         support = float(found == wanted), scores(len(found & wanted), len(found), len(wanted))
-    together = None
-    if answer and support:
-        together = float(answer[0] == support[0] == 1.0), joint(answer[1], support[1])
-    return _named({"": answer, "sp_": support, "joint_": together})
+    return _named({"": answer, "sp_": support})
 
 
-def two_wiki(prediction: Prediction, answers: Collection[str], facts: Collection[SupportingFact]) -> dict[str, float]:
+def two_wiki(
+    prediction: Prediction,
+    answers: Collection[str],
+    facts: Collection[SupportingFact],
+    triples: Sequence[Collection[Iterable[str]]] = (),
+) -> dict[str, float]:
     """2WikiMultihopQA, as ``2wikimultihop_evaluate_v1.1.py`` of github.com/Alab-NII/2wikimultihop has it.
 
-    Like HotpotQA, without the joint numbers, to which the script's third task belongs (triples, which no program here
-    makes), and with these differences:
+    Like HotpotQA, with a third task (``evidence``, sets of equally good triples), ``evi_``, and these differences:
 
     - The answer is compared with the gold answer and all of its aliases and demonyms (``id_aliases.json``); EM, F1,
       precision and recall are each the best over these, not necessarily of the same alias.
     - Titles of supporting facts are lower-cased, but repetitions are removed before that: two spellings of one
       predicted fact count twice.
+    - Evidence triples are compared in lower case without punctuation (articles stay); subject and object may be any
+      alias. Every predicted triple that matches counts: one gold triple predicted under two aliases gives a recall
+      above 1, as in the script.
+    - Joint is answer x support x evidence, so it is 0 for systems that give no triples.
     """
-    answer = support = None
+    answer = support = evidence = None
     if (told := prediction.get("answer")) is not None:
         each = [answer_scores(told, [text]) for text in answers] or [ZERO]
         answer = exact_match(told, answers), Scores(*map(max, zip(*each, strict=True)))
@@ -63,7 +70,12 @@ def two_wiki(prediction: Prediction, answers: Collection[str], facts: Collection
         pairs, wanted = ([(t.lower(), n) for t, n in _facts(given)] for given in (prediction["sp"], facts))
         right, missed = sum(fact in wanted for fact in pairs), sum(fact not in pairs for fact in wanted)
         support = float(right == len(pairs) and missed == 0), scores(right, len(pairs), right + missed)
-    return _named({"": answer, "sp_": support})
+    if prediction.get("evidence") is not None:
+        found = set(map(_normalized, prediction["evidence"]))
+        alternatives = [set(map(_normalized, known)) for known in triples]
+        right = sum(any(triple in known for known in alternatives) for triple in found)
+        evidence = float(right == len(found) == len(alternatives)), scores(right, len(found), len(alternatives))
+    return _named({"": answer, "sp_": support, "evi_": evidence})
 
 
 def hover(prediction: Prediction, answers: Collection[str], facts: Collection[SupportingFact]) -> dict[str, float]:
@@ -101,10 +113,18 @@ def _facts(pairs: Iterable[Iterable[Any]]) -> set[tuple[Any, ...]]:
     return set(map(tuple, pairs))  # JSON has lists
 
 
+def _normalized(triple: Iterable[str]) -> tuple[str, ...]:
+    return tuple(" ".join(text.lower().translate(_PUNCTUATION).split()) for text in triple)
+
+
 def _named(parts: Mapping[str, Part | None]) -> dict[str, float]:
-    """The scores of several tasks; 0 where one is missing."""
+    """The scores of several tasks, and of all of them jointly; 0 where one is missing."""
+    given = [part for part in parts.values() if part is not None]
+    together = None
+    if len(given) == len(parts):
+        together = float(all(em == 1.0 for em, _ in given)), joint(*(each for _, each in given))
     named: dict[str, float] = {}
-    for prefix, part in parts.items():
+    for prefix, part in {**parts, "joint_": together}.items():
         em, (precision, recall, f1) = part or (0.0, ZERO)
         named |= {f"{prefix}em": em, f"{prefix}f1": f1, f"{prefix}prec": precision, f"{prefix}recall": recall}
     return named

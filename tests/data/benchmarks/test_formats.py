@@ -144,6 +144,8 @@ def test_hotpotqa() -> None:
 @pytest.mark.parametrize("layout", [r.TWOWIKI, r.TWOWIKI_COLUMNS])
 def test_twowiki(layout: dict[str, Any]) -> None:
     (question,) = read("2wiki", layout)
+    assert question.evidences == (("Slow Rain", "director", "Mia Venn"), ("Mia Venn", "father", "Otto Venn"))
+    assert question.evidences_id == (("Q1", "director", "Q2"), ("Q2", "father", "Q3"))
     assert question.answer_id == "Q3"
     (question,) = read("2wiki", {**r.TWOWIKI_OPEN, **OPEN_FACTS})
     assert [fact.sentence for fact in question.gold] == [0, 1]
@@ -199,6 +201,7 @@ def test_squad() -> None:
         ("hotpotqa", {**r.HOTPOTQA, "context": []}, "context "),
         ("hotpotqa", {**r.HOTPOTQA, "context": [{"title": "Moss"}]}, "sentences "),
         ("2wiki", r.without(r.TWOWIKI_OPEN, "supporting_titles"), "supporting_facts "),
+        ("2wiki", {**r.TWOWIKI, "evidences": [["a", "b"]]}, "evidences "),
         ("musique", {**r.MUSIQUE, "paragraphs": r.MUSIQUE["paragraphs"] * 2}, "paragraphs "),
         ("musique", {**r.MUSIQUE, "answerable": "no"}, "answerable "),
         ("multihoprag", {**r.MULTIHOPRAG, "evidence_list": []}, "evidence_list "),
