@@ -20,11 +20,11 @@ from polyhop.data.passages import Evidence, Link, Passage, Place
 from polyhop.data.pool import PassagePool
 from polyhop.optimizers.replay import Call, Replay
 from polyhop.optimizers.tunables import Values, search_space, with_values
-from polyhop.programs import PROGRAMS, Oracle, tunables
+from polyhop.programs import PROGRAMS, Oracle, new_program, tunables
 from polyhop.programs.tunable import conditions_of
 from polyhop.signatures.fields import NumberedPassages
 
-RUNS, OFF_RUNS = 400, 3
+RUNS, OFF_RUNS = 200, 2
 TELLING = {  # a run that is tried first, of what shows in few
     "review.confidence.least_credibility": 44,
     "confidence.least_credibility": 7,
@@ -59,7 +59,7 @@ RETRIEVER = ChainRetriever(POOL)
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_tunable_that_is_drawn_can_change_something(name: str) -> None:
-    program = PROGRAMS[name].over(RETRIEVER)
+    program = new_program(name, RETRIEVER)
     if tunables(program):
         space = search_space(program, ranges={"search.chain*": ()} if name == "naive" else None)
         asked = [each for each in space if name == "naive" or not each.startswith("search.")]
@@ -69,9 +69,9 @@ def test_every_tunable_that_is_drawn_can_change_something(name: str) -> None:
         assert not dead, f"nothing changes with {', '.join(dead)}"
 
 
-@pytest.mark.parametrize("name", [name for name, kind in PROGRAMS.items() if conditions_of(kind.over(RETRIEVER))])
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if conditions_of(new_program(name, RETRIEVER))])
 def test_what_is_switched_off_changes_nothing(name: str) -> None:
-    program = PROGRAMS[name].over(RETRIEVER)
+    program = new_program(name, RETRIEVER)
     switches: dict[tuple[str, tuple[Any, ...]], list[str]] = {}
     for each, condition in conditions_of(program).items():
         switches.setdefault(condition, []).append(each)
