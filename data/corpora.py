@@ -50,11 +50,8 @@ _PAGE_TITLE = re.compile(r"<title>(.{1,400}?)</title>", re.DOTALL | re.IGNORECAS
 _ADDRESSES = re.compile(  # of a page, in the front matter of Hugo and Jekyll
     r"^(?:aliases|redirect_from|permalink|url)[ \t]*[:=](.*(?:\n[ \t]*[-\]\"'/].*)*)", re.MULTILINE
 )
-_FRONT, _START, _MANY = ("---", "+++"), 1 << 16, 3  # bytes with the first heading; files that share it, and lines after
-    ("---", "+++"),
-    1 << 16,
-    3,
-)  # bytes with a file's first heading; files that share it, lines after
+_FRONT = ("---", "+++")
+_START, _MANY = 1 << 16, 3  # bytes with a page's first heading; pages that share it, and the lines that follow it
 
 
 class Version(NamedTuple):
