@@ -12,7 +12,7 @@ import pytest
 
 from polyhop.data.passages import Passage
 from polyhop.programs import Kair
-from polyhop.programs.kair import ALONE, ROLES, KairState, nearest
+from polyhop.programs.kair import ALONE, ROLES, nearest
 from polyhop.programs.trace import Checked, Judged, Parallel, Proposed, Required, Searched, Selected
 
 from .scripted import ADAPTERS, ALBUM, FILM, MAN, QUESTION, Request, Script, answer, facts, playing, scripted, steps
@@ -266,15 +266,6 @@ def test_the_cosine_of_topic_words() -> None:
     assert nearest("Cork", []) == 0.0
     assert nearest("who", ["which"]) == 0.0
     assert nearest("the who", ["The Who"]) == 1.0  # no topic word: alike or not
-
-
-@pytest.mark.parametrize(
-    ("query", "alpha", "worth"),
-    [("Ann Lee", 1.0, 0.0), ("Cork", 0.0, 1.0), ("Dust", 0.5, 0.5), ("Ann Cork", 0.25, 0.125 + 0.75 / math.sqrt(2))],
-)
-def test_the_worth_of_a_query(query: str, alpha: float, worth: float) -> None:
-    state = KairState("Who?", "all", required=["Where is Cork?"], queries=["Ann Lee"])
-    assert state.score(query, alpha) == pytest.approx(worth)
 
 
 # --- several agents --------------------------------------------------------------------------------------------------
