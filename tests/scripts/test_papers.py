@@ -95,7 +95,10 @@ def test_an_open_setting_needs_its_corpus(benchmarks: Path, tmp_path: Path) -> N
     assert "  hotpotqa: hotpot_dev_fullwiki_v1.json and the abstracts of Wikipedia" in result.stderr
 
 
-def test_a_language_model_is_named_and_paid_from_one_budget(benchmarks: Path, tmp_path: Path) -> None:
+def test_a_language_model_is_named_and_paid_from_one_budget(
+    benchmarks: Path, write_hotpotqa: Callable[[int], Path], tmp_path: Path
+) -> None:
+    (benchmarks / "hotpotqa_dev_distractor.json").write_bytes(write_hotpotqa(2).read_bytes())
     with Server([]) as server:  # the embedded engine behind HTTP
         profile = tmp_path / "server.toml"
         profile.write_text(
