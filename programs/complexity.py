@@ -63,7 +63,7 @@ class ComplexityHead(BaseModel):
     """A trained classifier, as its JSON file holds it.
 
     Attributes:
-        inputs: The names of the features that it uses, some of `polyhop.data.form.FEATURES` in their order.
+        inputs: The names of the features, those of `polyhop.data.form.FEATURES`.
         mean, scale: For standardizing each of them.
     """
 
@@ -79,13 +79,13 @@ class ComplexityHead(BaseModel):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        if not self.inputs or self.inputs != tuple(name for name in FEATURES if name in self.inputs):
+        if self.inputs != FEATURES:
             raise ValueError(
                 "trained for another version, with other features: train it again with "
                 "python -m polyhop.scripts.training.complexity"
             )
         sizes = {len(row) for row in (self.mean, self.scale, *self.weights)}
-        if sizes != {len(self.inputs)} or {len(self.weights), len(self.biases)} != {len(HOPS)}:
+        if sizes != {len(FEATURES)} or {len(self.weights), len(self.biases)} != {len(HOPS)}:
             raise ValueError(f"must have {len(HOPS)} classes, and numbers for each feature")
         return self
 
@@ -110,7 +110,6 @@ class ComplexityEstimator(Parameter):
 
     def __init__(self, head: ComplexityHead | None = None) -> None:
         self.head = head or _shipped()
-        self._columns = [FEATURES.index(name) for name in self.head.inputs]
         # One matrix for standardizing and classifying.
         self._weights = np.asarray(self.head.weights) / np.asarray(self.head.scale)
         self._biases = np.asarray(self.head.biases) - self._weights @ np.asarray(self.head.mean)
@@ -132,7 +131,7 @@ class ComplexityEstimator(Parameter):
         return ComplexityEstimator(self.head)
 
     def __call__(self, question: str) -> Complexity:
-        scores = self._weights @ inputs([question])[0][self._columns] + self._biases
+        scores = self._weights @ inputs([question])[0] + self._biases
         shares = np.exp(scores - scores.max())
         return Complexity(tuple((shares / shares.sum()).tolist()))
 

@@ -234,11 +234,11 @@ def test_the_final_measurement_is_reserved_from_the_start(tmp_path: Path) -> Non
 def test_a_search_that_the_budget_ends_proposes_its_best_trial(tmp_path: Path) -> None:
     engine = Engine()
     settings = {"stages": ("tunables", "prompts"), "trials": 40}
-    summary = run(tmp_path / "run", changed(**settings, budget_calls=600), engine)
-    assert engine.calls <= 600
+    summary = run(tmp_path / "run", changed(**settings, budget_calls=350), engine)
+    assert engine.calls <= 350
     assert str(summary.stages[1].note).startswith("40 trials, ended by the budget after ")
     assert summary.stages[1].kept
-    again = run(tmp_path / "run", changed(**settings, budget_calls=1_400))  # the search has ended as it did
+    again = run(tmp_path / "run", changed(**settings, budget_calls=500))  # the search has ended as it did
     assert [stage.stage for stage in again.stages] == [stage.stage for stage in summary.stages]
 
 

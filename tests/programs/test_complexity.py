@@ -66,13 +66,12 @@ def test_most_questions_of_the_sample_that_need_several_hops_are_not_taken_for_o
 
 
 def sure(hops: int) -> ComplexityHead:
-    """A head that sees one feature and always estimates the same."""
+    """A head that always estimates the same."""
     return ComplexityHead(
         training={},
-        inputs=("the",),
-        mean=(0.0,),
-        scale=(1.0,),
-        weights=((0.0,),) * 4,
+        mean=(0.0,) * len(FEATURES),
+        scale=(1.0,) * len(FEATURES),
+        weights=((0.0,) * len(FEATURES),) * 4,
         biases=tuple(9.0 * (each == hops) for each in (1, 2, 3, 4)),
     )
 
