@@ -30,13 +30,16 @@ def corpus(tmp_path: Path) -> Path:
     return path
 
 
-def test_build_and_check(corpus: Path, tmp_path: Path) -> None:
+def test_build_and_check(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polyhop.scripts.index._LINE_EVERY", 0.0)
     built = run(corpus, "--out", tmp_path / "ix", "--max-words", 100)
     assert built.exit_code == 0, built.output
     assert "passages  2\n" in built.stdout
     assert "skipped   1 damaged; 1 duplicate\n" in built.stdout
     assert "corpus.jsonl:2: the same id 'r' as corpus.jsonl:1" in built.stderr
     assert "corpus.jsonl:3: not JSON" in built.stderr
+    progress = [line.partition(",")[0] for line in built.stderr.splitlines() if line.startswith("indexing: ")]
+    assert 0 < len(progress) == len(set(progress)) <= 10  # without a terminal, a line for each tenth
     for checked in (run("--check", tmp_path / "ix"), run("--check", "--out", tmp_path / "ix")):
         assert (checked.exit_code, checked.stderr) == (0, "")
         assert "is sound: 2 passages" in checked.stdout

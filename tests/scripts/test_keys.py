@@ -14,6 +14,7 @@ from contextlib import chdir, suppress
 from pathlib import Path
 from pickletools import genops
 
+import pytest
 from typer.testing import CliRunner
 
 from polyhop.scripts.main import app
@@ -111,6 +112,7 @@ def test_a_server_tells_the_key_and_no_command_does(tmp_path: Path) -> None:
     assert KEY not in written(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_tuned_program_and_its_prompts_hold_no_key(tmp_path: Path) -> None:
     (tmp_path / "odes.jsonl").write_text('{"title": "Ada", "text": "Odes."}\n')
     with Server() as server:

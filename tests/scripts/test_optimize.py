@@ -14,7 +14,7 @@ from polyhop.engines.limits import unlimited
 
 from .cli import polyhop
 
-QUICK = "--program naive --retriever bm25 --stages tunables --trials 2 --metric evidence_f1 --limit 20".split()
+QUICK = "--program naive --retriever bm25 --stages tunables --trials 2 --metric evidence_f1 --limit 12".split()
 
 
 run = partial(polyhop, "optimize")
@@ -39,10 +39,10 @@ def test_a_run_and_its_best_program(tmp_path: Path) -> None:
 
 
 def test_a_budget_that_cannot_be_enough(tmp_path: Path) -> None:
-    done = run("--out", tmp_path / "run", *QUICK, "--budget-calls", "6")
+    done = run("--out", tmp_path / "run", *QUICK, "--budget-calls", "3")
     assert done.exit_code == 1
-    assert "the budget (6 LM calls) cannot pay for the program on 8 validation questions" in done.stderr
-    assert json.loads((tmp_path / "run" / "spent.json").read_bytes())["calls"] == 6
+    assert "the budget (3 LM calls) cannot pay for the program on 5 validation questions" in done.stderr
+    assert json.loads((tmp_path / "run" / "spent.json").read_bytes())["calls"] == 3
     larger = run("--out", tmp_path / "run", *QUICK, "--budget-calls", "1000")  # resumes
     assert larger.exit_code == 0, larger.output
 

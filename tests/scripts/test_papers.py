@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import datasets
 import pytest
 
 from polyhop.eval.metrics import COSTS, METRICS
@@ -117,6 +116,8 @@ def test_a_language_model_is_named_and_paid_from_one_budget(
 
 
 def test_datasets_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import datasets  # with pandas: a second that only this test needs
+
     context = {"title": ["A", "B"], "sentences": [["A is a mill."], ["B is a weir."]]}
     record = {"id": "q", "question": "What is A?", "answer": "a mill", "type": "bridge", "level": "easy"}
     facts = {"title": ["A"], "sent_id": [0]}

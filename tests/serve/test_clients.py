@@ -12,7 +12,6 @@ from typing import Any
 
 import dspy
 import httpx
-import openai
 import pytest
 from mcp import StdioServerParameters
 from mcp.client import Client
@@ -54,6 +53,8 @@ def test_a_withheld_answer_is_told_as_a_guess(start: Callable[..., str]) -> None
 
 
 def test_openai_s_client(address: str, known: dict[str, dspy.Prediction]) -> None:
+    import openai  # two seconds
+
     client = openai.OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0)
     assert [model.id for model in client.models.list()] == ["polyhop", "naive"]
     for question, prediction in known.items():
@@ -81,6 +82,8 @@ def test_openai_s_client(address: str, known: dict[str, dspy.Prediction]) -> Non
 
 
 def test_openai_s_client_is_told_of_errors(address: str) -> None:
+    import openai
+
     client = openai.OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0)
     with pytest.raises(openai.NotFoundError, match="no program 'gpt-5'"):
         client.chat.completions.create(model="gpt-5", messages=[{"role": "user", "content": "who?"}])
