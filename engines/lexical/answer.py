@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ...data.text import title_key
@@ -91,10 +92,23 @@ def verify_answer(prompt: ParsedPrompt) -> dict[str, Any]:
 
 
 def _read_prompt(prompt: ParsedPrompt) -> tuple[list[str], Sequence[Answer]]:
-    """The sub-questions of a prompt, and the candidate answers in its passages, selected evidence first."""
+    """The sub-questions of a prompt, and the candidate answers in its passages.
+
+    Selected evidence is read alone and together with other passages: alone it distracts less, together it lacks less.
+    An answer's probability is the mean of both, the second counting twice.
+    """
     sub_questions = prompt.listed("sub_questions") or decompose(prompt.question)
-    passages = sorted(_passages(prompt), key=lambda passage: not passage.selected)
-    return sub_questions, read(prompt.question, sub_questions, passages)
+    passages = _passages(prompt)
+    selected = tuple(passage for passage in passages if passage.selected)
+    others = tuple(passage for passage in passages if not passage.selected)
+    if not selected or not others:
+        return sub_questions, read(prompt.question, sub_questions, passages)
+    found: dict[str, Answer] = {}
+    for evidence, share in ((selected + others, 2 / 3), (selected, 1 / 3)):
+        for answer in read(prompt.question, sub_questions, evidence):
+            known = found.get(key := title_key(answer.text), replace(answer, probability=0.0))
+            found[key] = replace(known, probability=known.probability + share * answer.probability)
+    return sub_questions, sorted(found.values(), key=lambda answer: -answer.probability)
 
 
 def _confidence(question: str, passages: Sequence[ParsedPassage], best: Answer) -> float:

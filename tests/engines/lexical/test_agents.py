@@ -126,14 +126,10 @@ def reason(passages: str, *thoughts: str) -> str:
 
 def test_the_reasoner_states_one_answer_after_the_other() -> None:
     told = show(FILM, MAN, LAKE)
-    first, second = (
-        "The director of Solaris (1972 film) is Andrei Tarkovsky.",
-        "Andrei Tarkovsky was born in Zavrazhye.",
-    )
-    assert [reason(told), reason(told, first)] == [first, second]
-    assert reason(told, first, second) == "So the answer is: Zavrazhye."
+    assert [reason(told), reason(told, DIRECTED)] == [DIRECTED, BORN]
+    assert reason(told, DIRECTED, BORN) == "So the answer is: Zavrazhye."
     missing = reason(show(VILLAGE))
-    assert missing == f"It is missing here: {WHO[:-1]}."
+    assert missing == f"{WHO} It is missing here."
     assert reason(show(VILLAGE), missing).startswith("So the answer is: ")
 
 
