@@ -127,5 +127,6 @@ def reason_on(prompt: ParsedPrompt) -> dict[str, Any]:
 
 
 def _statement(goal: SubGoal) -> str:
-    """The question with its answer: the names of all that it is about, so that it works as a query."""
-    return f"{goal.question} {'It is missing here' if goal.answer is NONE else goal.answer.text.rstrip('.')}."
+    """One sentence with the question and its answer: the names of all that it is about, so that it works as a query."""
+    asked = goal.question.rstrip("? ")
+    return f"It is missing here: {asked}." if goal.answer is NONE else f"{asked}: {goal.answer.text.rstrip('.')}."

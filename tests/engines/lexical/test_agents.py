@@ -125,11 +125,11 @@ def reason(passages: str, *thoughts: str) -> str:
 
 
 def test_the_reasoner_states_one_answer_after_the_other() -> None:
-    told = show(FILM, MAN, LAKE)
-    assert [reason(told), reason(told, DIRECTED)] == [DIRECTED, BORN]
-    assert reason(told, DIRECTED, BORN) == "So the answer is: Zavrazhye."
+    told, first, second = show(FILM, MAN, LAKE), f"{WHO[:-1]}: Andrei Tarkovsky.", f"{WHERE[:-1]}: Zavrazhye."
+    assert [reason(told), reason(told, first)] == [first, second]
+    assert reason(told, first, second) == "So the answer is: Zavrazhye."
     missing = reason(show(VILLAGE))
-    assert missing == f"{WHO} It is missing here."
+    assert missing == f"It is missing here: {WHO[:-1]}."
     assert reason(show(VILLAGE), missing).startswith("So the answer is: ")
 
 
