@@ -18,11 +18,7 @@ that any model gets and writes the reply that the adapter expects.
     vocabulary.json    word lists
     ranker.json        the fitted weights of the rankers
 
-A program's own agent runs on this engine when a skill is registered for its signature:
-
-    @polyhop.engines.lexical.skill(CountWords)
-    def count_words(prompt: ParsedPrompt) -> dict[str, Any]:
-        return {"count": len(prompt.text("text").split())}
+A program's own agent runs on this engine when a `skill` is registered for its signature.
 """
 
 # DSPy 3.4.0 puts a proxy of numpy into sys.modules, over which numpy.typing fails until an attribute has loaded numpy.

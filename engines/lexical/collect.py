@@ -32,7 +32,6 @@ from .prompt import ParsedPrompt, Sentence, documents
 from .question import mask
 
 SUPPORTED = 0.6  # least share of a statement's words in one sentence with its title
-QUOTED = 400  # most characters of a quoted sentence
 
 
 @skill(SelectEvidence)
@@ -135,7 +134,7 @@ def update_knowledge(prompt: ParsedPrompt) -> dict[str, Any]:
     known = _known(sub_questions, prompt.listed("known"))
     goals = sub_goals(sub_questions, prompt.passages("passages"), known=known)
     facts = [f"{goal.question} {goal.answer.text}. ({row.id})" for goal in goals if (row := goal.answer.sentence)]
-    facts += [f"{_quoted(row)} ({row.id})" for row in _chain_sentences(prompt)]
+    facts += [f"{row.text.removeprefix('… ')} ({row.id})" for row in _chain_sentences(prompt)]
     return {"new_facts": facts, "contradicted": [], "gaps": [g.question for g in goals if g.answer is NONE]}
 
 
@@ -146,7 +145,7 @@ def filter_spans(prompt: ParsedPrompt) -> dict[str, Any]:
     known = [frozenset(content_terms(fact)) for fact in prompt.listed("known")]
     title = {row.id: passage.title_terms for passage in prompt.passages("passages") for row in passage.sentences}
     supported = [row.id for row in spans if any(_share(terms, row, title[row.id]) >= SUPPORTED for terms in known)]
-    return {"spans": [f"{row.id} {_quoted(row)}" for row in spans], "supported": supported}
+    return {"spans": [f"{row.id} {row.text.removeprefix('… ')}" for row in spans], "supported": supported}
 
 
 def _share(terms: frozenset[str], sentence: Sentence, title: frozenset[str]) -> float:
@@ -158,12 +157,6 @@ def _chain_sentences(prompt: ParsedPrompt) -> list[Sentence]:
     chain = EvidenceChain(prompt.question, decompose(prompt.question), prompt.passages("passages"))
     chosen = chain.extend([])
     return chain.sentences(chosen, chosen)
-
-
-def _quoted(sentence: Sentence) -> str:
-    """A sentence; the first words of one without an end."""
-    text = sentence.text.removeprefix("… ")
-    return text if len(text) <= QUOTED else text[:QUOTED].rpartition(" ")[0] or text[:QUOTED]
 
 
 def _known(sub_questions: Sequence[str], facts: Sequence[str]) -> dict[int, str]:

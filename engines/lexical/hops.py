@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -163,7 +163,6 @@ def same(a: str, b: str) -> bool:
 class SubGoal(NamedTuple):
     """A sub-question with the known answers in place of its references, and its own answer; `NONE` if it is open."""
 
-    number: int
     question: str
     answer: Answer
 
@@ -176,26 +175,27 @@ class SubGoal(NamedTuple):
 def sub_goals(
     sub_questions: Sequence[str],
     passages: Sequence[ParsedPassage],
-    accepts: Callable[[str, Answer], bool] | None = None,
+    least: float = 0.0,
     known: Mapping[int, str] | None = None,
 ) -> list[SubGoal]:
     """Every sub-question, in order.
 
     The probability of an answer only compares the spans at hand, which may all be about something else. So an answer
-    to a question counts if ``accepts`` says so; by default, if the passages cover what the question names. ``known``
-    has answers that are not asked for, by the number of their sub-question.
+    counts if the passages cover what the question names, and if its probability is not below ``least``. ``known`` has
+    answers that are not asked for, by the number of their sub-question.
     """
     found, goals = dict(known or {}), list[SubGoal]()
     hops = read_hops([replace_references(text, found.get) for text in sub_questions], passages)
     for number, (text, hop) in enumerate(zip(sub_questions, hops, strict=True), 1):
-        goal = SubGoal(number, replace_references(text, found.get), hop.best)
+        goal = SubGoal(replace_references(text, found.get), hop.best)
         given = [found[n] for n in references(text) if n in found]
         if number in found:
             goal = goal._replace(answer=Answer(found[number], 1.0))
         elif (
             hop.best.text
             and goal.is_ready
-            and (accepts(goal.question, hop.best) if accepts else is_covered(goal.question, given, passages))
+            and hop.best.probability >= least
+            and is_covered(goal.question, given, passages)
         ):
             found[number] = hop.best.text
         else:

@@ -20,7 +20,7 @@ from ...signatures import (
 from .answer import NEXT, UNKNOWN, answer_question, read_trajectory, small_talk
 from .decompose import decompose
 from .engine import skill
-from .hops import NONE, Answer, SubGoal, sub_goals
+from .hops import NONE, SubGoal, sub_goals
 from .prompt import ParsedPrompt
 from .question import mask
 from .spans import WH
@@ -107,24 +107,12 @@ def decide_next(prompt: ParsedPrompt) -> dict[str, Any]:
 
 
 def _ready_goals(sub_questions: list[str], prompt: ParsedPrompt, least: float) -> list[SubGoal]:
-    """The sub-goals whose references are answered. An answer counts if it is likely and in a passage that the sub-goal
-    names: a stricter rule than for other agents, which one wrong answer misleads less."""
-
-    def accepts(question: str, answer: Answer) -> bool:
-        key, names = f" {title_key(question)} ", answer.passage.names if answer.passage else ()
-        is_there = not mask(question).names or any(f" {name} " in key for name in names)
-        return answer.probability >= least and is_there
-
-    goals = sub_goals(sub_questions, prompt.passages("passages"), accepts)
+    """The sub-goals whose references are answered. An answer counts if it is likely."""
+    goals = sub_goals(sub_questions, prompt.passages("passages"), least)
     return [goal for goal in goals if goal.is_ready]
 
 
 # --- IRCoT -----------------------------------------------------------------------------------------------------------
-
-_WHO_IS = re.compile(r"(?i:who|what) (is|was|are|were) (.*)")
-_WHERE_IS = re.compile(
-    r"(?i:where|when|(?:in|on) which [a-z, ]+?) (is|was|are|were|did|does|has|have) (@\d+(?:[!?.]|'s [a-z]+)?)(.*)"
-)
 
 
 @skill(ReasonOn)
@@ -139,16 +127,6 @@ def reason_on(prompt: ParsedPrompt) -> dict[str, Any]:
 
 
 def _statement(goal: SubGoal) -> str:
-    """A sentence with the names of all that it is about, so that it works as a query."""
-    question = goal.question.rstrip("? ")
-    if goal.answer is NONE:
-        return f"It is missing here: {question}."
-    masked = mask(question)
-    if match := _WHO_IS.fullmatch(masked.text):
-        stated = f"{match[2]} {match[1]} "
-    elif match := _WHERE_IS.fullmatch(masked.text):
-        stated = f"{match[2]} {match[1]}{match[3]} in "
-    else:
-        stated = f"{masked.text}: "
-    stated = masked.unmask(stated) + goal.answer.text.rstrip(".") + "."
-    return stated[:1].upper() + stated[1:]
+    """One sentence with the question and its answer: the names of all that it is about, so that it works as a query."""
+    asked = goal.question.rstrip("? ")
+    return f"It is missing here: {asked}." if goal.answer is NONE else f"{asked}: {goal.answer.text.rstrip('.')}."

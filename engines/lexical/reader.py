@@ -205,6 +205,8 @@ def is_supported(question: str, passages: Sequence[ParsedPassage], best: Answer)
             if not names or passage.number in read or any(about(passage, *name) >= OWN_PASSAGE for name in known)
         )
     )
+    if any(not relation_terms(name) & near for name in names if relation_terms(name)):
+        return False
     words = asked.relation - {asked.head}
     covered = len(words & near) / len(words) if words else 1.0
     has_names = relation_terms(" ".join(names)) <= near

@@ -1,4 +1,4 @@
-"""Answers that a manual states in a fixed form: definitions, default values, versions and dates, and who did something.
+"""Answers that a manual states in a fixed form: definitions, default values, versions, options, authors.
 
 The rankers of the reader know encyclopedias. In a manual the subject of "Default: 30." or "New in version 2.1." often
 stands in a heading or an entry above it.
@@ -71,7 +71,7 @@ _NOTES = {  # how the note of a change begins, by the verb of a question
 _ASKS_CHANGE = re.compile(r"(?:(?:in|since|from|as of|with) )?(?:what|which) (?:version|release)\b|when\b", re.I)
 
 ASKS_OPTION = re.compile(r"(?:which|what) (?:directive|flag|option|parameter|setting|switch|variable)\b", re.I)
-_ASKS_AGENT = re.compile(r"who (?:(?:was|is|first|originally|currently) )*(?:the )?(?P<verb>[a-z]+)\b", re.I)
+_ASKS_AUTHOR = re.compile(r"who (?:(?:was|is|first|originally|currently) )*(?:the )?(?P<verb>[a-z]+)\b", re.I)
 
 # What is asked for, not what it is asked of.
 _GENERIC = frozenset(
@@ -98,8 +98,8 @@ def stated(question: str, passages: tuple[ParsedPassage, ...]) -> Answer | None:
         found = _nearest(question, passages, find)
     elif asked := ASKS_OPTION.match(question):
         found = _option(question, passages)
-    elif asked := _ASKS_AGENT.match(question):
-        found = _agent(question, asked["verb"], passages)
+    elif asked := _ASKS_AUTHOR.match(question):
+        found = _author(question, asked["verb"], passages)
     return replace(found, steps=(found,)) if found else None
 
 
@@ -289,39 +289,15 @@ def _option(question: str, passages: tuple[ParsedPassage, ...]) -> Answer | None
     return max(found, key=lambda pair: pair[0])[1] if found else None
 
 
-# --- agents ----------------------------------------------------------------------------------------------------------
-
-_FILLERS = r"(?:\b(?:also|an?|the|first|original|originally|current|currently|lead|later|is|was|who|and)\b[ ,]*)*"
-_BEFORE = re.compile(r"(?:(\w+) by|(\w+[eo]r)s?(?: of [^,.;]{1,40}?)?(?:,| is| was)?) (?:the )?$")
-_AFTER = re.compile(rf"[ ,(]*(?:{_FILLERS}(?P<noun>\w+[eo]r)\b|(?P<verb>(?!(?:is|was)\b)\w+)\b)")
-
-
-def _agent(question: str, verb: str, passages: tuple[ParsedPassage, ...]) -> Answer | None:
-    """Who did something: the name beside the verb, or its noun, in a sentence about what the question names."""
+def _author(question: str, verb: str, passages: tuple[ParsedPassage, ...]) -> Answer | None:
+    """Who did something: the name below a heading such as "Author", in a document about what the question names."""
     relation = relation_term(verb)
     topic = relation_terms(question) - {relation}
     for passage in passages if topic and relation else ():
-        title = unnumbered(bare_title(passage.title))
-        about = relation_terms(f"{title} {passage.headings}")
-        heading = unnumbered(passage.headings.rpartition(" > ")[2])  # such as "Author"
-        if relation_terms(heading) == {relation} and (relation_terms(title) <= topic or topic <= about):
-            for name in names(passage.sentences[0].text) if passage.sentences else ():
-                if " " in name.text:
-                    return Answer(name.text, BELOW, passage.sentences[0], passage)
-        for sentence in passage.sentences:
-            if topic <= relation_terms(sentence.text) | about:
-                for name in names(sentence.text):
-                    is_other = not topic & relation_terms(name.text)
-                    if is_other and _acts(sentence.text[: name.start], sentence.text[name.end :], relation, topic):
-                        return Answer(name.text, BESIDE, sentence, passage)
+        title = relation_terms(unnumbered(bare_title(passage.title)))
+        is_about = title <= topic or topic <= title | relation_terms(passage.headings)
+        heading = unnumbered(passage.headings.rpartition(" > ")[2])
+        opening = passage.sentences[:1] if is_about and relation_terms(heading) == {relation} else ()
+        for name in (name for sentence in opening for name in names(sentence.text) if " " in name.text):
+            return Answer(name.text, BELOW, passage.sentences[0], passage)
     return None
-
-
-def _acts(before: str, after: str, relation: str, topic: frozenset[str]) -> bool:
-    """Whether what stands between these texts is the agent of a relation."""
-    if (found := _BEFORE.search(before)) and relation_term(found[1] or found[2]) == relation:
-        return True
-    found = _AFTER.match(after)
-    if not found or relation_term(found["noun"] or found["verb"]) != relation:
-        return False
-    return bool(topic & relation_terms(after[found.end() :]))

@@ -145,9 +145,9 @@ def test_sub_goals_reached_and_open(passages: tuple[Passage, ...], goals: list[t
     assert [(goal.question, goal.answer.text, goal.is_ready) for goal in found] == goals
 
 
-def test_what_is_known_is_not_asked_and_what_is_not_accepted_is_open() -> None:
+def test_what_is_known_is_not_asked_and_what_is_not_likely_is_open() -> None:
     known = sub_goals(STEPS, pages(FILM, DIRECTOR), known={1: "Andrei Tarkovsky"})
     assert [goal.answer.text for goal in known] == ["Andrei Tarkovsky", "Zavrazhye"]
     assert known[0].answer.sentence is None
-    refused = sub_goals(STEPS, pages(FILM, DIRECTOR), lambda question, answer: False)
+    refused = sub_goals(STEPS, pages(FILM, DIRECTOR), least=1.1)
     assert all(goal.answer is NONE for goal in refused)

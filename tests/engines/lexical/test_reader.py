@@ -6,6 +6,7 @@ import pytest
 
 from polyhop.engines.lexical.decompose import decompose
 from polyhop.engines.lexical.hops import read_hops
+from polyhop.engines.lexical.negation import DENIED, differs
 from polyhop.engines.lexical.prompt import ParsedPassage, Sentence
 from polyhop.engines.lexical.reader import is_supported, read
 from polyhop.engines.lexical.stated import is_of_type
@@ -207,6 +208,10 @@ OPTIONS = (
         "Default: no. At most four couriers ride at once by default. stamp_cache. Keeps stamps. Defaults to 700"
     ),
     *pages(Table="stamp_price; Type: number; Use: letters. stamp_price_max; Type: number; Default: 12"),
+    *pages(
+        Quota="the_quota_of_seals: the number of seals, 64 by default. If the wax is 0 (default value), glue is used",
+        Resin="Version: v4.2; Changes: Added resin to letters. Version: v4.1; Changes: Added resin",
+    ),
     *pages(Yard="Couriers wait in the yard at night. yard_lamps. How many lamps burn. The default value is 9"),
     *pages(Copier="Version: v7.1.0; Changes: pruning introduced", Auditor="Release date: 2031-05-23"),
     ParsedPassage("6", "Reference", (Sentence("6s1", "Default: 4."),), "Settings > worker_count"),
@@ -244,9 +249,9 @@ OPTIONS = (
         ("In which version was pruning introduced?", "v7.1.0"),
         ("When was Auditor released?", "2031-05-23"),
         ("When was batch.size added?", None),
-        ("Who started Ledger?", "Ann Lee"),
-        ("Who maintains Ledger?", "Tom Fox"),
-        ("Who wrote Ledger?", None),
+        ("What is the default number of letters?", None),  # not that of seals
+        ("What is the default glue?", None),  # not that of wax
+        ("In which version was resin added?", "v4.1"),
         ("Which option says nothing?", "-q"),
     ],
 )
@@ -299,8 +304,56 @@ def test_who_did_something_may_stand_below_a_heading(question: str) -> None:
         ("What is the default mode?", "safe", True),
         ("What is the default mode?", "that of the last run", False),
         ("Which option sets the mode?", "--mode", True),
+        ("Which parameter is set in ledger.cf?", "ledger.cf", False),
         ("Which option sets the mode?", "the last one", False),
     ],
 )
 def test_an_answer_is_of_the_type_that_is_asked_for(question: str, answer: str, fits: bool) -> None:
     assert is_of_type(question, answer) is fits
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "sentence", "other"),
+    [
+        ("Which format does Ledger not read?", "CSV", "Ledger does not read CSV.", False),
+        ("Which format does Ledger not read?", "CSV", "Ledger reads CSV.", True),
+        ("Which format does Ledger read?", "CSV", "Ledger can't read CSV.", True),
+        ("Which format does Ledger read?", "XML", "Ledger does not read CSV, but it reads XML.", False),
+        ("Which format does Ledger read?", "CSV", "Ledger reads CSV and does not print.", False),
+        ("Which mode needs no lock?", "ring", "The mode ring works without a lock.", False),
+        ("Which format other than CSV does Ledger read?", "XML", "Besides CSV, Ledger reads XML.", False),
+        ("Which format other than CSV does Ledger read?", "CSV", "Ledger reads CSV.", True),
+        ("Which command can no longer seal?", "stamp", "stamp can no longer seal.", False),
+        ("Which command never seals?", "stamp", "stamp always seals.", True),
+        ("Which file is read?", "b.txt", "If a.txt is not read, b.txt is.", False),
+        ("Who directed the film No Way Out?", "Ann Lee", "No Way Out was directed by Ann Lee.", False),
+        ('Who directed "we do not seal"?', "Ann Lee", "It was directed by Ann Lee.", False),
+        ("Is Ledger not only read by Ann Lee?", "yes", "Ledger is read by many.", False),
+    ],
+)
+def test_a_sentence_that_denies_something_else_than_the_question(
+    question: str, answer: str, sentence: str, other: bool
+) -> None:
+    assert differs(question, answer, sentence) is other
+
+
+SEALS = pages(
+    Stamp="Stamp seals letters. Stamp does not seal parcels",
+    Press="Press seals letters and parcels. Press has no handle",
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "is_sure"),
+    [
+        ("What does Stamp not seal?", "parcels", True),
+        ("What does Stamp never break?", None, False),
+        ("Does Stamp seal letters?", "yes", True),
+        ("Does Stamp seal parcels?", "no", True),
+        ("Does Press not seal letters?", None, False),
+    ],
+)
+def test_what_a_question_denies(question: str, answer: str | None, is_sure: bool) -> None:
+    best, *_ = read(question, decompose(question), SEALS)
+    assert (best.probability > DENIED) is is_sure
+    assert answer is None or best.text == answer

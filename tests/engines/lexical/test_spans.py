@@ -45,6 +45,7 @@ def test_candidates(line: str, expected: list[str]) -> None:
         ("It listens on 127.0.0.1:7431.", "127.0.0.1"),
         ("Edit file2.conf first.", "file2.conf"),
         ("Call ledger:sign/2 first.", "ledger:sign/2"),
+        ("It speaks HTTP/2 now.", "HTTP/2"),
     ],
 )
 def test_no_candidate_is_a_part_of_a_version_a_date_or_a_dotted_name(line: str, value: str) -> None:
