@@ -24,7 +24,7 @@ from polyhop.programs import PROGRAMS, Oracle, tunables
 from polyhop.programs.tunable import conditions_of
 from polyhop.signatures.fields import NumberedPassages
 
-RUNS, OFF_RUNS = 400, 3
+RUNS, OFF_RUNS = 400, 2
 TELLING = {  # a run that is tried first, of what shows in few
     "review.confidence.least_credibility": 44,
     "confidence.least_credibility": 7,

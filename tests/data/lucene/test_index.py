@@ -190,7 +190,7 @@ def stop(build: subprocess.Popen[str], how: signal.Signals) -> str:
     return build.communicate(timeout=60)[1]
 
 
-@pytest.mark.parametrize("fresh", [True, False])
+@pytest.mark.parametrize("fresh", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_a_killed_build_is_no_index_and_costs_none(tmp_path: Path, write: Write, fresh: bool) -> None:
     out = tmp_path / "ix"
     if not fresh:
@@ -246,7 +246,9 @@ def use_all(index: Path) -> None:
             opened.named("T17")
 
 
-@pytest.mark.parametrize("change", ["flip", "cut", "empty", "delete"])
+@pytest.mark.parametrize(
+    "change", ["flip", *(pytest.param(each, marks=pytest.mark.slow) for each in ("cut", "empty")), "delete"]
+)
 def test_damage_to_any_file_is_found_and_never_more_than_a_fault(damaged: Path, change: str) -> None:
     assert check_index(damaged).problems == ()
     for path in sorted(path for path in damaged.rglob("*") if path.is_file()):
