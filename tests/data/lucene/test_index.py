@@ -284,13 +284,14 @@ def test_stored_text_that_changed_on_the_disk_is_never_shown(tmp_path: Path) -> 
 
     right, (file,) = read(), (tmp_path / "ix").glob("*.fdt")
     content, refused = file.read_bytes(), 0
-    for at in range(0, len(content), 7):
+    tried = range(0, len(content), 7)
+    for at in tried:
         file.write_bytes(content[:at] + bytes([content[at] ^ 1 << at % 8]) + content[at + 1 :])
         try:
             assert read() == right, at
         except IndexFault:
             refused += 1
-    assert refused > len(content) / 4
+    assert refused > 0.7 * len(tried)
 
 
 @pytest.mark.parametrize(
