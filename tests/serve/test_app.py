@@ -185,7 +185,7 @@ def test_the_page_may_load_nothing_from_elsewhere(address: str) -> None:
 
 
 def test_time_is_limited(start: Callable[..., str]) -> None:
-    with Server(latency=1.0) as model, pytest.MonkeyPatch.context() as patch:
+    with Server(latency=2.0) as model, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_BASE_URL", model.url)
         address = start(lm="openai/slow", seconds=0.3)
         reply = httpx.post(f"{address}/ask", json={"question": QUESTION}, timeout=60)
@@ -200,7 +200,7 @@ def test_the_budget_is_that_of_all_questions(start: Callable[..., str]) -> None:
 
 
 def test_too_many_questions_are_refused_and_others_wait(start: Callable[..., str]) -> None:
-    with Server(latency=0.4) as model, pytest.MonkeyPatch.context() as patch:
+    with Server(latency=1.0) as model, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_BASE_URL", model.url)
         address = start(lm="openai/slow", concurrency=1, waiting=1)
 
