@@ -22,11 +22,13 @@ from pydantic import (
     StrictFloat,
     StrictInt,
     ValidationError,
+    field_validator,
 )
 
 from ..data.errors import first_error
 from ..data.files import LARGEST_JSON, bounded_lines
 from .folder import ACCOUNT, PREDICTIONS, RunError, claimed, cut_half_line
+from .metrics import METRICS
 from .settings import RunManifest
 
 read_manifest = RunManifest.read
@@ -91,6 +93,14 @@ class RunRecord(BaseModel):
     incidents: dict[str, int] = {}
     attempt: int = 1  # greater than 1 for a retried question
     official: dict[str, Any] | None = None  # the prediction in the terms of the benchmark's official evaluator
+
+    @field_validator("scores")
+    @classmethod
+    def _possible(cls, scores: dict[str, Score]) -> dict[str, Score]:
+        for name, value in scores.items():
+            if name in METRICS and METRICS[name].kind == "percent" and not 0 <= value <= 1:
+                raise ValueError(f"{name} is between 0 and 1, but is {value}")
+        return scores
 
     def same_question(self, other: RunRecord) -> bool:
         """Whether two records are of one question with one gold, as far as both tell."""
