@@ -21,22 +21,17 @@ from typing import NamedTuple
 import ujson
 
 from .benchmarks.corpora import passages_of
-from .converters import CONVERTERS, Text, Unreadable, conversions, looks_like_text
+from .converters import CONVERTERS, Text, Unreadable, conversions
 from .errors import DataError, Problem
-from .files import check_regular
-from .folder import walk
+from .folder import LINES, Source, source_of, suffix_of, walk, why_unread
 from .importing import installs
 from .links import LinkMap
 from .passages import Passage
-from .records import LONGEST_ID, TEXTS, read_records
+from .records import LONGEST_ID, read_records
 from .splitting import LONGEST_PASSAGE, MAX_WORDS, USUAL_PASSAGE, Document, count_words, split
 from .text import clean
 
-_LINES = (".jsonl", ".ndjson")
 _LOOKED_AT = 100  # records, to tell what a file has
-_FORMATS = ".html .htm .xhtml .md .markdown .mdx .rst .ipynb .docx .epub .txt .text .pdf".split()
-"""The formats that a document may have beside others, richest first. HTML is what Markdown and other sources were made
-into, with the names of its links; a PDF has lost the structure of its text, and some the spaces."""
 _SAME = 0.5
 """The share of the three-word runs of a file that its twin in a richer format has. Of 766 files with the name of a
 richer one (the manuals of Python and git, Debian's policy), 749 have more; of 1,500 pairs with other names, one has."""
@@ -56,27 +51,7 @@ _ADDRESSES = re.compile(  # of a page, in the front matter of Hugo and Jekyll
     r"^(?:aliases|redirect_from|permalink|url)[ \t]*[:=](.*(?:\n[ \t]*[-\]\"'/].*)*)", re.MULTILINE
 )
 _FRONT = ("---", "+++")
-_START, _MANY = 1 << 16, 3  # bytes in which a file's first heading is looked for; files that share it, and lines after
-_WORD = re.compile(r"\.[A-Z][A-Za-z]{2,}")  # for a suffix; those of code are shorter, or in small letters
-_RECORDS = re.compile(rb'\s*(?:(?:\[\s*)?\{\s*"|\x1f\x8b)')  # how JSON of records begins, or what is packed
-
-
-class _Source(NamedTuple):
-    path: Path
-    name: str  # in reports, and of a document its id: the file's name, with its folder if a folder was given
-    is_document: bool
-    size: int  # bytes
-    in_folder: bool
-
-    @property
-    def format(self) -> tuple[int, str]:
-        """The rank of a document's format, and what its twins have in common: the name without the formats, and without
-        the folder in which Sphinx keeps the sources of its pages ("_sources/library/os.rst.txt" of
-        "library/os.html")."""
-        name, rank = self.name.replace("/_sources/", "/"), len(_FORMATS)
-        while self.is_document and (suffix := PurePosixPath(name).suffix) and suffix.lower() in _FORMATS:
-            name, rank = name.removesuffix(suffix), _FORMATS.index(suffix.lower())
-        return rank, name
+_START, _MANY = 1 << 16, 3  # bytes with a page's first heading; pages that share it, and the lines that follow it
 
 
 class Version(NamedTuple):
@@ -106,7 +81,7 @@ class _Job(NamedTuple):
     """A file to read: its version if it is a document, and the three-word runs of those of its twins that are read, by
     id (None if it has none)."""
 
-    source: _Source
+    source: Source
     version: Version = Version()
     twins: dict[str, set[int]] | None = None
 
@@ -115,7 +90,7 @@ class Corpus:
     """Passages streamed from files and folders, in the order given; files of one name in several formats together.
 
     A document with the text of another is left out, and so is one that has the name of another and mostly its text in a
-    poorer format (see `_FORMATS`), and a PDF or a book whose text is in documents of other formats.
+    poorer format (see `FORMATS`), and a PDF or a book whose text is in documents of other formats.
 
     Args:
         paths: Documents with one of the suffixes in `CONVERTERS`; records with the text of one passage or document each
@@ -197,7 +172,7 @@ class Corpus:
             raise DataError(f"{problem.where}: {problem.reason}")
         self._on_problem(problem)
 
-    def _found(self, path: Path, roots: Collection[str]) -> Iterator[_Source]:
+    def _found(self, path: Path, roots: Collection[str]) -> Iterator[Source]:
         """The files to read; the others of a folder are reported."""
         home = path.resolve()
         if not path.is_dir():
@@ -207,7 +182,7 @@ class Corpus:
             if not path.exists():
                 raise DataError(f"There is no file or folder {path}.")
             try:
-                yield _source(path, name, in_folder=folder is not None)
+                yield source_of(path, name, in_folder=folder is not None)
             except (OSError, ValueError) as error:
                 raise DataError(f"{path} cannot be read: {error}.") from error
             return
@@ -216,13 +191,13 @@ class Corpus:
         for file, reason in walk(path):
             # The folder's name is part of the id, since many folders have a README.md.
             name = clean((Path(home.name) / file.relative_to(home)).as_posix())
-            unread = _why_unread(file)
+            unread = why_unread(file)
             if unread and not reason:
                 self._on_problem(Problem(name, unread, "other"))
                 continue
             try:
                 if not reason:
-                    yield _source(file, name, in_folder=True)
+                    yield source_of(file, name, in_folder=True)
                     count += 1
             except OSError as error:
                 reason = error.strerror or "it cannot be read"
@@ -233,13 +208,13 @@ class Corpus:
                 self.failed.update([name] if is_missed else ())
                 self._on_problem(Problem(name, reason, "damaged" if is_missed else "other"))
         if not count:
-            kinds = ", ".join(filter(None, (*CONVERTERS, *_LINES)))
+            kinds = ", ".join(filter(None, (*CONVERTERS, *LINES)))
             raise DataError(f"The folder {path} has no file of a kind that is read: {kinds}.")
 
     def _jobs(self) -> Iterator[tuple[_Job, Path | None]]:
         """The files, those of one document in several formats together, the richest first; with the path of those that
         are to be converted. A document is not read again if neither it nor its twins nor what they copy has changed."""
-        groups: dict[tuple[bool, str], list[_Source]] = {}
+        groups: dict[tuple[bool, str], list[Source]] = {}
         for source in self._sources:
             groups.setdefault((source.is_document, source.format[1]), []).append(source)
         versions = {source: _version(source) for source in self._sources if source.is_document and self._known}
@@ -259,7 +234,7 @@ class Corpus:
         }
         self._replaced -= known & settled  # before any is read: files that follow may be copies of what is there
 
-        def books(group: Sequence[_Source]) -> tuple[bool, bool]:
+        def books(group: Sequence[Source]) -> tuple[bool, bool]:
             are = [source.path.suffix.lower() in _BOOKS for source in group]
             return any(are), all(are)
 
@@ -303,7 +278,7 @@ class Corpus:
                 self._on_problem(Problem(source.name, reason, "partial", version.content))
             if (dirname(source.name), _plain_title(text.title)) in self._shared:
                 text = _below_shared_title(text)
-            stem = clean(source.path.stem if _suffix(source.path) else source.path.name)
+            stem = clean(source.path.stem if suffix_of(source.path) else source.path.name)
             document = Document(source.name, text.title or stem, text.lines, text.metadata)
             pieces = split(document, self._max_words) if self._max_words else [document.whole()]
             yield from self._given(pieces, version._replace(text=digest, runs=" ".join(runs)), source.name)
@@ -316,7 +291,7 @@ class Corpus:
         first = self._earlier(f"{what} {hashed}", name)
         return first if first != name else None
 
-    def _holder(self, runs: list[str], source: _Source) -> str | None:
+    def _holder(self, runs: list[str], source: Source) -> str | None:
         """The document that has the most of a book, if others have nearly all of it; of other documents, the runs are
         noted."""
         if source.path.suffix.lower() not in _BOOKS:
@@ -329,7 +304,7 @@ class Corpus:
         is_there = len(some) >= _FEWEST and holders.total() >= _IN_OTHERS * len(some)
         return holders.most_common(1)[0][0] if is_there else None
 
-    def _records(self, source: _Source) -> Iterator[tuple[Passage, str]]:
+    def _records(self, source: Source) -> Iterator[tuple[Passage, str]]:
         before = self._done
 
         def progress(position: int) -> None:
@@ -366,7 +341,7 @@ class Corpus:
             links = tuple(link._replace(target=self._links(piece.document, link.target)) for link in piece.links)
             yield replace(piece, links=links) if links else piece, where
 
-    def _fail(self, problem: Problem, source: _Source) -> None:
+    def _fail(self, problem: Problem, source: Source) -> None:
         self.failed.add(source.name)
         self.reject(problem)
 
@@ -381,11 +356,11 @@ def _is_in(name: str, names: Collection[str]) -> bool:
     return any(each in names for each in (name, *map(str, PurePosixPath(name).parents)))
 
 
-def _version_of(source: _Source, content: bytes, document: str) -> Version:
+def _version_of(source: Source, content: bytes, document: str) -> Version:
     return Version(f"{source.name}\n{hashlib.blake2b(content, digest_size=16).hexdigest()}\n{document}")
 
 
-def _version(source: _Source) -> Version:
+def _version(source: Source) -> Version:
     """Of a document; of one that cannot be read, without a hash."""
     try:
         with source.path.open("rb") as file:
@@ -418,7 +393,7 @@ def _plain_title(title: str) -> str:
     return " ".join(re.sub(r"[*_`]", "", unescape(re.sub(r"<[^<>]*>", "", title))).split()).casefold()
 
 
-def _looked_at(sources: Iterable[_Source]) -> tuple[set[tuple[str, str]], list[tuple[str, str]]]:
+def _looked_at(sources: Iterable[Source]) -> tuple[set[tuple[str, str]], list[tuple[str, str]]]:
     """Folders, and the first heading that most of their pages have, such as the name of a project: it is no title. And
     documents, each with another address that it gives itself."""
     pages, titles, addresses = Counter[str](), Counter[tuple[str, str]](), list[tuple[str, str]]()
@@ -471,47 +446,3 @@ def _are_documents(passages: Iterator[tuple[Passage, str]]) -> tuple[bool, Itera
         size += len(found[0].text)
     words = sorted(len(passage.text.split()) for passage, _ in first)
     return bool(words) and words[len(words) // 2] > USUAL_PASSAGE, chain(first, passages)
-
-
-# --- which files -----------------------------------------------------------------------------------------------------
-
-
-def _suffix(path: Path) -> str:
-    """The suffix in small letters; "" where it is a word of the name, as in "kiln.FAQ"."""
-    suffix = path.suffix.lower()
-    return "" if _WORD.fullmatch(path.suffix) and suffix not in (*CONVERTERS, *_LINES) else suffix
-
-
-def _why_unread(path: Path) -> str:
-    """Why nobody expects that a file of a folder is read, or ""."""
-    suffix = _suffix(path)
-    if suffix in _LINES or (suffix and suffix in CONVERTERS):
-        return ""
-    if suffix == ".gz":
-        return "" if Path(path.stem).suffix.lower() in _LINES else "compressed: unpack it, if you want it read"
-    if suffix or not path.is_file():
-        return f"no reader for files of the kind {suffix}"
-    with suppress(OSError), path.open("rb") as file:
-        if not looks_like_text(file.read(_START)):
-            kind = path.suffix.lower()
-            return f"no reader for files of the kind {kind}" if kind else "without a suffix, and not a text in UTF-8"
-    return ""
-
-
-def _source(path: Path, name: str, in_folder: bool) -> _Source:
-    """A file to read; one without a suffix may have records.
-
-    Raises:
-        OSError, ValueError: it cannot be read.
-    """
-    check_regular(path)
-    suffix = _suffix(path)
-    is_document = suffix in CONVERTERS
-    if not suffix:
-        with path.open("rb") as file:
-            is_document = not _RECORDS.match(file.read(_START))
-    if suffix in (".csv", ".tsv"):  # of documents, or of records
-        with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-            names = re.split("[,;\t]", file.readline(1 << 20).casefold())
-        is_document = {*TEXTS, "sentences"}.isdisjoint(name.strip(' "\r\n') for name in names)
-    return _Source(path, name, is_document, path.stat().st_size, in_folder)

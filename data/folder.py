@@ -1,20 +1,51 @@
-"""Which files of a folder are read: not the hidden ones, nor what a .gitignore or .polyhopignore names."""
+"""Which files of a folder are read, not the hidden ones, nor what a .gitignore or .polyhopignore names; and as what."""
 
 from __future__ import annotations
 
 import re
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from pathspec import GitIgnoreSpec
 
-from .files import read_bytes
+from .converters import CONVERTERS, looks_like_text
+from .files import check_regular, read_bytes
+from .records import TEXTS
 
 SKIPPED = frozenset(("node_modules", "__pycache__", "__MACOSX"))
 _LISTS, _LONGEST_LIST = (".gitignore", ".polyhopignore"), 1 << 16  # with at most so many bytes
 _OUTSIDE = "a link out of the folder, or to itself: name its target, if you want it read"
 
 _Rules = dict[Path, GitIgnoreSpec]  # of a .gitignore, by its folder
+
+LINES = (".jsonl", ".ndjson")
+FORMATS = ".html .htm .xhtml .md .markdown .mdx .rst .ipynb .docx .epub .txt .text .pdf".split()
+"""The formats that a document may have beside others, richest first. HTML is what Markdown and other sources were made
+into, with the names of its links; a PDF has lost the structure of its text, and some the spaces."""
+_WORD = re.compile(r"\.[A-Z][A-Za-z]{2,}")  # for a suffix; those of code are shorter, or in small letters
+_RECORDS = re.compile(rb'\s*(?:(?:\[\s*)?\{\s*"|\x1f\x8b)')  # how JSON of records begins, or what is packed
+_START = 1 << 16  # bytes that tell what a file is
+
+
+class Source(NamedTuple):
+    """A file to read."""
+
+    path: Path
+    name: str  # in reports, and of a document its id: the file's name, with its folder if a folder was given
+    is_document: bool
+    size: int  # bytes
+    in_folder: bool
+
+    @property
+    def format(self) -> tuple[int, str]:
+        """The rank of a document's format, and what its twins have in common: the name without the formats, and without
+        the folder in which Sphinx keeps the sources of its pages ("_sources/library/os.rst.txt" of
+        "library/os.html")."""
+        name, rank = self.name.replace("/_sources/", "/"), len(FORMATS)
+        while self.is_document and (suffix := PurePosixPath(name).suffix) and suffix.lower() in FORMATS:
+            name, rank = name.removesuffix(suffix), FORMATS.index(suffix.lower())
+        return rank, name
 
 
 def walk(folder: Path) -> list[tuple[Path, str]]:
@@ -87,3 +118,47 @@ def _is_ignored(path: Path, is_folder: bool, rules: _Rules) -> bool:
             if (excludes := rules[folder].check_file(name).include) is not None:
                 return excludes
     return False
+
+
+# --- kinds of files ---
+
+
+def suffix_of(path: Path) -> str:
+    """The suffix in small letters; "" where it is a word of the name, as in "kiln.FAQ"."""
+    suffix = path.suffix.lower()
+    return "" if _WORD.fullmatch(path.suffix) and suffix not in (*CONVERTERS, *LINES) else suffix
+
+
+def why_unread(path: Path) -> str:
+    """Why nobody expects that a file of a folder is read, or ""."""
+    suffix = suffix_of(path)
+    if suffix in LINES or (suffix and suffix in CONVERTERS):
+        return ""
+    if suffix == ".gz":
+        return "" if Path(path.stem).suffix.lower() in LINES else "compressed: unpack it, if you want it read"
+    if suffix or not path.is_file():
+        return f"no reader for files of the kind {suffix}"
+    with suppress(OSError), path.open("rb") as file:
+        if not looks_like_text(file.read(_START)):
+            kind = path.suffix.lower()
+            return f"no reader for files of the kind {kind}" if kind else "without a suffix, and not a text in UTF-8"
+    return ""
+
+
+def source_of(path: Path, name: str, in_folder: bool) -> Source:
+    """A file to read; one without a suffix may have records.
+
+    Raises:
+        OSError, ValueError: it cannot be read.
+    """
+    check_regular(path)
+    suffix = suffix_of(path)
+    is_document = suffix in CONVERTERS
+    if not suffix:
+        with path.open("rb") as file:
+            is_document = not _RECORDS.match(file.read(_START))
+    if suffix in (".csv", ".tsv"):  # of documents, or of records
+        with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+            names = re.split("[,;\t]", file.readline(1 << 20).casefold())
+        is_document = {*TEXTS, "sentences"}.isdisjoint(name.strip(' "\r\n') for name in names)
+    return Source(path, name, is_document, path.stat().st_size, in_folder)

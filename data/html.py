@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from lxml import etree
 
+from .navigation import is_left_out
 from .passages import LinkKind
 from .splitting import Href, Line
 from .tables import HEADINGS, INLINE, flatten, folded
@@ -24,7 +25,6 @@ LONGEST_HEADING = LONGEST_ANCHOR_TEXT = _LONGEST_ANCHOR = 200  # characters
 _DENSE_LIST, _DENSE_LINE = 0.5, 0.7  # share of letters that are in links where these are only listed, ...
 _FEWEST_LINKS = 2  # ... with so many or more
 _LONG_LIST, _MOST_LINES = 10, 0.8  # also a list of so many lines of which this share starts with a link
-_LONGEST_ROW, _MOST_WORDS_BESIDE = 300, 12  # characters of a row of navigation; words beside its links
 _SHORT_PAGE = 1000  # characters, of which nobody asks how many were read
 _SEE_LEVEL = 7  # of "See also" where it is no heading, and of terms: below all headings
 _PROSE, _PROSE_WORDS, _PROSE_LINE, _PROSE_TOPICLESS, _PROSE_COLUMNS = 0.85, 20, 4.5, 0.2, 0.3  # see `is_prose`
@@ -32,24 +32,7 @@ _PROSE, _PROSE_WORDS, _PROSE_LINE, _PROSE_TOPICLESS, _PROSE_COLUMNS = 0.85, 20, 
 _VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 _TRANSPARENT = _VOID | (INLINE - {"a"})  # nothing depends on where they end
 _LISTS = frozenset("ul ol dl table menu".split())
-_SKIPPED = frozenset("script style noscript template nav footer button select svg iframe title object dialog".split())
 _UNSHOWN = frozenset("a button script select style noscript template svg title".split())
-_SKIPPED_ROLES = frozenset("navigation banner contentinfo search menu dialog doc-toc".split())
-_SKIPPED_NAMES = frozenset(  # of classes and ids, by which generators mark navigation
-    # everybody; Sphinx; DocBook; javadoc; MkDocs; GitBook; texinfo
-    "nav navbar navigation breadcrumb breadcrumbs sidebar pagination footer cookie-banner toc skip-link sr-only "
-    "related sphinxsidebar headerlink linenos prev-next-area "
-    "navheader navfooter topnav subnav bottomnav skipnav navlist md-header md-sidebar md-nav md-footer md-tabs "
-    "rst-versions wy-nav-side book-summary book-header page-toc bd-sidebar on-this-page".split()
-)
-_ROWS = frozenset("p div ul ol table center header span dl".split())
-_STEPS = frozenset(  # what the links of rows of navigation say
-    [
-        *"prev previous next up home top contents index back forward modules search skip toc".split(),
-        *("previous page", "next page", "previous topic", "next topic", "general index", "table of contents"),
-        *("back to top", "skip to content", "skip to main content", "edit this page", "edit on github"),
-    ]
-)
 _LABELS = frozenset(  # of boxes: no headings, but the start of what follows: "Note: It is hot."
     "note notes tip hint warning caution important attention danger error info abstract example achtung hinweis".split()
 )
@@ -191,7 +174,7 @@ class _Reader:
                 else:
                     self._end(element.tag)
                 self._add(element.tail)
-            elif _is_left_out(element) or (element.tag in _ROWS and _is_navigation(element)):
+            elif is_left_out(element):
                 walk.skip_subtree()
                 left_out = element
                 if element.tag not in INLINE:
@@ -460,53 +443,3 @@ def _until(end: int, marks: deque[Any]) -> Iterator[Any]:
     """Take the marks that are before a place."""
     while marks and marks[0][0] < end:
         yield marks.popleft()
-
-
-# --- navigation ------------------------------------------------------------------------------------------------------
-
-
-def _is_left_out(element: Any) -> bool:
-    tag, given = element.tag, element.attrib
-    if tag == "form":  # some programs put a whole page into one
-        return next(element.iter("h1", "h2", "h3", "main", "article"), None) is None
-    if tag in _SKIPPED:
-        return True
-    if not given and tag != "aside":
-        return False
-    if "hidden" in given or given.get("aria-hidden") == "true" or given.get("role") in _SKIPPED_ROLES:
-        return True
-    if tag == "a" and given.get("href", "").startswith("#") and not re.search(r"\w", "".join(element.itertext())):
-        return True  # the mark of a permanent link
-    marks = f"{given.get('class', '')} {given.get('id', '')}".lower().split()
-    if tag == "aside" and "admonition" not in marks and not given.get("role", "").startswith(("doc-", "note")):
-        return next(element.iterancestors("article"), None) is None  # beside the page, or a remark
-    if tag in ("html", "body") or _SKIPPED_NAMES.isdisjoint(marks):
-        return False
-    return next(element.iter("h1", "main", "article"), None) is None  # else the name means something else
-
-
-def _is_navigation(element: Any) -> bool:
-    """Whether this is a row such as "Prev Up Home Next": a short element of links that say so."""
-    text = _short_text(element)
-    if text is None or next(element.iter(*HEADINGS), None) is not None:
-        return False
-    steps = [
-        shown
-        for link in element.iter("a")
-        if (shown := _short_text(link)) is not None
-        and (link.get("rel") in ("prev", "next", "up") or shown.strip(" «»←→<>|:·‹›-").casefold() in _STEPS)
-    ]
-    for step in steps:
-        text = text.replace(step, " ", 1)
-    beside = sum(word not in _STEPS for word in re.findall(r"[^\W\d]+", text.casefold()))
-    return bool(steps) and (not beside or (len(steps) > 1 and beside <= _MOST_WORDS_BESIDE))
-
-
-def _short_text(element: Any) -> str | None:
-    """The text of a small element; None for others."""
-    text = ""
-    for part in element.itertext():
-        text += part
-        if len(text) > _LONGEST_ROW:
-            return None
-    return folded(text)
