@@ -60,7 +60,7 @@ _MOST_ACCENTS, _LONGEST_OUTPUT = 0.3, 2_000  # share of accented letters; charac
 _WIDEST = codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE
 _WIDE = *_WIDEST, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
 _PRINTED = re.compile(r"[^\x00-\x07\x0e-\x1f\x7f]*")  # a backspace prints bold in pages of manuals
-_LARGE = {".pdf": "pypdf", ".docx": "mammoth", ".epub": "zipfile"}  # what may grow, and the library that reads it
+_LARGE = {".pdf": "pypdfium2", ".docx": "mammoth", ".epub": "zipfile"}  # what may grow, and the library that reads it
 
 Job = TypeVar("Job")
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections import Counter
 from collections.abc import Iterator
+from ctypes import c_int, create_string_buffer
 from itertools import pairwise
 from operator import add
 from typing import Any
@@ -17,9 +17,8 @@ from .text import DIVIDED, FUNCTION_WORDS, clean, split_sentences
 _AT_END, _LONGEST_HEADER = re.compile(r"^\d{1,4}\b|\b\d{1,4}$"), 100  # numbers, and characters of the line
 _PAGE_NUMBER = re.compile(r"\d+|^[ivxlc]+$")
 _LEADERS = re.compile(r"(?:\. ?){6}")  # of a line in a table of contents
-_GAP, _WIDE_GAP = 180, 500  # thousandths of the size of a font: a space is wider; what pypdf takes for a space in any
-
-_SCALED = ("/Type0", "/Type3")  # fonts in which letters are of two bytes, or widths have a scale of their own
+_GAP = 0.12  # of the height of a letter: a space is wider
+_JOINED = "\ufffe"  # PDFium writes it where it joins a divided word
 _SHORT = 0.6  # share of the width that a line fills, which is that of every fourth
 # What is no title: headings that many documents have, and names of files from which they are made.
 _GENERIC = frozenset(("name", "contents", "table of contents", "untitled", "abstract", "introduction", "preface"))
@@ -31,18 +30,22 @@ _Page = tuple[list[str], list[tuple[str, str]], float]  # lines; texts and targe
 
 
 def of_pdf(content: bytes) -> Text:
-    from pypdf import PdfReader
+    from pypdfium2 import PdfDocument, PdfiumError
 
-    reader = PdfReader(io.BytesIO(content))
-    if reader.is_encrypted and not reader.decrypt(""):
-        raise Unreadable("it is encrypted and needs a password")
-    pages = [_pdf_page(page) for page in reader.pages]
+    try:
+        document = PdfDocument(content)
+    except PdfiumError as error:
+        if "password" in str(error).lower():
+            raise Unreadable("it is encrypted and needs a password") from None
+        raise
+    has_gaps = "Ghostscript" in document.get_metadata_value("Producer")
+    pages = [_pdf_page(document, page, has_gaps) for page in document]
     first = next((lines for lines, *_ in pages if lines), None)
     if not first:
         raise Unreadable("no text in it: scanned pages need OCR first")
     header = _MANUAL.fullmatch(first[0])
     _leave_out_running([lines for lines, *_ in pages], [top for *_, top in pages])
-    title = _title(str((reader.metadata and reader.metadata.title) or "")) or (header[1] if header else "")
+    title = _title(document.get_metadata_value("Title")) or (header[1] if header else "")
     if header and first and first[0] == header[0]:
         first.pop(0)
     first = next((lines for lines, *_ in pages if lines), [])
@@ -86,80 +89,45 @@ def _leave_out_running(pages: list[list[str]], tops: list[float]) -> None:
         lines[:] = [line for m, line in enumerate(lines) if 0 < m < last or (n, m) == title or not is_running(line)]
 
 
-def _show_gaps(page: Any) -> None:
-    """Write the gaps that operators set as numbers between strings, where pypdf sees them: "Tw" widens each space, and
-    Ghostscript shows "a b" as the string "ab" with the gap as "Tc"."""
-    from pypdf.generic import ArrayObject, ByteStringObject, ContentStream, FloatObject, NameObject
-
-    def parts(shown: Any) -> Iterator[Any]:
-        """A string, with its gaps."""
-        if not isinstance(shown, bytes) or is_scaled or state[b"Tf"] <= 0:
-            yield shown
-        elif len(shown) == 2 and state[b"Tc"] * 1000 >= _GAP * state[b"Tf"]:  # of longer ones, letters are spaced
-            yield from (ByteStringObject(shown[:1]), FloatObject(-_WIDE_GAP), FloatObject(_WIDE_GAP))
-            yield ByteStringObject(shown[1:])
-        else:
-            *spaced, last = shown.split(b" ") if state[b"Tw"] else [shown]
-            for each in spaced:
-                yield from (ByteStringObject(each + b" "), FloatObject(-1000 * state[b"Tw"] / state[b"Tf"]))
-            yield ByteStringObject(last)
-
-    if "/Contents" not in page or "/Font" not in (resources := page.get("/Resources", {})):
-        return
-    scaled = {name for name, font in resources["/Font"].items() if font.get_object().get("/Subtype") in _SCALED}
-    state, stack, is_scaled = {b"Tc": 0.0, b"Tw": 0.0, b"Tf": 1.0}, list[dict[bytes, float]](), False
-    content = ContentStream(page["/Contents"].get_object(), page.pdf, "bytes")
-    operations = list[tuple[Any, bytes]]()
-    for operands, operator in content.operations:
-        if operator in state and operands:
-            state[operator] = float(operands[-1])
-            is_scaled = operands[0] in scaled if operator == b"Tf" else is_scaled
-        elif operator == b"q":
-            stack.append({**state})
-        elif operator == b"Q" and stack:
-            state = stack.pop()
-        if operator in (b"Tj", b"'", b"TJ") and operands:
-            operations += [([], b"T*")] if operator == b"'" else []
-            shown = operands[0] if operator == b"TJ" else operands
-            operations.append(([ArrayObject(part for each in shown for part in parts(each))], b"TJ"))
-        else:
-            operations.append((operands, operator))
-    content.operations = operations
-    page[NameObject("/Contents")] = content
+def _with_gaps(text: str, boxes: list[tuple[float, float, float, float]]) -> str:
+    """The text with the spaces that Ghostscript shows as the distance between the two letters of a string; of longer
+    ones, the letters are spaced."""
+    apart = [
+        bool(one.strip() and other.strip()) and b[0] - a[2] > _GAP * (a[3] - a[1]) and abs(a[1] - b[1]) < 1
+        for (one, other), (a, b) in zip(pairwise(text), pairwise(boxes), strict=True)
+    ]
+    around = zip([False, *apart], [*apart, False], [*apart[1:], False, False], strict=False)
+    return "".join(
+        letter + " " * (is_apart and not before and not after)
+        for letter, (before, is_apart, after) in zip(text, around, strict=False)
+    )
 
 
-def _pdf_page(page: Any) -> _Page:
+def _pdf_page(document: Any, page: Any, has_gaps: bool) -> _Page:
     """The text of a page, and its links to other documents."""
-    from pypdf.generic import FloatObject
+    import pypdfium2.raw as pdfium
 
-    runs: list[tuple[float, float, str]] = []
+    def text_of(read: Any, *of: Any) -> str:
+        buffer = create_string_buffer(read(*of, None, 0) + 1)
+        read(*of, buffer, len(buffer))
+        return buffer.value.decode("utf-8", "replace")
 
-    def widen(operator: bytes, operands: list[Any], *matrices: object) -> None:
-        """Spaces that are only gaps, in a font that says its spaces are wide."""
-        if operator == b"TJ":
-            parts: list[Any] = []
-            for each in operands[0]:
-                is_gap = isinstance(each, int | float) and -_WIDE_GAP < each <= -_GAP
-                parts += [FloatObject(-_WIDE_GAP), FloatObject(_WIDE_GAP + each)] if is_gap else [each]
-            operands[0][:] = parts
-
-    def collect(text: str, outer: list[float], inner: list[float], *font: object) -> None:
-        x, y = inner[4:6]
-        runs.append((x * outer[0] + y * outer[2] + outer[4], x * outer[1] + y * outer[3] + outer[5], text))
-
-    _show_gaps(page)
-    text = page.extract_text(visitor_operand_before=widen, visitor_text=collect)
-    top = max((y for _, y, run in runs if run.strip()), default=0.0)
-    links = []
-    for annotation in (each.get_object() for each in page.get("/Annots") or ()):
-        action = annotation["/A"].get_object() if annotation.get("/A") else {}
-        file = action.get("/URI") or action.get("/F") or ""
-        target = str((file.get("/UF") or file.get("/F") or "") if isinstance(file, dict) else file)
-        if annotation.get("/Subtype") == "/Link" and target:
-            (left, right), (low, high) = (sorted(map(float, annotation["/Rect"][n::2])) for n in (0, 1))
-            inside = [run for x, y, run in runs if left - 2 <= x < right and low - 2 <= y < high and run.strip()]
-            links.append((" ".join(clean("".join(inside)).split())[:LONGEST_ANCHOR_TEXT], target))
-    return [line.strip() for line in text.splitlines() if line.strip() and not _LEADERS.search(line)], links, top
+    shown = page.get_textpage()
+    text = shown.get_text_range()
+    if has_gaps and len(text) == shown.count_chars():
+        text = _with_gaps(text, [shown.get_charbox(n, loose=True) for n in range(len(text))])
+    start = len(text) - len(text.lstrip())
+    top = shown.get_charbox(start, loose=True)[3] if start < len(text) else 0.0
+    links, at, link, box = [], c_int(0), pdfium.FPDF_LINK(), pdfium.FS_RECTF()
+    while pdfium.FPDFLink_Enumerate(page, at, link):
+        action = pdfium.FPDFLink_GetAction(link)
+        address = text_of(pdfium.FPDFAction_GetURIPath, document, action)
+        target = address or text_of(pdfium.FPDFAction_GetFilePath, action)
+        if target and pdfium.FPDFLink_GetAnnotRect(link, box):
+            inside = shown.get_text_bounded(box.left, box.bottom, box.right, box.top)
+            links.append((" ".join(clean(inside).split())[:LONGEST_ANCHOR_TEXT], target))
+    lines = map(str.strip, text.replace(_JOINED, "-\n").splitlines())
+    return [line for line in lines if line and not _LEADERS.search(line)], links, top
 
 
 def _is_apart(line: str, following: str, width: int) -> bool:
