@@ -131,7 +131,9 @@ class Corpus:
         on_progress: Callable[[], None] = lambda: None,
     ) -> None:
         self._known, self._left_out = known, left_out or {}
-        self._earlier, self._indexed = earlier or _Notes().earlier, indexed
+        notes = dict[str, str]()
+        self._earlier = earlier or (lambda key, value: None if notes.setdefault(key, value) is value else notes[key])
+        self._indexed = indexed
         self._max_words, self._everything = MAX_WORDS if max_words is None else max_words, bool(max_words)
         self._strict, self._on_problem, self._on_progress = strict, on_problem, on_progress
         self.file, self.version, self.unchanged, self.failed = "", Version(), set[str](), set[str]()
@@ -344,11 +346,6 @@ class Corpus:
     def _fail(self, problem: Problem, source: Source) -> None:
         self.failed.add(source.name)
         self.reject(problem)
-
-
-class _Notes(dict[str, str]):
-    def earlier(self, key: str, value: str) -> str | None:
-        return None if self.setdefault(key, value) is value else self[key]
 
 
 def _is_in(name: str, names: Collection[str]) -> bool:

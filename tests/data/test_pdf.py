@@ -1,0 +1,178 @@
+"""The text of PDF files."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from pypdf import PdfWriter
+from pypdf.annotations import Link
+from pypdf.generic import ArrayObject, DecodedStreamObject, DictionaryObject, NameObject, NumberObject
+
+from polyhop.data.converters import Text, Unreadable, convert
+from polyhop.data.splitting import Href
+from polyhop.scripts.studies.folder.files import write_pdf
+
+
+def texts(text: Text) -> list[str]:
+    return [line.text for line in text.lines]
+
+
+def bytes_of(writer: PdfWriter) -> bytes:
+    out = io.BytesIO()
+    writer.write(out)
+    return out.getvalue()
+
+
+def pdf_of(content: str, glyphs: dict[int, str] = {}, space: int = 1000) -> PdfWriter:  # noqa: B006
+    """One page, whose font has letters of one width, and says that a space is very wide."""
+    writer = PdfWriter()
+    page = writer.add_blank_page(612, 792)
+    font = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Kiln", "/FirstChar": 32, "/LastChar": 126}
+    made = DictionaryObject(
+        {NameObject(k): NameObject(v) if isinstance(v, str) else NumberObject(v) for k, v in font.items()}
+    )
+    made[NameObject("/Widths")] = ArrayObject([NumberObject(space if n == 32 else 500) for n in range(32, 127)])
+    differences = [each for at, name in glyphs.items() for each in (NumberObject(at), NameObject(name))]
+    made[NameObject("/Encoding")] = DictionaryObject({NameObject("/Differences"): ArrayObject(differences)})
+    fonts = DictionaryObject({NameObject("/F1"): made})
+    page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
+    stream = DecodedStreamObject()
+    stream.set_data(content.encode())
+    page[NameObject("/Contents")] = stream
+    placed = PdfWriter()  # which gives the stream a number
+    placed.append(io.BytesIO(bytes_of(writer)))
+    return placed
+
+
+def test_pdf_pages(tmp_path: Path) -> None:
+    sentence = "The ledger service is owned by Ada Berg, who lives in Tarn."
+    write_pdf(
+        tmp_path / "a.pdf",
+        ["Ledger Guide", *[f"{sentence} It runs at night." for _ in range(60)]],
+        header="Company 2020",
+    )
+    text = convert(tmp_path / "a.pdf")
+    assert text.title == "Ledger Guide"
+    assert set(texts(text)) == {sentence, "It runs at night."}
+    assert {line.headings for line in text.lines} == {("page 1",), ("page 2",), ("page 3",)}
+
+
+def test_headers_that_change_by_chapter_are_left_out(tmp_path: Path) -> None:
+    writer = PdfWriter()
+    for number, chapter in enumerate([*["Ash"] * 6, *["Clay"] * 5, "Glaze", "Heat"]):
+        header = f"Chapter {chapter} {number + 5}" if number % 2 else "All of Kilns"
+        lines = (
+            f"({header}) Tj 0 -20 Td (Text of page {number}.) Tj 0 -20 Td (Its end is {'abcdefghijklm'[number]}.) Tj"
+        )
+        writer.append(io.BytesIO(bytes_of(pdf_of(f"BT /F1 12 Tf 72 700 Td {lines} ET"))))
+    (tmp_path / "a.pdf").write_bytes(bytes_of(writer))
+    found = texts(convert(tmp_path / "a.pdf"))
+    assert found[::2] == [f"Text of page {number}." for number in range(13)]
+    assert found[1::2] == [f"Its end is {letter}." for letter in "abcdefghijklm"]
+
+
+def test_short_lines_of_a_pdf_are_apart(tmp_path: Path) -> None:
+    text = "It burns in all of the long nights of the winter, and heats the old house of"
+    lines = [
+        "Kilns",
+        "By Ada Berg",
+        "Published by",
+        "Tarn Press",
+        "In May",
+        *[text, "Otto."] * 4,
+        "Fuel",
+        text,
+        "Otto.",
+    ]
+    shown = " 0 -14 Td ".join(f"({line}) Tj" for line in lines)
+    pdf_of(f"BT /F1 12 Tf 72 700 Td {shown} ET").write(tmp_path / "a.pdf")
+    found = texts(convert(tmp_path / "a.pdf"))
+    assert found[:3] == ["By Ada Berg", "Published by Tarn Press", f"In May {text} Otto."]
+    assert found[-1] == f"Fuel {text} Otto."  # a term, and what it is
+
+
+@pytest.mark.parametrize(
+    ("first", "named", "title"),
+    [
+        ("The kiln\u2217", None, "The kiln"),
+        ("The kiln", "Kilns", "Kilns"),
+        ("The kiln", "kiln.dvi", "The kiln"),
+        ("Contents", "Microsoft Word - kiln.docx", ""),
+        ("NAME", None, ""),
+        ("KILN\\(1\\) Manual KILN\\(1\\)", None, "KILN(1)"),
+    ],
+)
+def test_titles_of_a_pdf(tmp_path: Path, first: str, named: str | None, title: str) -> None:
+    shown = first.replace("\u2217", "#")
+    writer = pdf_of(f"BT /F1 12 Tf 72 700 Td ({shown}) Tj 0 -14 Td (It burns.) Tj ET", {35: "/asteriskmath"})
+    writer.add_metadata({"/Title": named} if named else {})
+    writer.write(tmp_path / "a.pdf")
+    assert convert(tmp_path / "a.pdf").title == title
+
+
+@pytest.mark.parametrize(("height", "title"), [(700, "All of Kilns"), (750, "By Ada")])
+def test_a_title_may_be_the_header_of_later_pages(tmp_path: Path, height: int, title: str) -> None:
+    writer = PdfWriter()
+    for number in range(6):
+        place, shown, letter = (750, f"Text {number}", "abcdef"[number]) if number else (height, "By Ada", "x")
+        page = f"BT /F1 12 Tf 72 {place} Td (All of Kilns) Tj 0 -50 Td ({shown}) Tj 0 -14 Td (It is {letter}.) Tj ET"
+        writer.append(io.BytesIO(bytes_of(pdf_of(page))))
+    writer.write(tmp_path / "a.pdf")
+    text = convert(tmp_path / "a.pdf")
+    assert text.title == title
+    assert "All of Kilns" not in " ".join(texts(text))
+
+
+def test_words_that_a_typesetter_divided_are_joined(tmp_path: Path) -> None:
+    rows = ("Title", "Each Tarn# Kiln#", "Ost re-", "quires Kiln-", "Ash of a con$rmed kind.")
+    shown = " 0 -14 Td ".join(f"({row}) Tj" for row in rows)
+    pdf_of(f"BT /F1 12 Tf 72 700 Td {shown} ET", {35: "/hyphentwo", 36: "/fi"}).write(tmp_path / "a.pdf")
+    found = texts(convert(tmp_path / "a.pdf"))
+    assert found == ["Each Tarn\u2010 Kiln\u2010 Ost requires Kiln- Ash of a confirmed kind."]
+
+
+def test_gaps_that_are_set_ahead_are_seen(tmp_path: Path) -> None:
+    lines = [
+        "(Title) Tj",
+        "4 Tw (Kilns of T) Tj 68 0 Td (arn) Tj 0 Tw -68 0 Td",  # two spaces are wider
+        "(are man) Tj 42 0 Td 4 Tc (ya) Tj 16 0 Td 0 Tc (nd hot) Tj -58 0 Td",  # the gap is in a string of two letters
+        "q 4 Tc (ABOVE) Tj Q",  # letters that are spaced
+        "[(al)] TJ 12 0 Td (l.) Tj -12 0 Td",
+    ]
+    shown = " 0 -14 Td ".join(lines)
+    writer = pdf_of(f"BT /F1 12 Tf 72 700 Td {shown} ET", space=500)
+    writer.add_metadata({"/Producer": "GPL Ghostscript 10"})
+    writer.write(tmp_path / "a.pdf")
+    assert texts(convert(tmp_path / "a.pdf")) == ["Kilns of Tarn are many and hot ABOVE all."]
+
+
+def test_links_of_a_pdf(tmp_path: Path) -> None:
+    writer = pdf_of(
+        "BT /F1 12 Tf 72 700 Td (Heat is in ) Tj ET BT 222 700 Td (the guide) Tj ET BT 322 700 Td ( to all.) Tj ET "
+        "BT 72 680 Td (More of it is elsewhere.) Tj ET"
+    )
+    writer.add_annotation(0, Link(rect=(222, 695, 300, 715), url="guide.pdf#page=2"))
+    writer.add_annotation(0, Link(rect=(400, 10, 500, 20), url="https://example.org/x"))  # of a picture
+    writer.add_annotation(0, Link(rect=(72, 675, 100, 690), target_page_index=0))
+    writer.write(tmp_path / "a.pdf")
+    first, second = convert(tmp_path / "a.pdf").lines
+    assert first.links == (
+        Href(0, "https://example.org/x", "https://example.org/x"),
+        Href(8, "guide.pdf#page=2", "the guide"),
+    )
+    assert second.links == ()
+
+
+@pytest.mark.parametrize(
+    ("password", "reason"), [(None, "no text in it: scanned pages need OCR first"), ("secret", "needs a password")]
+)
+def test_pages_without_text_and_without_a_key(tmp_path: Path, password: str | None, reason: str) -> None:
+    writer = PdfWriter()
+    writer.add_blank_page(100, 100)
+    if password:
+        writer.encrypt(password, "owner", algorithm="AES-256")
+    writer.write(tmp_path / "a.pdf")
+    with pytest.raises(Unreadable, match=reason):
+        convert(tmp_path / "a.pdf")
