@@ -15,6 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Self
 from weakref import finalize
+from zlib import crc32
 
 import numpy as np
 import ujson
@@ -315,7 +316,9 @@ class LuceneReader:
         raw = call(document, "get", RAW)
         if self.manifest.foreign:
             return document_passage(call(document, "get", ID), raw, call(document, "get", CONTENTS))
-        return Passage.from_record(ujson.loads(raw or ""))
+        if raw is None or (raw[-20:].startswith(',"crc32":"') and sealed(f"{raw[:-20]}}}") != raw):
+            raise ValueError("the stored text of a passage has changed on the disk")
+        return Passage.from_record(ujson.loads(raw))
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
@@ -328,6 +331,13 @@ class LuceneReader:
             raise IndexFault(f"The index {self._path} is damaged ({what}). {rebuild(self._path)}") from error
         except (OSError, ValueError, LookupError) as error:  # what is stored is none of our records
             raise IndexFault(f"The index {self._path} is damaged ({error}). {rebuild(self._path)}") from error
+
+
+def sealed(record: str) -> str:
+    """A JSON object with a checksum as its last field: Lucene verifies its files when it merges them, and on --check,
+    but not when it reads a document, so that a damaged one could be shown.
+    """
+    return f'{record[:-1]},"crc32":"{crc32(record.encode()):08x}"}}'
 
 
 def _closed(reader: Any) -> None:

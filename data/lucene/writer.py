@@ -17,6 +17,7 @@ from ..chain.store import StoreWriter
 from ..chain.words import Bools
 from ..corpora import Version
 from ..passages import Passage
+from .bm25 import sealed
 from .jvm import attach, autoclass, call, call_long, english_analyzer, open_directory
 from .layout import (
     CONTENTS,
@@ -188,7 +189,7 @@ class _Document:
             parts = passage.document.split("/")
             names = [passage.document, *("/".join(parts[-size:]) for size in (3, 2, 1))]
         call(self._tie_break, "setBytesValue", self._bytes(passage.id.encode()))
-        values = passage.id, passage.searched, record, version.runs, version.content, version.text, *names
+        values = passage.id, passage.searched, sealed(record), version.runs, version.content, version.text, *names
         for field, value in zip(self._fields, values, strict=True):
             call(field, "setStringValue", value)
         return self._document
