@@ -192,6 +192,10 @@ def test_a_book_is_compared_with_pages_that_are_there(tmp_path: Path) -> None:
     update_index(index, folders=[root])
     with BM25Index(index) as opened:
         assert opened.search("Chapter documents", 10)[-1].passage.document == "notes/all.pdf"
+    write_pdf(
+        root / "again.pdf", [f"{text}." for chapter in chapters[::-1] for text in chapter.rstrip(".").split(". ")]
+    )
+    assert update_index(index, folders=[root]).documents == 1  # books are not compared with each other
 
 
 def test_a_page_that_lost_its_text_is_told_each_time(tmp_path: Path) -> None:
