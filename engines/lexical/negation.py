@@ -31,12 +31,8 @@ def denied(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def denies(question: str) -> bool:
-    """Whether a question has a negation outside of quotations."""
-    return bool(_denied_by(question))
-
-
-def _denied_by(question: str) -> frozenset[str]:
+def denied_by(question: str) -> frozenset[str]:
+    """The terms that a question denies outside of quotations."""
     for title in quoted(question):
         question = question.replace(title.text, " ")
     return denied(question)
@@ -48,7 +44,7 @@ def differs(question: str, answer: str, sentence: str, above: str = "") -> bool:
     ``above`` are the headings: what they deny, the sentences below deny, too. Of a sentence that is read for a question
     without a negation only the clause with the answer counts.
     """
-    if terms := _denied_by(question):
+    if terms := denied_by(question):
         is_said = not terms.isdisjoint(relation_terms(sentence))
         return terms.isdisjoint(denied(sentence) if is_said else denied(above))
     before, _, after = sentence.partition(answer)
