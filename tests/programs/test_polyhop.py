@@ -263,7 +263,8 @@ def test_an_answer_in_doubt_is_verified() -> None:
     ],
 )
 def test_the_status_says_how_an_answer_was_checked(replies: dict[str, Any], status: str) -> None:
-    assert play(**replies)[1].status == status
+    settings = {"abstain_below": 0.1} | replies.get("settings", {})
+    assert play(**replies | {"settings": settings})[1].status == status
 
 
 @pytest.mark.parametrize(

@@ -276,6 +276,7 @@ def test_who_did_something_may_stand_below_a_heading(question: str) -> None:
         ("On which day of the week are books closed?", "2020-07-06", False),
         ("Which day closes the books?", "2.3", False),
         ("Who maintains Ledger?", "Tom Fox", True),
+        ("Who maintains Ledger?", "Ledger Manual", False),
         ("Who maintains Ledger?", "the manual", False),
         ("When was Ledger released?", "May 2021", True),
         ("In which version was it added?", "lots of interfaces", False),
