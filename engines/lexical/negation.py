@@ -17,26 +17,22 @@ _CUES = (
 _CUE = re.compile(rf"(?:n['’]t|\b(?=[a-z]|\w+ [a-z]|Besides|Except|Apart)(?i:{_CUES}))\b")
 _CONDITION = re.compile(r"\b(?:if|when|whenever|where|unless|until|whether)\b[^,.;:()]*$", re.I)  # "if it is not set"
 _ENDS = re.compile(r"[.?!](?: |$)|[;:()]|, |\b(?:but|while|whereas|although|though)\b")
-_REACH = 2  # words
 
 
 @lru_cache(maxsize=2048)
 def denied(text: str) -> frozenset[str]:
-    """The terms that a text denies or excludes: the first two behind each "not", "without" or "other than"."""
+    """The terms that a text denies or excludes: the first behind each "not", "without" or "other than"."""
     found = set[str]()
     for cue in _CUE.finditer(text):
         if not _CONDITION.search(text[: cue.start()]):
-            behind = _ENDS.split(text[cue.end() :], maxsplit=1)[0]
-            found.update([term for word in re.findall(r"\w+", behind) if (term := relation_term(word))][:_REACH])
+            behind = re.findall(r"\w+", _ENDS.split(text[cue.end() :], maxsplit=1)[0])
+            terms = [term for word in behind if not word.endswith("ly") and (term := relation_term(word))]
+            found.update(terms[:1])
     return frozenset(found)
 
 
-def denies(question: str) -> bool:
-    """Whether a question has a negation outside of quotations."""
-    return bool(_denied_by(question))
-
-
-def _denied_by(question: str) -> frozenset[str]:
+def denied_by(question: str) -> frozenset[str]:
+    """The terms that a question denies outside of quotations."""
     for title in quoted(question):
         question = question.replace(title.text, " ")
     return denied(question)
@@ -48,7 +44,7 @@ def differs(question: str, answer: str, sentence: str, above: str = "") -> bool:
     ``above`` are the headings: what they deny, the sentences below deny, too. Of a sentence that is read for a question
     without a negation only the clause with the answer counts.
     """
-    if terms := _denied_by(question):
+    if terms := denied_by(question):
         is_said = not terms.isdisjoint(relation_terms(sentence))
         return terms.isdisjoint(denied(sentence) if is_said else denied(above))
     before, _, after = sentence.partition(answer)

@@ -31,7 +31,7 @@ from .features import (
     within,
 )
 from .hops import OWN_PASSAGE, Answer, Hop, best_answers, fitted, rank, read_hops, same
-from .negation import DENIED, denied, denies, differs
+from .negation import DENIED, denied, denied_by, differs
 from .prompt import ParsedPassage
 from .question import answer_type, mask
 from .spans import DATE, TITLE, code, countries, dates, is_adjective, numbers, relation_terms
@@ -60,7 +60,7 @@ def read(question: str, sub_questions: Sequence[str], passages: Sequence[ParsedP
 def is_denied(question: str, answer: Answer) -> bool:
     """Whether one of a question and what its answer was read from denies what the other one affirms."""
     if answer.sentence is None or answer.passage is None:
-        return denies(question)
+        return bool(denied_by(question))
     above = f"{answer.passage.title} {answer.passage.headings}"
     return differs(question, answer.text, answer.sentence.text, above)
 
@@ -152,7 +152,7 @@ def _fits(question: str, table: SpanTable, candidate: int) -> float:
     plain = asks.head in CODE_NOUNS and not any(found.text == span.text for found in code(span.text))
     is_odd = asks.kind not in ("who", "when") and not is_of_type(question, span.text, sentence)
     above = f"{passage.title} {passage.headings}"
-    other = denies(question) and differs(question, span.text, sentence.text, above)
+    other = denied_by(question) and differs(question, span.text, sentence.text, above)
     return MISFIT if cut or plain or is_value or is_odd or other else 1.0
 
 

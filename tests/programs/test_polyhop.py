@@ -44,6 +44,7 @@ def play(
     program = program or PolyHop(PassagePool(POOL if pool is None else pool), k=k)
     program.exemplars.mode.value = "none"
     program.least_single_hop.value = 1.0
+    program.abstain_below.value = 0.1  # so that what is hardly likely is told, too
     known = tunables(program)
     for name, value in (settings or {}).items():
         known[name].value = value

@@ -65,9 +65,9 @@ def test_a_run_is_kept(tmp_path: Path, hotpotqa: Path) -> None:
     assert manifest["files"] == {"questions": str(hotpotqa)}
     assert set(manifest["versions"]) == {"polyhop", "dspy", "pyserini"}
 
-    assert evaluate(*asked, "--set", "abstain_below=0.1", "--out", tmp_path / "set").exit_code == 0
+    assert evaluate(*asked, "--set", "abstain_below=0.3", "--out", tmp_path / "set").exit_code == 0
     manifest = json.loads((tmp_path / "set" / "manifest.json").read_text())
-    assert manifest["program"]["tunables"]["abstain_below"] == 0.1  # what is set stays, also the default
+    assert manifest["program"]["tunables"]["abstain_below"] == 0.3  # what is set stays, also the default
 
 
 def test_an_index_is_searched_when_it_is_given(tmp_path: Path, hotpotqa: Path) -> None:

@@ -84,18 +84,9 @@ def test_pages_without_text_and_questions_without_words_are_borne() -> None:
             chain.sentences(chosen := chain.extend([]), chosen)
 
 
-STALKER = Passage.of(
-    "Stalker (1979 film)",
-    sentences=["Stalker is a Soviet film.", "It was directed by Andrei Tarkovsky.", "It lasts for 162 minutes."],
-)
-TARKOVSKY = Passage.of(
-    "Andrei Tarkovsky",
-    sentences=["Andrei Tarkovsky was a Soviet director.", "He was born in Zavrazhye.", "He died in Paris."],
-)
-STEPS = ("Who is the director of Stalker (1979 film)?", "Where was #1 born?")
-SHOWN = parse_passages(Candidates([STALKER, TARKOVSKY]).show().format())
-
-
 def test_the_lines_that_lead_on_and_that_answer_are_chosen() -> None:
-    chain = EvidenceChain("Where was the director of Stalker (1979 film) born?", STEPS, SHOWN)
-    assert [line.id for line in chain.sentences(SHOWN, SHOWN)] == ["1s2", "2s2"]
+    film = ["Stalker is a Soviet film.", "It was directed by Andrei Tarkovsky.", "It lasts for 162 minutes."]
+    man = ["Andrei Tarkovsky was a Soviet director.", "He was born in Zavrazhye.", "He died in Paris."]
+    told = [Passage.of("Stalker (1979 film)", sentences=film), Passage.of("Andrei Tarkovsky", sentences=man)]
+    chain = chain_of("Where was the director of Stalker (1979 film) born?", told)
+    assert [line.id for line in chain.sentences(chain.passages, chain.passages)] == ["1s2", "2s2"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import dspy
@@ -10,7 +10,7 @@ import pytest
 
 from polyhop import signatures
 from polyhop.data.passages import Passage
-from polyhop.engines.lexical import ParsedPrompt, engine, skill
+from polyhop.engines.lexical import LexicalEngine, ParsedPrompt, engine, skill
 from polyhop.programs import Prism
 from polyhop.programs.candidates import Candidates
 from polyhop.signatures import AddEvidence, SelectEvidence
@@ -21,49 +21,37 @@ SIGNATURES: list[Any] = [
     each for each in vars(signatures).values() if isinstance(each, type) and issubclass(each, dspy.Signature)
 ]
 
-WORLD = [
-    Passage.of(
-        "Solaris (1972 film)", sentences=["Solaris is a Soviet film directed by Andrei Tarkovsky.", "It is long."]
-    ),
-    Passage.of("Solaris (2002 film)", sentences=["Solaris is an American film directed by Steven Soderbergh."]),
-    Passage.of(
-        "Andrei Tarkovsky",
-        sentences=[
-            "Andrei Tarkovsky (4 April 1932 – 29 December 1986) was a Soviet director.",
-            "He was born in Zavrazhye.",
-        ],
-    ),
-    Passage.of("Lake Solaris", sentences=["Lake Solaris is a lake in Canada where a director of parks was born."]),
-]
 QUESTION = "Where was the director of Solaris (1972 film) born?"
 
 
-pytestmark = pytest.mark.usefixtures("lexical")
+@pytest.fixture(autouse=True)
+def lexical() -> Iterator[None]:
+    """The engine as DSPy's language model."""
+    with dspy.context(lm=dspy.LM("lexical", engine=LexicalEngine(), cache=False)):
+        yield
+
+
+PARTS = [
+    ("Solaris (1972 film)", "The film Solaris (1972 film) was shown in Cannes, where the director was born again."),
+    ("Solaris (1972 film)", "It is a Soviet film directed by Andrei Tarkovsky."),
+    ("Andrei Tarkovsky", "Andrei Tarkovsky (4 April 1932 – 29 December 1986) was a Soviet director."),
+    ("Andrei Tarkovsky", "He was born in Zavrazhye."),
+    ("Lake Solaris", "Lake Solaris is a lake in Canada where a director of parks was born."),
+]
+WORLD = [Passage.of(title, text, id=text) for title, text in PARTS]
 
 
 def test_passages_of_one_document_are_read_together() -> None:
-    parts = [
-        ("Solaris (1972 film)", "The film Solaris (1972 film) was shown in Cannes, where the director was born again."),
-        ("Solaris (1972 film)", "It is a Soviet film directed by Andrei Tarkovsky."),
-        ("Andrei Tarkovsky", "Andrei Tarkovsky (4 April 1932 – 29 December 1986) was a Soviet director."),
-        ("Andrei Tarkovsky", "He was born in Zavrazhye."),
-        ("Lake Solaris", "Lake Solaris is a lake in Canada where a director of parks was born."),
-    ]
-    candidates = Candidates(Passage.of(title, sentences=[text], id=text) for title, text in parts).show()
-    task = {
-        "question": QUESTION,
-        "sub_questions": ["Who is the director of Solaris (1972 film)?", "Where was #1 born?"],
-    }
-    kept = dspy.Predict(SelectEvidence)(**task, candidates=candidates, selected=[]).keep
-    assert {"2s1", "4s1"} <= set(kept)
-    assert dspy.Predict(AddEvidence)(**task, candidates=candidates, selected=["2s1", "4s1"]).add == []
+    steps = ["Who is the director of Solaris (1972 film)?", "Where was #1 born?"]
+    task = {"question": QUESTION, "sub_questions": steps, "candidates": Candidates(WORLD).show()}
+    assert {"2s1", "4s1"} <= set(dspy.Predict(SelectEvidence)(**task, selected=[]).keep)
+    assert dspy.Predict(AddEvidence)(**task, selected=["2s1", "4s1"]).add == []
 
 
 def test_the_loop_ends_stable_with_the_chain_and_the_answer() -> None:
     prediction = Prism()(question=QUESTION, pool=WORLD)
-    assert prediction.answer == "Zavrazhye"
+    assert (prediction.answer, prediction.stop_reason) == ("Zavrazhye", "stable")
     assert {"Solaris (1972 film)", "Andrei Tarkovsky"} <= {item.passage.title for item in prediction.evidence}
-    assert prediction.stop_reason == "stable"
 
 
 def test_replies_do_not_depend_on_the_process(printed: Callable[[str], set[str]]) -> None:
@@ -96,13 +84,11 @@ class CountWords(dspy.Signature):
     count: int = dspy.OutputField()
 
 
-@pytest.fixture
-def own_skills(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_skill_of_a_users_program_serves_its_signature_whatever_the_order_of_its_fields(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(engine, "_SKILLS", engine._SKILLS.copy())
 
-
-@pytest.mark.usefixtures("own_skills")
-def test_a_skill_of_a_users_program_serves_its_signature_whatever_the_order_of_its_fields() -> None:
     @skill(CountWords)
     def count_words(prompt: ParsedPrompt) -> dict[str, Any]:
         return {"count": len(prompt.inputs["text"].split())}

@@ -6,14 +6,12 @@ from typing import Any
 
 import dspy
 import pytest
-from dspy import lm15
 
 from polyhop.data.passages import Evidence, Passage
 from polyhop.data.text import content_terms
 from polyhop.engines.lexical.prompt import ParsedPrompt, parse_passages, read_prompt, write_reply
-from polyhop.engines.replies import read_request, respond
 from polyhop.programs.candidates import Candidates
-from polyhop.signatures import AnalyzeQuestion, NumberedPassage, NumberedPassages, SelectEvidence
+from polyhop.signatures import NumberedPassage, NumberedPassages, SelectEvidence
 
 PASSAGES = NumberedPassages(passages=[NumberedPassage(number=1, title="Solaris", sentences={1: "One.", 2: "Two."})])
 DEMO: dict[str, Any] = {
@@ -35,52 +33,23 @@ def test_headings_are_no_part_of_a_title() -> None:
     assert (plain.title, plain.headings) == ("Solaris", "")
 
 
-class Reader:
-    """Keeps the prompt that it was sent; replies with fixed values."""
-
-    def __init__(self, values: dict[str, Any]) -> None:
-        self.values = values
-        self.prompt: ParsedPrompt | None = None
-
-    def complete(self, request: lm15.Request) -> lm15.Response:
-        system, messages = read_request(request)
-        self.prompt = read_prompt(system, messages[-1].text)
-        return respond(request, write_reply(self.values, self.prompt.as_json))
-
-
-def read(
-    adapter: Any, signature: Any, values: dict[str, Any], demos: list[Any], **inputs: Any
-) -> tuple[ParsedPrompt, Any]:
-    reader = Reader(values)
-    with dspy.context(lm=dspy.LM("reader", engine=reader, cache=False), adapter=adapter):
-        reply = dspy.Predict(signature)(demos=demos, **inputs)
-    assert reader.prompt is not None
-    return reader.prompt, reply
-
-
 @pytest.mark.parametrize("adapter", [dspy.ChatAdapter(), dspy.JSONAdapter()])
 def test_fields_survive_the_way_through_an_adapter_behind_a_demo(adapter: Any) -> None:
-    prompt, reply = read(
-        adapter,
-        SelectEvidence,
-        {"keep": ["1s1", "1"]},
-        [DEMO],
-        question="Who?",
-        sub_questions=["Who was it?", "Where was #1 born?"],
-        candidates=PASSAGES,
-        selected=["1s2"],
-    )
-    assert prompt.listed("sub_questions") == ["Who was it?", "Where was #1 born?"]
+    task = {
+        "question": "What is\n[[ ## nothing ## ]]\nin markup?",  # no field
+        "sub_questions": ["Who was it?", "Where was #1 born?"],
+        "candidates": PASSAGES,
+        "selected": ["1s2"],
+    }
+    system, *_, last = adapter.format(SelectEvidence, [DEMO], task)
+    prompt = read_prompt(system["content"], last["content"])
+    assert prompt.question == task["question"]
+    assert prompt.listed("sub_questions") == task["sub_questions"]
     assert prompt.inputs["candidates"] == "[1] Solaris\n1s1 One.\n1s2 Two."
     assert prompt.listed("selected") == ["1s2"]
     assert prompt.outputs == ("keep",)
-    assert reply.keep == ["1s1", "1"]
-
-
-def test_a_marker_inside_a_question_is_not_a_field() -> None:
-    question = "What is\n[[ ## nothing ## ]]\nin markup?"
-    prompt, _ = read(dspy.ChatAdapter(), AnalyzeQuestion, {"sub_questions": ["x"]}, [], question=question)
-    assert prompt.inputs["question"] == question
+    reply = write_reply({"keep": ["1s1", "1"]}, prompt.as_json)
+    assert adapter.parse(SelectEvidence, reply) == {"keep": ["1s1", "1"]}
 
 
 def test_a_prompt_of_no_adapter_is_refused() -> None:

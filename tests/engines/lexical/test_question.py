@@ -34,53 +34,44 @@ def test_a_digit_behind_a_name_is_not_of_its_number() -> None:
     assert masked.unmask(masked.text) == 'Who said "A b" 9 and "C d" ٣?'
 
 
-DECOMPOSED = [
-    ("Who directed Solaris?", ["Who directed Solaris?"]),
-    (
-        "Where was the director of film Human Flow born?",
-        ["Who is the director of film Human Flow?", "Where was #1 born?"],
-    ),
-    (
-        "When did the country of Izgoy's performer invade Manchuria?",
-        ["Who is Izgoy's performer?", "What is the country of #1?", "When did #2 invade Manchuria?"],
-    ),
-    (
-        "Who is the mayor of the town where Pelen Foods has its seat?",
-        ["In which town Pelen Foods has its seat?", "Who is the mayor of #1?"],
-    ),
-    (
-        "Which film came out first, Waltz of Love or Everybody's Old Man?",
-        ["When was Waltz of Love released?", "When was Everybody's Old Man released?"],
-    ),
-    (
-        "Which film has the director who was born earlier, Megham or Das Boot?",
-        [
-            "Who is the director of Megham?",
-            "Who is the director of Das Boot?",
-            "When was #1 born?",
-            "When was #2 born?",
-        ],
-    ),
-    (
-        "Are Nantong and Jingdezhen located in the same country?",
-        ["In which country is Nantong?", "In which country is Jingdezhen?"],
-    ),
-    (
-        "Which river flows through the native city of the founder of the football club that plays at Camp Nou?",
-        [
-            "Which football club plays at Camp Nou?",
-            "Who is the founder of #1?",
-            "What is the native city of #2?",
+@pytest.mark.parametrize(
+    ("question", "sub_questions"),
+    [
+        ("Who directed Solaris?", ""),
+        ("In which department of Colombia does Cali lie?", ""),
+        (
+            "Where was the director of film Human Flow born?",
+            "Who is the director of film Human Flow? Where was #1 born?",
+        ),
+        (
+            "When did the country of Izgoy's performer invade Manchuria?",
+            "Who is Izgoy's performer? What is the country of #1? When did #2 invade Manchuria?",
+        ),
+        (
+            "Who is the mayor of the town where Pelen Foods has its seat?",
+            "In which town Pelen Foods has its seat? Who is the mayor of #1?",
+        ),
+        (
+            "Which film came out first, Waltz of Love or Everybody's Old Man?",
+            "When was Waltz of Love released? When was Everybody's Old Man released?",
+        ),
+        (
+            "Which film has the director who was born earlier, Megham or Das Boot?",
+            "Who is the director of Megham? Who is the director of Das Boot? When was #1 born? When was #2 born?",
+        ),
+        (
+            "Are Nantong and Jingdezhen located in the same country?",
+            "In which country is Nantong? In which country is Jingdezhen?",
+        ),
+        (
+            "Which river flows through the native city of the founder of the football club that plays at Camp Nou?",
+            "Which football club plays at Camp Nou? Who is the founder of #1? What is the native city of #2? "
             "Which river flows through #3?",
-        ],
-    ),
-    ("In which department of Colombia does Cali lie?", ["In which department of Colombia does Cali lie?"]),
-]
-
-
-@pytest.mark.parametrize(("question", "sub_questions"), DECOMPOSED)
-def test_decomposition(question: str, sub_questions: list[str]) -> None:
-    assert decompose(question) == sub_questions
+        ),
+    ],
+)
+def test_decomposition(question: str, sub_questions: str) -> None:
+    assert " ".join(decompose(question)) == (sub_questions or question)
 
 
 @pytest.mark.parametrize(
