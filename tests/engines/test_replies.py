@@ -136,7 +136,8 @@ def test_what_lasts_is_not(name: str, way: str) -> None:
 def test_what_does_no_harm_does_none(name: str, way: str) -> None:
     with Server([(Always(), FAULTY[name])]) as server:
         prediction = ask(guarded(server, way))
-    assert (prediction.answer, prediction.confidence) == ("Andrei Tarkovsky", 0.95)
+    assert prediction.answer == "Andrei Tarkovsky"
+    assert prediction.confidence > 0.9
     assert prediction.reasoning.encode()
 
 
