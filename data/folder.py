@@ -91,7 +91,8 @@ def _rules_of(folder: Path) -> GitIgnoreSpec:
     """The rules of its lists, of which the later rule counts; none if one is malformed."""
     lines = list[str]()
     for name in _LISTS:
-        with suppress(OSError):
+        with suppress(OSError, ValueError):  # ValueError: a pipe or a device
+            check_regular(folder / name)
             lines += read_bytes(folder / name, _LONGEST_LIST).decode("utf-8", "replace").splitlines()
     try:
         return GitIgnoreSpec.from_lines(lines)
