@@ -79,7 +79,8 @@ def read_bytes(path: Path, most: int = LARGEST_JSON) -> bytes:
     with path.open("rb") as file:
         content = file.read(most + 1)
     if len(content) > most:
-        raise OSError(errno.EINVAL, f"it is larger than {most >> 20} MB", str(path))
+        size = f"{most >> 20} MB" if most >> 20 else f"{most >> 10} kB"
+        raise OSError(errno.EINVAL, f"it is larger than {size}", str(path))
     return content
 
 

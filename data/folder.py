@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
+from warnings import catch_warnings
 
+import re2
 from pathspec import GitIgnoreSpec
 
 from .converters import CONVERTERS, looks_like_text
@@ -15,6 +18,8 @@ from .records import TEXTS
 
 SKIPPED = frozenset(("node_modules", "__pycache__", "__MACOSX"))
 _LISTS, _LONGEST_LIST = (".gitignore", ".polyhopignore"), 1 << 16  # with at most so many bytes
+_LINEAR = "re2"  # time, however many stars a rule has
+_UNFOLLOWED = "its rules are not followed, so that files may be read that it leaves out"
 _OUTSIDE = "a link out of the folder, or to itself: name its target, if you want it read"
 
 _Rules = dict[Path, GitIgnoreSpec]  # of a .gitignore, by its folder
@@ -66,7 +71,8 @@ def walk(folder: Path) -> list[tuple[Path, str]]:
             continue
         if here != home and any(each.name == "write.lock" or each.name.startswith("segments_") for each in inside):
             continue  # an index of Lucene, perhaps the one that is being built
-        rules[here] = _rules_of(here)
+        rules[here], unread = _rules_of(here)
+        found += unread
         for path in inside:
             is_folder = path.is_dir()
             if path.name.startswith(".") or path.name in SKIPPED or _is_ignored(path, is_folder, rules):
@@ -87,23 +93,26 @@ def _leads_out(link: Path, home: Path) -> bool:
         return True
 
 
-def _rules_of(folder: Path) -> GitIgnoreSpec:
-    """The rules of its lists, of which the later rule counts; none if one is malformed."""
-    lines = list[str]()
-    for name in _LISTS:
-        with suppress(OSError, ValueError):  # ValueError: a pipe or a device
-            check_regular(folder / name)
-            lines += read_bytes(folder / name, _LONGEST_LIST).decode("utf-8", "replace").splitlines()
-    try:
-        return GitIgnoreSpec.from_lines(lines)
-    except (ValueError, re.error):
-        return GitIgnoreSpec([])
+def _rules_of(folder: Path) -> tuple[GitIgnoreSpec, list[tuple[Path, str]]]:
+    """The rules of its lists, of which the later rule counts; and the lists that cannot be followed, with why."""
+    lines, unread = list[str](), list[tuple[Path, str]]()
+    for path in filter(os.path.lexists, (folder / name for name in _LISTS)):
+        try:
+            check_regular(path)
+            own = read_bytes(path, _LONGEST_LIST).decode("utf-8", "replace").splitlines()
+            with catch_warnings(action="ignore", category=FutureWarning):  # of odd brackets
+                GitIgnoreSpec.from_lines(own, backend=_LINEAR)
+            lines += own
+        except (OSError, ValueError, re.error, re2.error) as error:
+            reason = getattr(error, "strerror", None) or str(error).removeprefix(f"{path} ")
+            unread.append((path, f"{_UNFOLLOWED}: {reason}"))
+    return GitIgnoreSpec.from_lines(lines, backend=_LINEAR), unread
 
 
 def _rules_above(home: Path) -> _Rules:
     checkout = next((folder for folder in (home, *home.parents) if (folder / ".git").exists()), home)
     above = [folder for folder in home.parents if folder.is_relative_to(checkout)]
-    found = {folder: _rules_of(folder) for folder in above}
+    found = {folder: _rules_of(folder)[0] for folder in above}
     return {
         folder: rules
         for folder, rules in found.items()

@@ -70,6 +70,26 @@ def test_rules_that_are_none(tmp_path: Path) -> None:
     assert names(tree(tmp_path / "docs", "b.md", f".gitignore={rules}", "x.out.md"))[0] == "b.md"
 
 
+def test_rules_with_many_stars_take_no_time(tmp_path: Path) -> None:
+    long = "a" * 200
+    assert names(tree(tmp_path, f"{long}.md", ".polyhopignore=" + "*a" * 30 + "b")) == [f"{long}.md"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "why"),
+    [("*.md\n" * 20_000, "it is larger than 64 kB"), ("[[[:alpha:]", "failed to add"), (None, "is not a regular file")],
+)
+def test_rules_that_are_not_followed_are_told(rules: str | None, why: str, tmp_path: Path) -> None:
+    tree(tmp_path, "a.md")
+    if rules is None:
+        os.mkfifo(tmp_path / ".gitignore")
+    else:
+        (tmp_path / ".gitignore").write_text(rules)
+    told = {path.name: reason for path, reason in walk(tmp_path)}
+    assert told["a.md"] == ""
+    assert why in told[".gitignore"]
+
+
 def test_links_and_loops(tmp_path: Path) -> None:
     folder = tree(tmp_path / "docs", "a.md", "sub/b.md")
     (folder / "sub" / "loop").symlink_to(folder)
