@@ -11,7 +11,7 @@ from .spans import quoted, relation_term, relation_terms
 DENIED = 0.2  # most probability of an answer from a sentence that denies something else than the question
 
 _CUES = (
-    r"not(?! only\b| to be confused)|never|cannot|no|no longer|without|neither|nor|none of|except(?: for)?|other than"
+    r"not(?! only\b| to be confused)|never|cannot|no(?: longer)?|without|neither|nor|none of|except(?: for)?|other than"
     r"|apart from|besides|unable to"
 )
 _CUE = re.compile(rf"(?:n['’]t|\b(?=[a-z]|\w+ [a-z]|Besides|Except|Apart)(?i:{_CUES}))\b")
@@ -48,5 +48,6 @@ def differs(question: str, answer: str, sentence: str, above: str = "") -> bool:
         is_said = not terms.isdisjoint(relation_terms(sentence))
         return terms.isdisjoint(denied(sentence) if is_said else denied(above))
     before, _, after = sentence.partition(answer)
-    clause = f"{_ENDS.split(before)[-1]} {_ENDS.split(after, maxsplit=1)[0]}"  # "no limit" denies nothing
-    return not denied(clause).isdisjoint(relation_terms(re.sub(r"@\d+", " ", mask(question).text)))
+    value = "" if _CUE.search(answer) else answer  # "no limit" denies nothing
+    clause = f"{_ENDS.split(before)[-1]} {value} {_ENDS.split(after, maxsplit=1)[0]}"
+    return not denied(clause).isdisjoint(relation_terms(f"{re.sub(r'@[0-9]+', ' ', mask(question).text)} {value}"))

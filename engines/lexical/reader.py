@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -32,7 +32,7 @@ from .features import (
 )
 from .hops import OWN_PASSAGE, Answer, Hop, best_answers, fitted, rank, read_hops, same
 from .negation import DENIED, denied, denied_by, differs
-from .prompt import ParsedPassage
+from .prompt import ParsedPassage, Sentence
 from .question import answer_type, mask
 from .spans import DATE, TITLE, code, countries, dates, is_adjective, numbers, relation_terms
 from .stated import CODE_NOUNS, is_of_type, lacks_subject, stated
@@ -281,8 +281,12 @@ def _claimed(question: str, sides: tuple[str, str], table: SpanTable) -> Verdict
     """The side whose passages have more of the question's words; None if both have as many."""
     claim = frozenset(content_terms(question)).difference(*(content_terms(side) for side in sides))
     keys = [(title_key(bare_title(side)), title_key(side)) for side in sides]
-    known = [frozenset[str]().union(*(p.terms for p in table.passages if about(p, *key) >= ABOUT)) for key in keys]
-    first, second = (_share(claim, terms) for terms in known)
+    asked, shares = relation_terms(question), list[float]()
+    for key in keys:
+        own = [p for p in table.passages if about(p, *key) >= ABOUT]
+        terms = frozenset[str]().union(*(p.terms for p in own))
+        shares.append(_stated(claim, asked, [(s, terms) for p in own for s in p.sentences]))
+    first, second = shares
     return (0.5 + (first - second) / 2, "claim") if first != second else None
 
 
@@ -312,16 +316,26 @@ def _likeliest(hop: Hop) -> list[int]:
 
 
 def _held(question: str, table: SpanTable) -> float:
-    """The share of a claim that one sentence has, or lacks, if it denies it; for "both", what both passages have."""
-    key = f" {title_key(question)} "
+    """The share of a claim that is stated; for "both", of what is least stated of one."""
+    key, asked = f" {title_key(question)} ", relation_terms(question)
     named = [p for p in table.passages if any(f" {name} " in key for name in p.names)] or list(table.passages)
     claim = frozenset(content_terms(question)) - {"both"}
+    rows = [(s, s.terms) for p in table.passages for s in p.sentences]
     if re.search(r"\bboth\b", question, re.I):
         claim -= frozenset().union(*(p.title_terms for p in named))
-        return min((_share(claim, p.terms) for p in named), default=0.0)
-    shares = ((_share(claim - p.title_terms, s.terms), s.text) for p in named for s in p.sentences)
-    share, said = max(shares, key=lambda pair: pair[0], default=(0.0, ""))
-    return share if denied(said).isdisjoint(relation_terms(question)) else 1 - share
+        own = ([(s, p.terms) for s in p.sentences] for p in named)
+        about = ([row for row in rows if p.title_terms <= row[0].terms] for p in named)
+        return min((_stated(claim, asked, [*a, *b]) for a, b in zip(own, about, strict=True)), default=0.0)
+    each = (_stated(claim - p.title_terms, asked, [(s, s.terms) for s in p.sentences]) for p in named)
+    return max(each, default=0.0)
+
+
+def _stated(claim: frozenset[str], asked: frozenset[str], rows: Iterable[tuple[Sentence, frozenset[str]]]) -> float:
+    """The largest share of a claim that sentences have, each with the terms that count; what is lacking, if the
+    sentence with most of it denies it."""
+    shares = ((_share(claim, terms), _share(claim, sentence.terms), sentence.text) for sentence, terms in rows)
+    share, _, said = max(shares, key=lambda each: each[:2], default=(0.0, 0.0, ""))
+    return share if denied(said).isdisjoint(asked) else 1 - share
 
 
 def _share(claim: frozenset[str], terms: frozenset[str]) -> float:

@@ -65,7 +65,7 @@ def copied(folder: Path) -> Path:
     return copy
 
 
-def tested(copy: Path, tests: Sequence[str], seconds: int | None = SECONDS) -> int | None:
+def tested(copy: Path, tests: Sequence[str], seconds: int | None) -> int | None:
     """Pytest's exit status; nothing if it took too long."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "slow or not slow", "-p", "no:cacheprovider", *tests]
     # Otherwise a fault of the same size, planted in the same second, could run what was compiled before.
@@ -83,7 +83,7 @@ def caught(copy: Path, fault: Fault) -> bool:
     source = path.read_text("utf-8")
     path.write_text(fault.planted(source), "utf-8")
     try:
-        return tested(copy, fault.tests) in (FAILED, None)
+        return tested(copy, fault.tests, SECONDS) in (FAILED, None)
     finally:
         path.write_text(source, "utf-8")
 
