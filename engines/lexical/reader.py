@@ -188,10 +188,13 @@ def is_supported(question: str, passages: Sequence[ParsedPassage], best: Answer)
     The reader compares the spans at hand, and one of them is always the best, also where the passages tell nothing of
     what is asked, or where its premise is wrong ("Who directed the novel X?"). So an answer also needs that the
     passages about the question's names, and those it was read from, have the names and the other words of the
-    question. The less they have, the surer the reader must be. A choice between two that the question offers stands.
+    question. The less they have, the surer the reader must be. Of a choice between two, half of it must be told of one.
     """
     asked = parse_question(question)
-    if best.passage is None or asked.asks.kind == "either" or stated(question, tuple(passages)):
+    if asked.asks.kind == "either":
+        sides = None if _comparative(question) else options(question)
+        return not sides or max(_shares(question, sides, span_table(tuple(passages)))) >= 0.5
+    if best.passage is None or stated(question, tuple(passages)):
         return True
     if not is_of_type(question, best.text, best.sentence) or lacks_subject(question, best):
         return False
@@ -278,16 +281,22 @@ def _comparative(question: str) -> str:
 
 
 def _claimed(question: str, sides: tuple[str, str], table: SpanTable) -> Verdict | None:
-    """The side whose passages have more of the question's words; None if both have as many."""
-    claim = frozenset(content_terms(question)).difference(*(content_terms(side) for side in sides))
-    keys = [(title_key(bare_title(side)), title_key(side)) for side in sides]
-    asked, shares = relation_terms(question), list[float]()
-    for key in keys:
-        own = [p for p in table.passages if about(p, *key) >= ABOUT]
-        terms = frozenset[str]().union(*(p.terms for p in own))
-        shares.append(_stated(claim, asked, [(s, terms) for p in own for s in p.sentences]))
-    first, second = shares
+    """The side of which more of the question's words are stated; None if of both as many."""
+    first, second = _shares(question, sides, table)
     return (0.5 + (first - second) / 2, "claim") if first != second else None
+
+
+def _shares(question: str, sides: tuple[str, str], table: SpanTable) -> list[float]:
+    """How much of the question's other words is stated of each side, in passages about it or sentences that name it."""
+    claim = frozenset(content_terms(question)).difference(*(content_terms(side) for side in sides))
+    asked, found = relation_terms(question), list[float]()
+    for side in sides:
+        own = [p for p in table.passages if about(p, title_key(bare_title(side)), title_key(side)) >= ABOUT]
+        terms, named = frozenset[str]().union(*(p.terms for p in own)), frozenset(content_terms(side))
+        rows = [(s, terms) for p in own for s in p.sentences]
+        rows += [(s, s.terms) for p in table.passages for s in p.sentences if named <= s.terms]
+        found.append(_stated(claim, asked, rows))
+    return found
 
 
 def _sameness(table: SpanTable, left: Hop, right: Hop, question: str) -> float:

@@ -302,6 +302,9 @@ def test_an_answer_is_of_the_type_that_is_asked_for(question: str, answer: str, 
         ("Which format other than CSV does Ledger read?", "CSV", "Ledger reads CSV.", True),
         ("Which command can no longer seal?", "stamp", "stamp can no longer seal.", False),
         ("Which command never seals?", "stamp", "stamp always seals.", True),
+        ("Which port does Ledger use?", "8080", "Ledger no longer uses port 8080.", True),
+        ("What is the default of retries?", "5", "The default of retries is not 5.", True),
+        ("What is the default of retries?", "5", "The default of retries is 5, not 10.", False),
         ("Which file is read?", "b.txt", "If a.txt is not read, b.txt is.", False),
         ("Who directed the film No Way Out?", "Ann Lee", "No Way Out was directed by Ann Lee.", False),
         ('Who directed "we do not seal"?', "Ann Lee", "It was directed by Ann Lee.", False),
@@ -334,3 +337,25 @@ def test_what_a_question_denies(question: str, answer: str | None, is_sure: bool
     best, *_ = read(question, decompose(question), SEALS)
     assert (best.probability > DENIED) is is_sure
     assert answer is None or best.text == answer
+
+
+@pytest.mark.parametrize(
+    ("question", "told", "answer"),
+    [
+        ("Are both Ada Berg and Otto Lind painters?", ("is a painter", "is a painter"), "yes"),
+        ("Are both Ada Berg and Otto Lind painters?", ("is a painter", "is not a painter"), "no"),
+        ("Are both Ada Berg and Otto Lind painters?", ("is not a painter", "is not a painter"), "no"),
+        ("Do both Ada Berg and Otto Lind own the Mill?", ("owns the Mill. Otto Lind owns the Mill", "is old"), "yes"),
+        ("Does Ada Berg or Otto Lind own the Mill?", ("does not own the Mill", "owns the Mill"), "Otto Lind"),
+        ("Does Ada Berg or Otto Lind own the Mill?", ("is old. Otto Lind does not own the Mill", "is old"), None),
+        ("Does Ada Berg or Otto Lind own the Mill?", ("does not own the Mill", "is old"), None),
+    ],
+)
+def test_claims_about_two(question: str, told: tuple[str, str], answer: str | None) -> None:
+    passages = pages(**{name: f"{name} {said}" for name, said in zip(("Ada Berg", "Otto Lind"), told, strict=True)})
+    best, *_ = read(question, decompose(question), passages)
+    if answer is None:
+        assert best.probability <= DENIED or not is_supported(question, passages, best)
+    else:
+        assert best.text == answer
+        assert best.probability > 0.5
