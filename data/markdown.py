@@ -6,6 +6,7 @@ import re
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
+from mdit_py_plugins.admon import admon_plugin
 
 from .links import TEMPLATE, untemplated
 
@@ -26,6 +27,7 @@ _INCLUDES = re.compile(
     r"""|\{![^{}\n]+!\}|<<<[ \t]*[@./].*|\{\{[ \t]*#(?:\w*include|playground|title|template)\b[^{}\n]*\}\})[ \t]*$""",
     re.MULTILINE,
 )
+_TAB = re.compile(r"""^([ \t]*+)===[!+]?(?=[ \t]+["'])""", re.MULTILINE)  # of MkDocs; indented, as an admonition
 # Modules of MDX.
 _MODULES = re.compile(
     r"""\A(?:\s*+(?:import\s++(?:[\w$*{},\s]{1,500}?\sfrom\s*+)?["'][^"'\n]+["'];?[ \t]*+(?=\n|\Z)"""
@@ -58,8 +60,10 @@ def rendered(source: str) -> str:
         state.pos = found.end() if found else state.pos
         return bool(found)
 
-    source = _MODULES.sub("", _UNSEEN.sub(lambda found: found[1] or "", _INCLUDES.sub("", source)))
-    parser = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable(["table", "strikethrough"])
+    source = _MODULES.sub(
+        "", _UNSEEN.sub(lambda found: found[1] or "", _TAB.sub(r"\1!!! tab", _INCLUDES.sub("", source)))
+    )
+    parser = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable(["table", "strikethrough"]).use(admon_plugin)
     parser.inline.ruler.before("link", "wiki_link", wiki_link)
     parser.inline.ruler.before("link", "role", role)
     markup: str = parser.render(_TEMPLATE_LINK.sub(lambda found: found[1] + untemplated(found[2]), source))

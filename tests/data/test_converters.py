@@ -359,6 +359,29 @@ def test_roles_of_markdown_are_read(tmp_path: Path) -> None:
     assert [link[1:3] for link in first.links] == [("guide/heat", "the heat")]
 
 
+def test_admonitions_and_tabs_of_markdown(tmp_path: Path) -> None:
+    source = """# T
+
+!!! info "Limits of *kilns*"
+
+    Kilns [glow](g.md).
+
+=== "Linux"
+
+    Use fire.
+
+1. First
+
+    ??? note
+        Bare.
+"""
+    lines = convert(written(tmp_path / "a.md", source)).lines
+    assert [line.text for line in lines] == [
+        *("Limits of kilns", "Kilns glow.", "Linux", "Use fire.", "First", "Note: Bare."),
+    ]
+    assert lines[1].links == (Href(5, "g.md", "glow"),)
+
+
 def test_markdown_with_components(tmp_path: Path) -> None:
     source = """{/* Made by a program.
 
