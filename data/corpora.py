@@ -368,9 +368,10 @@ def _version(source: Source) -> Version:
 
 
 def _text_hash(text: Text) -> str:
+    """With the targets of its links: a page that leads elsewhere is no copy."""
     digest = hashlib.blake2b(text.title.encode(), digest_size=16)
     for line in text.lines:
-        digest.update(f"\n{line.text}".encode())
+        digest.update("\n".join(["", line.text, *(link.target for link in line.links)]).encode())
     return digest.hexdigest()
 
 

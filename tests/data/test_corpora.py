@@ -276,3 +276,11 @@ def test_links_out_of_a_folder_are_not_followed(tmp_path: Path) -> None:
     }
     assert [problem.where for problem in problems if problem.kind == "damaged"] == ["notes/other", "notes/secret.txt"]
     assert [passage.text for passage, _ in Corpus([folder / "secret.txt"])] == ["Outside."]  # asked for
+
+
+def test_a_page_that_leads_elsewhere_is_no_copy(tmp_path: Path) -> None:
+    for name, link in (("a.md", "evil.md"), ("b.md", "good.md"), ("c.md", "good.md")):
+        (tmp_path / name).write_text(f"# Tarn Lake\n\nIts warden is [Ada Berg]({link}).")
+    found, problems = read(tmp_path)
+    assert {Path(passage.document).name for passage, _ in found} == {"a.md", "b.md"}
+    assert [problem.kind for problem in problems] == ["duplicate"]
