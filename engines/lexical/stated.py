@@ -153,7 +153,7 @@ def is_of_type(question: str, answer: str, sentence: Sentence | None = None) -> 
         return bool(re.search(_DAYS, answer) or (not asked["week"] and (dates(answer) or re.search(MONTHS, answer))))
     if asks.kind in ("number", "measure") or (asks_default and _is_quantity(question)):
         is_number = any(n.start == 0 for n in numbers(answer)) or (asks_default and re.fullmatch(_NUMBER, answer))
-        is_share = ("%" in answer and "percent" not in question) or re.fullmatch(r"\d+(?:\.\d+)+", answer)
+        is_share = ("%" in answer and "percent" not in question) or re.fullmatch(r"v?\d+(?:\.\d+)+", answer)
         is_vague = is_share if asks.kind == "number" else answer.isalpha()
         return bool((is_number and not is_vague) or (asks_default and _UNBOUNDED.fullmatch(answer)))
     if asks_default and asks.kind in ("noun", "what"):

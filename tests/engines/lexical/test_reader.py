@@ -283,6 +283,7 @@ def test_who_did_something_may_stand_below_a_heading(question: str) -> None:
         ("What is the default mode?", "that of the last run", False),
         ("Which parameter is set in ledger.cf?", "ledger.cf", False),
         ("Which option sets the mode?", "the last one", False),
+        ("How many downloads does Kiln have?", "v1.20.0", False),
     ],
 )
 def test_an_answer_is_of_the_type_that_is_asked_for(question: str, answer: str, fits: bool) -> None:
