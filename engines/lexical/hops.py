@@ -24,6 +24,7 @@ from threadpoolctl import ThreadpoolController
 from ...data.references import references, replace_references
 from ...data.text import title_key
 from .features import Matrix, ParsedQuestion, SpanTable, Vector, about, features, parse_question, span_table, within
+from .negation import denied, differs
 from .prompt import ParsedPassage, Sentence
 from .spans import relation_terms
 
@@ -87,9 +88,11 @@ NONE = Answer("", 0.0)
 
 @dataclass(frozen=True, eq=False)
 class Hop:
-    """The probability of every span of a table to answer a sub-question, and the best answers."""
+    """The probability of every span of a table to answer a sub-question; the same with 0 for spans whose sentence
+    denies what is asked; and the best answers of those that are left."""
 
     chances: Vector
+    affirmed: Vector
     answers: tuple[Answer, ...]
 
     @property
@@ -109,8 +112,16 @@ def _hops(sub_questions: tuple[str, ...], passages: tuple[ParsedPassage, ...]) -
         chances = np.zeros(len(table.spans), np.float32)
         for bound, weight in _bound(text, found):
             chances += weight * rank("hop", features(bound, table))
-        found.append(Hop(chances, tuple(best_answers(table, chances, BEAM))))
+        affirmed = np.where([_is_denied(text, table, n) for n in range(len(table.spans))], np.float32(0), chances)
+        found.append(Hop(chances, affirmed, tuple(best_answers(table, affirmed, BEAM))))
     return tuple(found)
+
+
+def _is_denied(question: str, table: SpanTable, candidate: int) -> bool:
+    passage, sentence = table.sentences[table.sentence[candidate]]
+    above = f"{passage.title} {passage.headings}"
+    is_near = denied(sentence.text) or denied(above)
+    return bool(is_near) and differs(question, table.spans[candidate].text, sentence.text, above)
 
 
 def _bound(text: str, found: Sequence[Hop]) -> Iterator[tuple[ParsedQuestion, float]]:
@@ -133,7 +144,7 @@ def _bound(text: str, found: Sequence[Hop]) -> Iterator[tuple[ParsedQuestion, fl
 def best_answers(table: SpanTable, chances: Vector, most: int) -> Iterator[Answer]:
     """The likeliest answers. Spans with one key are one answer, written as the likeliest of them is."""
     by_answer = np.bincount(table.group, chances, len(table.keys))
-    for group in np.argsort(-by_answer, kind="stable")[:most]:
+    for group in (n for n in np.argsort(-by_answer, kind="stable")[:most] if by_answer[n]):
         members = np.flatnonzero(table.group == group)
         chosen = int(members[chances[members].argmax()])
         passage, sentence = table.sentences[table.sentence[chosen]]

@@ -47,11 +47,14 @@ _UNITS = re.compile(r"\s?(?:[KMGT]i?B|bytes?|ms|seconds?|minutes?|hours?|days?)\
 def read(question: str, sub_questions: Sequence[str], passages: Sequence[ParsedPassage]) -> tuple[Answer, ...]:
     """The candidate answers of a question, best first; none if the passages do not mention what it names.
 
-    An answer is hardly likely if its sentence denies what the question affirms, or the other way round.
+    An answer is hardly likely if its sentence, or that of a step to it, denies what is asked, or the other way round.
     """
     found = _read(question, tuple(sub_questions), tuple(passages))
+    is_claim = answer_type(question).kind == "yes/no" and not _comparative(question)  # these count what is denied
+    hops = () if is_claim or len(sub_questions) == 1 else read_hops(sub_questions, passages)
+    is_broken = any(2 * hop.affirmed.sum() < hop.chances.sum() for hop in hops)
     checked = [
-        replace(each, probability=min(each.probability, DENIED)) if is_denied(question, each) else each
+        replace(each, probability=min(each.probability, DENIED)) if is_broken or is_denied(question, each) else each
         for each in found
     ]
     return tuple(sorted(checked, key=lambda answer: -answer.probability)) if checked != list(found) else found
@@ -160,7 +163,9 @@ def _chain_columns(hops: Sequence[Hop], table: SpanTable) -> Matrix:
     """The place of each span in the chain of sub-questions: seven columns of numbers."""
     by_answer = [np.bincount(table.group, hop.chances, len(table.keys))[table.group] for hop in hops]
     keys = [(title_key(answer.text), answer.probability) for hop in hops[:-1] for answer in hop.answers]
-    onward = np.array([max(chance * about(each, key, key) for key, chance in keys) for each in table.passages])
+    onward = np.array(
+        [max((chance * about(each, key, key) for key, chance in keys), default=0) for each in table.passages]
+    )
     last, size = by_answer[-1], len(table.spans)
     columns = (
         last,  # it answers the last hop
@@ -192,7 +197,9 @@ def is_supported(question: str, passages: Sequence[ParsedPassage], best: Answer)
     """
     asked = parse_question(question)
     if asked.asks.kind == "either":
-        sides = None if _comparative(question) else options(question)
+        if _comparative(question):
+            return best.passage is None  # read from a text that compares nothing, it would be a guess
+        sides = options(question)
         return not sides or max(_shares(question, sides, span_table(tuple(passages)))) >= 0.5
     if best.passage is None or stated(question, tuple(passages)):
         return True
@@ -302,20 +309,20 @@ def _shares(question: str, sides: tuple[str, str], table: SpanTable) -> list[flo
 def _sameness(table: SpanTable, left: Hop, right: Hop, question: str) -> float:
     """The probability that two sub-questions have one answer; as countries if the question is about countries."""
     if re.search(r"\bcountr|\bnation", question, re.I):
-        a, b = _countries(table, left), _countries(table, right)
-        if a and b:
-            shared = sum(share * b.get(country, 0.0) for country, share in sorted(a.items()))
-            return shared / (sum(a.values()) * sum(b.values()))
+        a, b = (_countries(table, hop, hop.affirmed) for hop in (left, right))
+        total = math.prod(sum(_countries(table, hop, hop.chances).values()) for hop in (left, right))
+        if total:
+            return sum(share * b.get(country, 0.0) for country, share in sorted(a.items())) / total
     pairs = [(a, b) for a in left.answers for b in right.answers if same(a.text, b.text)]
     return max((a.probability * b.probability for a, b in pairs), default=0.0)
 
 
-def _countries(table: SpanTable, hop: Hop) -> dict[str, float]:
-    """How likely each country answers a sub-question."""
+def _countries(table: SpanTable, hop: Hop, chances: Vector) -> dict[str, float]:
+    """How likely each country answers a sub-question, by the chances of its likeliest spans."""
     found = defaultdict[str, float](float)
     for n in _likeliest(hop):
         for mention in countries(table.spans[n].text):
-            found[mention.country] += float(hop.chances[n])
+            found[mention.country] += float(chances[n])
     return found
 
 
@@ -353,7 +360,7 @@ def _share(claim: frozenset[str], terms: frozenset[str]) -> float:
 
 # --- magnitudes ------------------------------------------------------------------------------------------------------
 
-Magnitudes = list[tuple[str, tuple[float, ...], float]]  # kind, value, share
+Magnitudes = list[tuple[str, tuple[float, ...], float, int]]  # kind, value, share, the span
 
 _COUNTED = "zero one two three four five six seven eight nine ten eleven twelve".split()
 _WORDS = {word: n for n, word in enumerate(_COUNTED)} | {"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50}
@@ -370,8 +377,8 @@ def _first_wins(question: str, hops: Sequence[Hop], table: SpanTable) -> Verdict
     kinds = {kind for kind, *_ in left} & {kind for kind, *_ in right}
     if not kinds:
         return None
-    kind = max(sorted(kinds), key=lambda kind: sum(share for k, _, share in (*left, *right) if k == kind))
-    pairs = [(a, b, p * q) for k, a, p in left if k == kind for m, b, q in right if m == kind]
+    kind = max(sorted(kinds), key=lambda kind: sum(share for k, _, share, _ in (*left, *right) if k == kind))
+    pairs = [(a, b, p * q) for k, a, p, n in left if k == kind for m, b, q, o in right if m == kind and n != o]
     total = sum(chance for *_, chance in pairs)
     if not total:
         return None
@@ -383,9 +390,9 @@ def _first_wins(question: str, hops: Sequence[Hop], table: SpanTable) -> Verdict
 def _magnitudes(table: SpanTable, hop: Hop) -> Magnitudes:
     """The magnitudes of the likeliest spans of a sub-question, with their shares."""
     measured = [
-        (*_magnitude(table.spans[n].text + table.text_after(n)), float(hop.chances[n])) for n in _likeliest(hop)
+        (*_magnitude(table.spans[n].text + table.text_after(n)), float(hop.affirmed[n]), n) for n in _likeliest(hop)
     ]
-    return [(kind, value, share) for kind, value, share in measured if value]
+    return [each for each in measured if each[1] and each[2]]
 
 
 def _magnitude(text: str) -> tuple[str, tuple[float, ...]]:
@@ -405,7 +412,7 @@ def _lived_longer(sides: tuple[str, str], table: SpanTable) -> Verdict | None:
     years = []
     for side in sides:
         hops = read_hops((f"When was {side} born?", f"When did {side} die?"), table.passages)
-        dated = [[value for kind, value, _ in _magnitudes(table, hop) if kind == "date"] for hop in hops]
+        dated = [[value for kind, value, *_ in _magnitudes(table, hop) if kind == "date"] for hop in hops]
         if not all(dated):
             return None
         (born, *_), (died, *_) = dated

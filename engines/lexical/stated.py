@@ -40,7 +40,7 @@ _VALUE = rf"(?P<value>{_LITERAL}|[\w-]{{1,60}}(?= *(?:[.,;)]|$)))"
 _DEFAULTS = [
     re.compile(pattern)
     for pattern in (
-        rf"\b[Dd]efault(?: value)? of (?P<value>{_NUMBER}|(?i:{_WORD})\b)",  # "is used"
+        rf"(?<!imum )\b[Dd]efault(?: value)? of (?P<value>{_NUMBER}|(?i:{_WORD})\b)",  # "is used"; no minimum
         rf"\b[Dd]efault(?:s|ing)? to (?:the value )?(?:of )?{_VALUE}",
         rf"\b[Dd]efault(?: (?!is\b|are\b|to\b)[\w-]+){{0,3}}(?: (?:is|are)(?: set to| to| currently)?|:) ?{_VALUE}",
         rf"\b[Dd]efault(?: value)? ?= ?{_VALUE}",

@@ -51,7 +51,8 @@ def test_the_answer_of_a_part_is_put_into_the_next() -> None:
 
 def test_scores_are_reciprocal_ranks_weighed_by_the_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = (Answer("Ada Berg", 0.6), Answer("Otto Lind", 0.2))
-    hops = (Hop(np.zeros(0, np.float32), answers), Hop(np.zeros(0, np.float32), ()))
+    none = np.zeros(0, np.float32)
+    hops = (Hop(none, none, answers), Hop(none, none, ()))
     monkeypatch.setattr("polyhop.programs.parts.read_hops", lambda parts, passages: hops)
     scores = {hit.passage.id: hit.score for hit in search_parts(scripted_search([]), QUESTION, 9)}
     assert scores["film"] == pytest.approx(1 + 0.35 + 0.35 * 0.2)  # of the question, its first part, and Otto Lind

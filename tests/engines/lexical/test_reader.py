@@ -318,6 +318,25 @@ def test_a_sentence_that_denies_something_else_than_the_question(
     assert differs(question, answer, sentence) is other
 
 
+@pytest.mark.parametrize(
+    ("question", "told", "answer"),
+    [
+        ("Who was born first, Ann Lee or Tom Fox?", ("was born in 1900", "was born in 1850"), "Tom Fox"),
+        ("Who was born first, Ann Lee or Tom Fox?", ("was born in 1900", "was not born in 1850"), None),
+        ("Who was born first, Ann Lee or Tom Fox?", ("was born in 1900", "paints"), None),
+        ("Are Ann Lee and Tom Fox from the same country?", ("is from Chile", "is from Chile"), "yes"),
+        ("Are Ann Lee and Tom Fox from the same country?", ("is from Chile", "is not from Chile"), "no"),
+        ("Where was the director of Ann Lee born?", ("is a film directed by Tom Fox", "was born in Oslo"), "Oslo"),
+        ("Where was the director of Ann Lee born?", ("is a film not directed by Tom Fox", "was born in Oslo"), None),
+    ],
+)
+def test_what_is_denied_of_a_side_or_a_step(question: str, told: tuple[str, str], answer: str | None) -> None:
+    passages = pages(Ann_Lee=f"Ann Lee {told[0]}", Tom_Fox=f"Tom Fox {told[1]}")
+    best, *_ = read(question, decompose(question), passages)
+    is_sure = best.probability > DENIED and is_supported(question, passages, best)
+    assert (best.text if is_sure else None) == answer
+
+
 SEALS = pages(
     Stamp="Stamp seals letters. Stamp does not seal parcels",
     Press="Press seals letters and parcels. Press has no handle",
