@@ -15,7 +15,7 @@ import typer
 from ..data.errors import PolyhopError
 from ..data.text import clean, count
 from ..engines.costs import FREE, Ledger
-from ..engines.replies import model_errors
+from ..engines.replies import ModelError, model_errors
 from ..eval.folder import replacing
 from ..eval.records import read_records
 from ..eval.run import evaluate
@@ -45,8 +45,17 @@ def ask(given: Ask) -> None:
     with paying(given, folder) as pay:
         pay(program)
         if not (out and folder):
+            failed = 0
             for _, question in asked:
-                _print(program, question, str(index) if index else None, given)
+                try:
+                    _print(program, question, str(index) if index else None, given)
+                except ModelError as error:
+                    if not file:
+                        raise
+                    failed += 1
+                    warn(f"{question}: {error}")
+            if failed:
+                raise PolyhopError(f"{count(failed, 'question')} failed")
             return
         examples = [dspy.Example(id=id, question=each, answers=()).with_inputs("question") for id, each in asked]
         known: dict[str, Any] = {"index": getattr(source, "manifest", None), "files": files_of({"index": index})}

@@ -396,12 +396,14 @@ def _magnitudes(table: SpanTable, hop: Hop) -> Magnitudes:
 
 
 def _magnitude(text: str) -> tuple[str, tuple[float, ...]]:
-    """What a text measures ("date", "length", "number") and its value, lengths in metres; empty if nothing."""
+    """What a text measures ("date", "length", "version", "number") and its value, lengths in metres; empty if nothing."""
     if found := dates(text):
         return "date", tuple(map(float, found[0].key))
     for figure in numbers(text):
         digits, scale, *_ = [*figure.text.lower().split(), ""]
         plain = re.sub(r"[^\d.]", "", digits).strip(".")
+        if plain.count(".") > 1:
+            return "version", tuple(map(float, plain.split(".")))
         value = float(plain or _WORDS[digits]) * _SCALES.get(scale, 1.0)
         unit = _UNIT.match(text.lower(), figure.end)
         return ("length", (value * _METRES[unit[1]],)) if unit else ("number", (value,))

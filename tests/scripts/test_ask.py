@@ -82,6 +82,9 @@ def test_nonsense_from_a_model_is_an_error(parrot: Callable[[str], Any], monkeyp
     monkeypatch.setattr("polyhop.engines.models.language_model", lambda spec, **settings: parrot("Cats!"))
     told = "the model's reply to PlanResearch does not have the expected fields (route, sub_questions): 'Cats!'"
     assert told in refused("ask", QUESTION, POLYHOP_INDEX="sample")
+    several = polyhop("ask", "--file", "-", "--index", "sample", stdin=f"{QUESTION}\nWho directed Stalker?\n")
+    assert several.stderr.count("does not have the expected fields") == 2
+    assert "2 questions failed" in several.stderr
 
 
 def test_a_closed_pipe_is_quiet() -> None:

@@ -118,6 +118,9 @@ TOWNS = pages(
     Betaton="Betaton is a village in France",
     Gamma="Gamma is a city in Chile",
 )
+SEALERS = pages(
+    Stamp_Kit="Stamp Kit 0.5.0 was released by Ann Lee", Press_Kit="Press Kit 0.10.1 was released by Ann Lee"
+)
 BANDS = pages(
     Quill="Quill is a rock band. The band has three members", Slate="Slate is a pop band. The band has 5 members"
 )
@@ -134,6 +137,7 @@ BANDS = pages(
         (MOUNTAINS, "Which is higher, Mount Alpha or Mount Beta?", "Mount Alpha"),
         (TOWNS, "Are Alphaville and Betaton located in the same country?", "yes"),
         (BANDS, "Which band has more members, Quill or Slate?", "Slate"),
+        (SEALERS, "Which came out first, Press Kit or Stamp Kit?", "Stamp Kit"),
         (BANDS, "Which is a pop band, Quill or Slate?", "Slate"),
         (BANDS, "Are Quill and Slate both painters?", "no"),
     ],
