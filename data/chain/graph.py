@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import IndexFault
 from ..passages import Passage
 from .store import FORMS, ChainSource, Records
 from .words import (
@@ -146,13 +145,7 @@ class Graph:
         sentence = int(self._sentence[place])
         if sentence not in self._texts:
             node = int(self.node_of_sentence[sentence])
-            texts, at = texts_of(self.passage(node)), sentence - int(self.first_sentence[node])
-            if at >= len(texts):
-                raise IndexFault(
-                    "The tables of the index are not of its passages: another version of polyhop wrote them. "
-                    "Build it again: polyhop index CORPUS --out DIR"
-                )
-            self._texts[sentence] = read(texts[at])
+            self._texts[sentence] = read(texts_of(self.passage(node))[sentence - int(self.first_sentence[node])])
         start = place - int(self._sentence.searchsorted(sentence))
         return wording(self._texts[sentence], start, start + length)
 

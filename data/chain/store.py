@@ -12,14 +12,14 @@ A store on disk is a folder for each build or update, with the tables of the pas
     rows.npy       the passage of each of these (uint32)
     stems.npy      the stems of the passages, in order (uint32)
     counts.npy     the number of passages that have each (uint32)
-    hashes.json    of the other files; those of large ones only `polyhop index --check` compares
+
+Their hashes are in the manifest of the index; those of large files only `polyhop index --check` compares.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
-from hashlib import file_digest
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b, file_digest
 from io import BytesIO
 from math import inf
 from pathlib import Path
@@ -28,7 +28,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..files import load_array, read_json
+from ..files import load_array
 from ..passages import Hit, Passage
 from .words import (
     FORM_BITS,
@@ -56,7 +56,6 @@ from .words import (
     without_flags,
 )
 
-HASHES = "hashes.json"
 FORMS = 7
 """Forms in which others write a title: whole, without disambiguation, short, the file's name, to the first comma,
 without article, first and last name."""
@@ -159,15 +158,17 @@ class Part(NamedTuple):
     counts: NDArray[np.uint32]
 
     @classmethod
-    def open(cls, folder: Path) -> Part:
+    def open(cls, folder: Path, hashes: Mapping[str, str]) -> Part:
         """The tables of a folder, memory-mapped.
+
+        Args:
+            hashes: Of its files, see `hashes_of`; large files are not compared.
 
         Raises:
             OSError: a file is missing.
             ValueError: a file is damaged.
         """
-        hashes = read_json(folder / HASHES) if (folder / HASHES).exists() else {}  # older ones have none
-        if any(hashes.get(name, found) != found for name, found in hashes_of(folder, _SMALL_FILE).items()):
+        if any(hashes.get(name) != found for name, found in hashes_of(folder, _SMALL_FILE).items()):
             raise ValueError(f"a file of {folder} has changed")
         words = folder / "words"
         small = words.stat().st_size < _BATCH  # an empty file cannot be mapped
@@ -228,14 +229,14 @@ class Store:
         return cls([Part(np.frombuffer(file.getvalue(), np.uint32), **writer.tables())])
 
     @classmethod
-    def open(cls, folders: Sequence[Path], live: Bools | None = None) -> Store:
-        """A store on disk.
+    def open(cls, folders: Mapping[Path, Mapping[str, str]], live: Bools | None = None) -> Store:
+        """A store on disk: the folders of its parts, with the hashes of their files.
 
         Raises:
             OSError: a file is missing.
             ValueError: a file is damaged, or there are more or fewer rows than ``live`` says.
         """
-        parts = list(map(Part.open, folders))
+        parts = [Part.open(folder, hashes) for folder, hashes in folders.items()]
         if live is not None and len(live) != sum(len(part.documents) for part in parts):
             raise ValueError("it has the words of other passages")
         return cls(parts, None if live is None or live.all() else live)
@@ -328,9 +329,9 @@ def hashes_of(folder: Path, largest: float = inf) -> dict[str, str]:
     """Hashes of the files of a store, without larger ones."""
     found = {}
     for path in sorted(folder.iterdir()):
-        if path.name != HASHES and path.stat().st_size <= largest:
+        if path.stat().st_size <= largest:
             with path.open("rb") as file:
-                found[path.name] = file_digest(file, "blake2b").hexdigest()
+                found[path.name] = file_digest(file, lambda: blake2b(digest_size=16)).hexdigest()
     return found
 
 
@@ -347,10 +348,10 @@ class StoreWriter:
         self._rows = self._pending = 0
         self._batch: list[Passage] = []
 
-    def copy(self, folders: Sequence[Path], live: Bools) -> None:
-        """Begin with the ``live`` passages of other folders."""
-        for folder in folders:
-            part = Part.open(folder)
+    def copy(self, folders: Mapping[Path, Mapping[str, str]], live: Bools) -> None:
+        """Begin with the ``live`` passages of other folders, given with the hashes of their files."""
+        for folder, hashes in folders.items():
+            part = Part.open(folder, hashes)
             alive, live = live[: len(part.documents)], live[len(part.documents) :]
             kept, row = alive[part.rows], self._rows + np.cumsum(alive) - 1
             self._keep(keys=part.keys[kept], rows=row[part.rows[kept]])
@@ -430,14 +431,14 @@ class StoreWriter:
             "counts": found["counts"][topical],
         }
 
-    def finish(self) -> None:
-        """Write what is left, and the tables."""
+    def finish(self) -> dict[str, str]:
+        """Write what is left, and the tables; returns the hashes of all files."""
         tables = self.tables()
         self.close()
         assert isinstance(self._folder, Path)
         for name, table in tables.items():
             np.save(self._folder / f"{name}.npy", table)
-        (self._folder / HASHES).write_text(json.dumps(hashes_of(self._folder)))
+        return hashes_of(self._folder)
 
     def close(self) -> None:
         self._words.close()

@@ -44,6 +44,7 @@ from .pyserini import document_passage, locate
 _opening = Lock()  # pyjnius examines classes here for the first time
 _PASSAGE_NUMBER = re.compile(r"#\d+$")
 MOST_NAMED = 10_000  # passages of one document or title
+_VERIFIED = 64 << 20  # bytes of an index whose checksums are compared when it is opened; of others, by --check
 _LARGEST_K1 = 1e9  # Java's float has an end, and long before BM25 is the sum of the frequencies
 
 
@@ -220,6 +221,9 @@ class LuceneReader:
             self._close = finalize(self, _closed, self._reader)  # when no search uses it any more
             self._close.atexit = False
             self.manifest = IndexManifest.of(path, self._reader, adopting=adopting)
+            if sum(file.stat().st_size for file in path.iterdir()) <= _VERIFIED:
+                for leaf in self.leaves:
+                    call_long(leaf, "checkIntegrity")  # which Lucene does when it merges
             self.has_deletions = bool(call(self._reader, "hasDeletions"))
             infos = call(autoclass("org.apache.lucene.index.FieldInfos"), "getMergedFieldInfos", self._reader)
             if any(call(infos, "fieldInfo", field) is None for field in (ID, CONTENTS)):

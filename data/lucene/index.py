@@ -18,10 +18,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import ujson
 
-from ..chain.store import HASHES, StoreWriter, hashes_of
+from ..chain.store import StoreWriter, hashes_of
 from ..corpora import Corpus
 from ..errors import DataError, IndexFault, Problem
-from ..files import read_json
 from ..passages import PAGE, Passage
 from ..splitting import MAX_WORDS
 from .bm25 import LuceneReader
@@ -235,8 +234,8 @@ def adopt_index(
                 there = iter(passages)
                 store.add(next(there) if alive else _NONE for alive in live)
                 on_progress(done, manifest.passages)
-            store.finish()
-            made = {"overlong": overlong, "polyhop": version("polyhop"), "chain": (manifest.generation,)}
+            chain = {manifest.generation: store.finish()}
+            made = {"overlong": overlong, "polyhop": version("polyhop"), "chain": chain}
             manifest = manifest.model_copy(update=made)
             publish(index, unfinished, manifest, lambda: None)
     return manifest
@@ -262,11 +261,11 @@ def check_index(index: Path | str) -> IndexReport:
     with closing(LuceneReader.open(index)) as lucene:
         manifest = lucene.manifest
     problems = []
-    for store in manifest.stores(index):
+    for store, hashes in manifest.stores(index).items():
         try:
-            if (store / HASHES).exists() and read_json(store / HASHES) != hashes_of(store):  # older ones have none
+            if hashes != hashes_of(store):
                 problems.append(f"a file of {store} has changed")
-        except (OSError, ValueError) as error:
+        except OSError as error:
             problems.append(str(error))
     output = autoclass("java.io.ByteArrayOutputStream")()
     try:

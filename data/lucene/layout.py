@@ -39,7 +39,7 @@ from pydantic import (
 )
 
 from ..errors import IndexFault, PolyhopError, first_error
-from ..files import read_bytes
+from ..files import read_bytes, read_json
 from .jvm import autoclass, call, java_exception, open_directory, reason
 
 HOME = ".polyhop"
@@ -67,14 +67,16 @@ class IndexManifest(BaseModel):
 
     Attributes:
         generation: The commit of the Lucene index.
-        chain: The generations whose passages it has, in the order of Lucene's documents; none if it is not adopted.
+        chain: The generations whose passages it has, in the order of Lucene's documents, with the hashes of the files
+            of each (see `data.chain.store`); none if it is not adopted.
         overlong: Passages longer than `polyhop.data.passages.PAGE` characters, of which only the start is read.
     """
 
     model_config = ConfigDict(frozen=True, strict=True)
 
+    schema_version: Literal[11] = Field(default=11, alias="schema")  # first, so that another version is told as such
     generation: Generation
-    chain: tuple[Generation, ...]
+    chain: dict[Generation, dict[str, str]]
     passages: PositiveInt  # indexed passages, after splitting
     malformed: NonNegativeInt = 0  # records and files skipped because they cannot be read
     duplicates: NonNegativeInt = 0  # skipped because an earlier one has the same id or text
@@ -88,7 +90,6 @@ class IndexManifest(BaseModel):
     anserini: str = ""
     lucene: str
     created: AwareDatetime  # when the build finished
-    schema_version: Literal[10] = Field(default=10, alias="schema")
     overlong: NonNegativeInt = 0
     foreign: bool = False  # Anserini or Pyserini made the Lucene index, and `corpus_hash` is its generation
     updates: NonNegativeInt = 0  # that followed the build
@@ -119,7 +120,7 @@ class IndexManifest(BaseModel):
             raise IndexFault(f"The index {index} has no documents. {rebuild(index)}")
         return cls(
             generation=generation,
-            chain=(),
+            chain={},
             passages=passages,
             corpus=(index.absolute().name,),
             corpus_hash=generation,
@@ -149,9 +150,9 @@ class IndexManifest(BaseModel):
         """The folder of what polyhop adds to this commit."""
         return index / OURS / self.generation
 
-    def stores(self, index: Path) -> list[Path]:
-        """The folders with the words of its passages."""
-        return [index / OURS / generation / STORE for generation in self.chain]
+    def stores(self, index: Path) -> dict[Path, dict[str, str]]:
+        """The folders with the words of its passages, and the hashes of their files."""
+        return {index / OURS / generation / STORE: hashes for generation, hashes in self.chain.items()}
 
     def to_json(self) -> dict[str, Any]:
         """The JSON object in the file."""
@@ -220,15 +221,19 @@ def locked(index: Path) -> Iterator[None]:
     lock = FileLock(index / OURS / _LOCK)
     try:
         (index / OURS).mkdir(parents=True, exist_ok=True)
-        for folder in (index / OURS, index / OURS / _UNFINISHED, lock.lock_file):
-            if Path(folder).is_symlink():
-                raise IndexFault(f"{folder} is a symbolic link, which could have other files written: remove it.")
+        for path in (index / OURS, *(index / OURS).iterdir()):
+            if path.is_symlink():
+                raise IndexFault(f"{path} is a symbolic link, which could have other files changed: remove it.")
         with lock.acquire(timeout=0):
             yield
     except PolyhopError:
         raise
     except Timeout:
         raise IndexFault(f"Another build is writing to {index}. Wait for it, or build into another folder.") from None
+    except ValidationError as error:
+        raise IndexFault(
+            f"The manifest of the index {index} is wrong ({first_error(error)}). {rebuild(index)}"
+        ) from error
     except (OSError, sqlite3.Error) as error:
         advice = "If the folder is read-only or full, name another one with --out."
         raise IndexFault(f"The index {index} could not be written: {error}. {advice}") from error
@@ -292,9 +297,9 @@ def _generations(index: Path) -> list[Path]:
 
 
 def _is_own(index: Path) -> bool:
-    """Whether polyhop made an index."""
+    """Whether polyhop made an index, in this version or an earlier one."""
     for folder in _generations(index):
-        with suppress(OSError, ValidationError):
-            if not IndexManifest.model_validate_json(read_bytes(folder / MANIFEST)).foreign:
+        with suppress(OSError, ValueError, AttributeError):
+            if not read_json(folder / MANIFEST).get("foreign"):
                 return True
     return False

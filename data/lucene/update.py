@@ -131,7 +131,7 @@ class _Update(Indexing):
                 "corpus": tuple(dict.fromkeys(self._corpus)),
                 "updates": before.updates + 1,
             },
-            () if merge or compact else before.chain,
+            {} if merge or compact else before.chain,
         )
         return Changes(manifest, len(self.gone | self.new), self.passages, before.passages - kept)
 

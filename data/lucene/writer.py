@@ -6,7 +6,7 @@ Anserini's own `SimpleIndexer` is not used because it has no unanalyzed fields, 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
@@ -36,6 +36,7 @@ from .layout import (
 
 _BUFFER_MB = 32.0  # that Lucene buffers before it writes a segment; more is not faster
 _BATCH = 256  # passages handed to Lucene at a time
+_NONE: Mapping[str, dict[str, str]] = {}
 
 
 class IndexWriter:
@@ -98,16 +99,16 @@ class IndexWriter:
         self._merge_in_order()
         self._pool.submit(merge).result()  # in a thread, so that Ctrl-C does not wait for it
 
-    def merge_stores(self, stores: Sequence[Path], live: Bools) -> None:
+    def merge_stores(self, stores: Mapping[Path, Mapping[str, str]], live: Bools) -> None:
         """Begin the words of the new passages with those of the ``live`` passages of earlier generations."""
         self._flush()
-        self._store.finish()
+        hashes = self._store.finish()
         added = (self._unfinished / STORE).rename(self._unfinished / "added")
         self._store = StoreWriter(self._unfinished / STORE)
-        self._store.copy([*stores, added], live)
+        self._store.copy({**stores, added: hashes}, live)
         shutil.rmtree(added)
 
-    def commit(self, manifest: dict[str, Any], chain: tuple[str, ...] = ()) -> IndexManifest:
+    def commit(self, manifest: dict[str, Any], chain: Mapping[str, dict[str, str]] = _NONE) -> IndexManifest:
         """Replace the state of the index.
 
         Args:
@@ -115,14 +116,14 @@ class IndexWriter:
             chain: The generations before whose passages it still has.
         """
         self._flush()
-        self._store.finish()
+        hashes = self._store.finish()
         told = autoclass("java.util.HashMap")()
         call(told, "put", "polyhop", str(manifest["polyhop"]))
         call(self._lucene, "setLiveCommitData", call(told, "entrySet"))  # also makes a commit of no other change
         call_long(self._lucene, "prepareCommit")
         prepared = newest_segments(self._index, "pending_segments_")
         generation = generation_of(self._index / str(prepared))
-        made = IndexManifest(generation=generation, chain=(*chain, generation), **manifest)
+        made = IndexManifest(generation=generation, chain={**chain, generation: hashes}, **manifest)
         publish(self._index, self._unfinished, made, lambda: call_long(self._lucene, "commit"))
         return made
 

@@ -396,7 +396,7 @@ def _magnitudes(table: SpanTable, hop: Hop) -> Magnitudes:
 
 
 def _magnitude(text: str) -> tuple[str, tuple[float, ...]]:
-    """What a text measures ("date", "length", "version", "number") and its value, lengths in metres; empty if nothing."""
+    """What a text measures (a "date", "length", "version" or "number") and its value, in metres; empty if nothing."""
     if found := dates(text):
         return "date", tuple(map(float, found[0].key))
     for figure in numbers(text):

@@ -64,7 +64,7 @@ INDEX = IndexManifest(
     anserini="1",
     lucene="9",
     generation="0123456789abcdef",
-    chain=("0123456789abcdef",),
+    chain={"0123456789abcdef": {}},
     created=datetime(2026, 1, 1, tzinfo=UTC),
 )
 LINES = b"".join(json.dumps({"id": str(n), "title": "Ada", "text": "Ada wrote odes."}).encode() + b"\n" for n in (1, 2))

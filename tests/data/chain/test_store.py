@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polyhop.data.chain.store import Store, StoreWriter
+from polyhop.data.chain.store import Store, StoreWriter, hashes_of
 from polyhop.data.chain.words import (
     FORM_BITS,
     LINK_KINDS,
@@ -38,24 +38,28 @@ PASSAGES = [
 ]
 
 
+def hashed(*folders: Path) -> dict[Path, dict[str, str]]:
+    return {folder: hashes_of(folder) for folder in folders}
+
+
 def write(folder: Path, *batches: list[Passage], before: Sequence[Path] = (), live: Any = None) -> Path:
     writer = StoreWriter(folder)
     if live is not None:
-        writer.copy(before, live)
+        writer.copy(hashed(*before), live)
     for passages in batches:
         writer.add(passages)
-    writer.finish()
+    assert writer.finish() == hashes_of(folder)
     return folder
 
 
 def test_damaged_tables_are_refused(tmp_path: Path) -> None:
     folder = write(tmp_path / "store", PASSAGES)
+    hashes = hashed(folder)
     counts = (folder / "counts.npy").read_bytes()
     (folder / "counts.npy").write_bytes(counts[:-4] + bytes([counts[-4] ^ 1]) + counts[-3:])
     with pytest.raises(ValueError, match="has changed"):
-        Store.open([folder])
+        Store.open(hashes)
     (folder / "counts.npy").write_bytes(counts)
-    (folder / "hashes.json").unlink()  # as a stranger's index, whose hashes say nothing
     for name, table in (
         ("documents", np.zeros(3, np.uint64)),
         ("rows", np.zeros(2, np.uint32)),
@@ -66,13 +70,13 @@ def test_damaged_tables_are_refused(tmp_path: Path) -> None:
         before = (folder / f"{name}.npy").read_bytes()
         np.save(folder / f"{name}.npy", table)
         with pytest.raises(ValueError, match=r"do not fit together|allow_pickle"):
-            Store.open([folder])
+            Store.open(hashed(folder))  # as in an index that somebody made so
         (folder / f"{name}.npy").write_bytes(before)
     with pytest.raises(ValueError, match="other passages"):
-        Store.open([folder], np.ones(5, bool))
+        Store.open(hashed(folder), np.ones(5, bool))
     (folder / "words").write_bytes((folder / "words").read_bytes()[:-4])
     with pytest.raises(ValueError, match="do not fit together"):
-        Store.open([folder])
+        Store.open(hashed(folder))
 
 
 # --- what a record keeps ---------------------------------------------------------------------------------------------
@@ -150,10 +154,10 @@ def test_what_is_read_back_is_what_the_passages_say(drawn: list[tuple[Passage, b
         every = [True] * len(passages)
         for store, rows, live in (
             (Store.of(map(record_of, passages)), passages, every),
-            (Store.open([whole]), passages, every),
-            (Store.open(parts), passages, every),
-            (Store.open([*parts, more], np.append(alive, True)), [*passages, passages[0]], [*alive, True]),
-            (Store.open([dropped]), [*left, passages[0]], [True] * (len(left) + 1)),
+            (Store.open(hashed(whole)), passages, every),
+            (Store.open(hashed(*parts)), passages, every),
+            (Store.open(hashed(*parts, more), np.append(alive, True)), [*passages, passages[0]], [*alive, True]),
+            (Store.open(hashed(dropped)), [*left, passages[0]], [True] * (len(left) + 1)),
         ):
             assert len(store) == len(rows)
             there = [(row, passage) for row, passage in enumerate(rows) if live[row]]

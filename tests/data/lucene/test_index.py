@@ -22,6 +22,7 @@ from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import BuildProgress, build_index, check_index
 from polyhop.data.lucene.jvm import autoclass, call
 from polyhop.data.lucene.layout import stamp
+from polyhop.data.lucene.update import update_index
 from polyhop.data.passages import Passage, Place
 
 from .anserini import manifest_of
@@ -65,7 +66,7 @@ def test_a_build_adds_one_folder_to_lucenes_files(tmp_path: Path, write: Write) 
     out = tmp_path / "deep" / "ix"
     manifest = build_index([write()], out, on_progress=seen.append)
     assert (manifest.passages, manifest.malformed, manifest.duplicates) == (3, 0, 0)
-    assert (manifest.corpus, manifest.chain) == (("corpus.jsonl",), (manifest.generation,))
+    assert (manifest.corpus, list(manifest.chain)) == (("corpus.jsonl",), [manifest.generation])
     assert manifest_of(out) == manifest
     home = out / "polyhop" / manifest.generation
     assert {path.name for path in home.iterdir()} == {"manifest.json", "problems.jsonl", "chain"}
@@ -266,8 +267,7 @@ def test_damage_to_any_file_is_found_and_never_more_than_a_fault(damaged: Path, 
             problems = check_index(damaged).problems
         except IndexFault as fault:
             problems = (str(fault),)
-        # Indexes of earlier versions have no hashes.
-        assert problems or (change == "delete" and path.name == "hashes.json"), path
+        assert problems, path
         path.unlink(missing_ok=True)
         path.write_bytes(content)
     assert check_index(damaged).problems == ()
@@ -294,13 +294,38 @@ def test_stored_text_that_changed_on_the_disk_is_never_shown(tmp_path: Path) -> 
     assert refused > 0.7 * len(tried)
 
 
+def test_the_words_of_another_index_are_no_substitute(tmp_path: Path, write: Write) -> None:
+    for name, records in (("a", RECORDS), ("b", [{**record, "title": "Oslo"} for record in RECORDS])):
+        build_index([write(records)], tmp_path / name)
+    own, other = (manifest_of(tmp_path / name).home(tmp_path / name) / "chain" for name in "ab")
+    shutil.rmtree(own)
+    shutil.copytree(other, own)
+    for use in (BM25Index, check_index):
+        with pytest.raises(IndexFault, match="has changed"):
+            use(tmp_path / "a")
+
+
+def test_nothing_outside_of_an_index_is_changed(tmp_path: Path, write: Write) -> None:
+    index, outside = tmp_path / "ix", tmp_path / "outside"
+    home = build_index([write()], index).home(index)
+    shutil.move(home, outside)
+    home.symlink_to(outside)
+    before = {path: path.read_bytes() for path in outside.iterdir() if path.is_file()}
+    for change in ({"delete": ["r"]}, {"add": [write([{"title": "Oslo", "text": "A city."}], "more.jsonl")]}):
+        with pytest.raises(IndexFault, match="symbolic link"):
+            update_index(index, **change)
+    with pytest.raises(IndexFault, match="symbolic link"):
+        build_index([write()], index)
+    assert {path: path.read_bytes() for path in outside.iterdir() if path.is_file()} == before
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
         ("passages", 5),
-        ("chain", []),
-        ("chain", ["../outside"]),
-        ("chain", ["0123456789abcdef"]),
+        ("chain", {}),
+        ("chain", {"../outside": {}}),
+        ("chain", {"0123456789abcdef": {}}),
         ("generation", "0123456789abcdef"),
         ("schema", 8),
         (None, None),
@@ -315,6 +340,26 @@ def test_a_manifest_that_is_wrong_is_one_clear_line(damaged: Path, field: str | 
         _ = opened.store
     assert "\n" not in str(raised.value)
     assert files_in(damaged.parent) == before
+
+
+def test_a_manifest_that_miscounts_is_one_clear_line(tmp_path: Path, write: Write) -> None:
+    index = tmp_path / "ix"
+    manifest = build_index([write()], index)
+    (manifest.home(index) / "manifest.json").write_text(json.dumps({**manifest.to_json(), "documents": 0}))
+    with pytest.raises(IndexFault, match=r"manifest of the index .* is wrong \(documents:"):
+        update_index(index, delete=["r"])
+    assert found(index, "capital") == ["p", "r"]
+
+
+def test_an_index_of_another_version_is_built_again(tmp_path: Path, write: Write) -> None:
+    index = tmp_path / "ix"
+    manifest = build_index([write()], index)
+    old = {**manifest.to_json(), "schema": 10, "chain": list(manifest.chain)}
+    (manifest.home(index) / "manifest.json").write_text(json.dumps(old))
+    with pytest.raises(IndexFault, match=r"schema: Input should be 11\. Build it again: polyhop index CORPUS --out "):
+        BM25Index(index)
+    build_index([write()], index)
+    assert found(index, "capital") == ["p", "r"]
 
 
 def test_what_is_no_index(tmp_path: Path) -> None:
