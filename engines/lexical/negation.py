@@ -1,4 +1,4 @@
-"""Negation: whether a sentence denies what a question affirms, or affirms what it denies."""
+"""Negation: whether a sentence denies what a question affirms, affirms what it denies, or states the opposite."""
 
 from __future__ import annotations
 
@@ -36,6 +36,24 @@ def denied_by(question: str) -> frozenset[str]:
     for title in quoted(question):
         question = question.replace(title.text, " ")
     return denied(question)
+
+
+_OPPOSITES = (("on", "off"), ("enabled", "disabled"), ("true", "false"), ("required", "optional"))
+_SWITCH = re.compile(r"\b(on|off)\b(?=\W*$| by default| unless| if| when)", re.I)  # else a preposition
+_FIGURE = re.compile(r"(?<![\w.])\d+(?:[.,:]\d+)*(?!\w)")
+
+
+def contradicts(question: str, sentence: str) -> bool:
+    """Whether a sentence has the opposite of a state that a question asks about ("off", not "on"), or only other
+    numbers."""
+    asked, said = (set(re.findall(r"\w+", text.lower())) for text in (question, sentence))
+    asked = asked - {"on", "off"} | {match[1].lower() for match in _SWITCH.finditer(question)}
+    for pair in _OPPOSITES:
+        for state, other in (pair, pair[::-1]):
+            if state in asked and other not in asked and other in said and state not in said:
+                return True
+    figures, others = set(_FIGURE.findall(question)), set(_FIGURE.findall(sentence))
+    return bool(figures and others) and figures.isdisjoint(others)
 
 
 def differs(question: str, answer: str, sentence: str, above: str = "") -> bool:

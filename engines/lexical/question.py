@@ -69,7 +69,7 @@ def _name_spans(question: str) -> list[tuple[int, int]]:
     for start, end in sorted(found):
         if spans and start < spans[-1][1]:
             continue  # in the parentheses of the last one
-        if tail := re.match(r"\s*\([^()]*\)|\s+programming language\b", question[end:]):
+        if tail := re.match(r"\s*\([^()]*\)|\s+programming language\b|\s+v?\d+(?:\.\d+)+\b", question[end:]):
             end += tail.end()
         gap = question[spans[-1][1] : start] if spans else ","
         place = gap == ", " and not re.match(r"\s*,?\s*(?:or|and)\b", question[end:])  # "Hajjiabad, Jask", no list

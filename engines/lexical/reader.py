@@ -31,10 +31,10 @@ from .features import (
     within,
 )
 from .hops import OWN_PASSAGE, Answer, Hop, best_answers, fitted, rank, read_hops, same
-from .negation import DENIED, denied, denied_by, differs
+from .negation import DENIED, contradicts, denied, denied_by, differs
 from .prompt import ParsedPassage, Sentence
 from .question import answer_type, mask
-from .spans import DATE, TITLE, code, countries, dates, is_adjective, numbers, relation_terms
+from .spans import DATE, TITLE, code, countries, dates, is_adjective, numbers, relation_terms, unnumbered
 from .stated import CODE_NOUNS, is_of_type, lacks_subject, stated
 
 SHORT = 12  # most words of a question that is read as a sub-question; longer ones have hidden parts
@@ -154,6 +154,7 @@ def _fits(question: str, table: SpanTable, candidate: int) -> float:
     is_value = asks_name and span.kind != TITLE and sentence.text[: span.start].endswith("=")
     plain = asks.head in CODE_NOUNS and not any(found.text == span.text for found in code(span.text))
     is_odd = asks.kind not in ("who", "when") and not is_of_type(question, span.text, sentence)
+    is_odd = is_odd or (span.kind == TITLE and unnumbered(span.text) != span.text)  # "5. Troubleshooting"
     above = f"{passage.title} {passage.headings}"
     other = denied_by(question) and differs(question, span.text, sentence.text, above)
     return MISFIT if cut or plain or is_value or is_odd or other else 1.0
@@ -197,11 +198,13 @@ def is_supported(question: str, passages: Sequence[ParsedPassage], best: Answer)
     """
     asked = parse_question(question)
     if asked.asks.kind == "either":
-        if _comparative(question):
-            return best.passage is None  # read from a text that compares nothing, it would be a guess
+        if _comparative(question):  # read from a text that compares nothing, it would be a guess
+            return best.passage is None and best.probability >= 0.5
         sides = options(question)
         return not sides or max(_shares(question, sides, span_table(tuple(passages)))) >= 0.5
-    if best.passage is None or stated(question, tuple(passages)):
+    if best.passage is None:
+        return best.probability >= 0.5  # of two
+    if stated(question, tuple(passages)):
         return True
     if not is_of_type(question, best.text, best.sentence) or lacks_subject(question, best):
         return False
@@ -279,7 +282,8 @@ def options(question: str) -> tuple[str, str] | None:
         first, second = found.groups()
     else:
         return None
-    return first.strip(' "“”'), second.strip(' "“”')
+    first, second = first.strip(' "“”'), second.strip(' "“”')
+    return (first, second) if first != second else None
 
 
 def _comparative(question: str) -> str:
@@ -296,13 +300,13 @@ def _claimed(question: str, sides: tuple[str, str], table: SpanTable) -> Verdict
 def _shares(question: str, sides: tuple[str, str], table: SpanTable) -> list[float]:
     """How much of the question's other words is stated of each side, in passages about it or sentences that name it."""
     claim = frozenset(content_terms(question)).difference(*(content_terms(side) for side in sides))
-    asked, found = relation_terms(question), list[float]()
+    found = list[float]()
     for side in sides:
         own = [p for p in table.passages if about(p, title_key(bare_title(side)), title_key(side)) >= ABOUT]
         terms, named = frozenset[str]().union(*(p.terms for p in own)), frozenset(content_terms(side))
         rows = [(s, terms) for p in own for s in p.sentences]
         rows += [(s, s.terms) for p in table.passages for s in p.sentences if named <= s.terms]
-        found.append(_stated(claim, asked, rows))
+        found.append(_stated(claim, question, rows))
     return found
 
 
@@ -333,7 +337,7 @@ def _likeliest(hop: Hop) -> list[int]:
 
 def _held(question: str, table: SpanTable) -> float:
     """The share of a claim that is stated; for "both", of what is least stated of one."""
-    key, asked = f" {title_key(question)} ", relation_terms(question)
+    key = f" {title_key(question)} "
     named = [p for p in table.passages if any(f" {name} " in key for name in p.names)] or list(table.passages)
     claim = frozenset(content_terms(question)) - {"both"}
     rows = [(s, s.terms) for p in table.passages for s in p.sentences]
@@ -341,17 +345,18 @@ def _held(question: str, table: SpanTable) -> float:
         claim -= frozenset().union(*(p.title_terms for p in named))
         own = ([(s, p.terms) for s in p.sentences] for p in named)
         about = ([row for row in rows if p.title_terms <= row[0].terms] for p in named)
-        return min((_stated(claim, asked, [*a, *b]) for a, b in zip(own, about, strict=True)), default=0.0)
-    each = (_stated(claim - p.title_terms, asked, [(s, s.terms) for s in p.sentences]) for p in named)
+        return min((_stated(claim, question, [*a, *b]) for a, b in zip(own, about, strict=True)), default=0.0)
+    each = (_stated(claim - p.title_terms, question, [(s, s.terms) for s in p.sentences]) for p in named)
     return max(each, default=0.0)
 
 
-def _stated(claim: frozenset[str], asked: frozenset[str], rows: Iterable[tuple[Sentence, frozenset[str]]]) -> float:
+def _stated(claim: frozenset[str], question: str, rows: Iterable[tuple[Sentence, frozenset[str]]]) -> float:
     """The largest share of a claim that sentences have, each with the terms that count; what is lacking, if the
     sentence with most of it denies it."""
     shares = ((_share(claim, terms), _share(claim, sentence.terms), sentence.text) for sentence, terms in rows)
     share, _, said = max(shares, key=lambda each: each[:2], default=(0.0, 0.0, ""))
-    return share if denied(said).isdisjoint(asked) else 1 - share
+    is_denied = contradicts(question, said) or not denied(said).isdisjoint(relation_terms(question))
+    return 1 - share if is_denied else share
 
 
 def _share(claim: frozenset[str], terms: frozenset[str]) -> float:

@@ -105,11 +105,12 @@ _NAMES = re.compile(
 )
 _QUOTES = re.compile(r"[\"“]\s*([^\"”“]{2,80}?)\s*[\"”]")
 MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
-_MONTH_NUMBER = {month: number for number, month in enumerate(MONTHS.split("|"), 1)}
+_MONTH_NUMBER = {month[:3]: number for number, month in enumerate(MONTHS.split("|"), 1)}
+_MONTH = "(?:" + "|".join(f"{month[:3]}(?:{month[3:]})?" for month in MONTHS.split("|")) + r")\.?"  # "Jul" for "July"
 _DATES = re.compile(
-    rf"\b(?:(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?\s+(?P<m1>{MONTHS}),?\s+(?P<y1>\d{{3,4}})"
-    rf"|(?P<m2>{MONTHS})\s+(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<y2>\d{{3,4}})"
-    rf"|(?P<m3>{MONTHS})\s+(?P<y3>\d{{4}})"
+    rf"\b(?:(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?\s+(?P<m1>{_MONTH}),?\s+(?P<y1>\d{{3,4}})"
+    rf"|(?P<m2>{_MONTH})\s+(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<y2>\d{{3,4}})"
+    rf"|(?P<m3>{_MONTH})\s+(?P<y3>\d{{4}})"
     r"|(?<![\w-])(?P<y5>\d{4})-(?P<m5>\d\d)-(?P<d5>\d\d)(?![\w-]|\.\d)"
     rf"|(?P<y4>(?:1\d|20)\d\d)(?!\d|,\d|\.\d|\s*(?:km|m|people|inhabitants|metres|meters|feet|ft)\b))"
 )
@@ -175,7 +176,7 @@ def _trim(text: str, start: int, end: int) -> Span | None:
     if opens and first.lower() in FUNCTION_WORDS and first.lower() not in ("the", "a", "an"):
         rest = rest.lstrip()
         return _trim(text, end - len(rest), end) if rest[:1].isupper() else None
-    if piece.lower() in FUNCTION_WORDS or piece.capitalize() in _MONTH_NUMBER or len(piece) < 2:
+    if piece.lower() in FUNCTION_WORDS or re.fullmatch(MONTHS, piece.capitalize()) or len(piece) < 2:
         return None
     return Span(piece, start, end, NAME)
 
@@ -189,7 +190,7 @@ def dates(text: str) -> tuple[Span, ...]:
     found = []
     for m in _DATES.finditer(text):
         year, month = int(m["y1"] or m["y2"] or m["y3"] or m["y4"] or m["y5"]), m["m1"] or m["m2"] or m["m3"] or m["m5"]
-        key = (year, _MONTH_NUMBER.get(month or "", int(m["m5"] or 0)), int(m["d1"] or m["d2"] or m["d5"] or 0))
+        key = (year, _MONTH_NUMBER.get((month or "")[:3], int(m["m5"] or 0)), int(m["d1"] or m["d2"] or m["d5"] or 0))
         found.append(Span(m[0], *m.span(), DATE if month else YEAR, key))
     return tuple(found)
 

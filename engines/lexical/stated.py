@@ -36,7 +36,7 @@ _WORD = r"true|false|yes|no|on|off|none|null|unset|empty|never|always|auto|enabl
 _QUOTED = r"(?<!\w)[\"“‘'`][^\"”’'`\n]{0,60}[\"”’'`]"
 _PATH = r"(?:\w{2,9}:/)?[~$@/][\w/.~$@:\[\]-]{0,80}[\w\]]|(?<![\w/-])[\w-]{1,40}[_/][\w/.-]{0,80}\w|\b[A-Z][A-Z0-9_]+\b"
 _LITERAL = rf"{_QUOTED}|{_NUMBER}|(?i:{_WORD})\b(?![\w-]| [a-z])|{_PATH}"
-_VALUE = rf"(?P<value>{_LITERAL}|[\w-]{{1,60}}(?= *(?:[.,;)]|$)))"
+_VALUE = rf"(?P<value>{_LITERAL}|(?!\w+ed\b)[\w-]{{1,60}}(?= *(?:[.,;)]|$)))"
 _DEFAULTS = [
     re.compile(pattern)
     for pattern in (
@@ -44,6 +44,7 @@ _DEFAULTS = [
         rf"\b[Dd]efault(?:s|ing)? to (?:the value )?(?:of )?{_VALUE}",
         rf"\b[Dd]efault(?: (?!is\b|are\b|to\b)[\w-]+){{0,3}}(?: (?:is|are)(?: set to| to| currently)?|:) ?{_VALUE}",
         rf"\b[Dd]efault(?: value)? ?= ?{_VALUE}",
+        rf"^[Dd]efault: [A-Za-z][\w.-]+ {_VALUE}",  # "Default: Retries 5", as directives are documented
         rf"^[\w.-]+ = {_VALUE} :(?= |$)",  # the entry of a list of settings; other assignments are examples
         rf"\([Dd]efault:? (?!values?\)){_VALUE}\)",
         rf"\b[Bb]y default,? (?:it |this |that )?(?:is|uses|listens on(?: port)?) {_VALUE}",
@@ -92,7 +93,7 @@ def stated(question: str, passages: tuple[ParsedPassage, ...]) -> Answer | None:
     found: Answer | None = None
     if asked := _ASKS_DEFINITION.fullmatch(question.strip()):
         found = _define(asked[1], passages)
-    if not found and ASKS_DEFAULT.search(question):
+    if not found and ASKS_DEFAULT.search(question) and answer_type(question).kind not in ("yes/no", "either"):
         found = _nearest(question, passages, _default)
     elif _ASKS_CHANGE.match(question) and (find := _noted(question)):
         found = _nearest(question, passages, find)
@@ -128,6 +129,7 @@ CODE_NOUNS = frozenset(
     "method module operator option parameter property routine setting signal specifier switch tool variable".split()
 )
 _DOCUMENT = re.compile(r"\w\.(?:html?|md|pdf|rst|txt)$")
+_TIME = re.compile(r"\+?[ -](second|minute|hour|day|week|month|year)s?\b")
 _QUANTITIES = frozenset("delay duration interval length limit period size timeout".split())
 _UNBOUNDED = re.compile(r"unlimited|infinit[ey]|no limit|none|null|nil|undefined|never|disabled|off", re.I)
 _DAYS = "Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday"
@@ -141,6 +143,12 @@ def is_of_type(question: str, answer: str, sentence: Sentence | None = None) -> 
     asks, asks_default = answer_type(question), ASKS_DEFAULT.search(question)
     if asks_default and sentence and not re.search(r"\bdefault", sentence.text, re.I):
         return False  # an example may assign any value
+    after = sentence.text.partition(answer)[2] if sentence else ""
+    unit = _TIME.match(after)
+    if re.match(r"\.[x*]", after) or (unit and _TIME.match(f" {asks.head}") and unit[1] not in asks.head):
+        return False  # the release 1.3.x is no number; twenty years are no days
+    if {"memory", "space"} & set(question.lower().split()[:3]) and not re.search(r"[a-zA-Z]{1,9}$", answer):
+        return bool(re.match(r"[ -]?(?:[KMGT]i?B|(?:kilo|mega|giga|)bytes?)\b", after))
     if asks.head == "port":
         return answer.isdecimal() and int(answer) < 1 << 16
     if asks.head in ("release", "version"):
