@@ -15,6 +15,7 @@ from pathspec import GitIgnoreSpec
 from .converters import CONVERTERS, looks_like_text
 from .files import check_regular, read_bytes
 from .records import TEXTS
+from .text import clean
 
 SKIPPED = frozenset(("node_modules", "__pycache__", "__MACOSX"))
 _LISTS, _LONGEST_LIST = (".gitignore", ".polyhopignore"), 1 << 16  # with at most so many bytes
@@ -22,7 +23,7 @@ _LINEAR = "re2"  # time, however many stars a rule has
 _UNFOLLOWED = "its rules are not followed, so that files may be read that it leaves out"
 _OUTSIDE = "a link out of the folder, or to itself: name its target, if you want it read"
 
-_Rules = dict[Path, GitIgnoreSpec]  # of a .gitignore, by its folder
+_Rules = tuple[tuple[Path, GitIgnoreSpec], ...]  # of the lists that count in a folder, the nearest first
 
 LINES = (".jsonl", ".ndjson")
 FORMATS = ".html .htm .xhtml .md .markdown .mdx .rst .ipynb .docx .epub .txt .text .pdf".split()
@@ -61,9 +62,9 @@ def walk(folder: Path) -> list[tuple[Path, str]]:
     are not followed out of it.
     """
     home = folder.resolve()
-    rules, found, waiting = _rules_above(home), list[tuple[Path, str]](), [home]
+    found, waiting = list[tuple[Path, str]](), [(home, _rules_above(home))]
     while waiting:
-        here = waiting.pop()
+        here, rules = waiting.pop()
         try:
             inside = list(here.iterdir())
         except OSError:
@@ -71,8 +72,8 @@ def walk(folder: Path) -> list[tuple[Path, str]]:
             continue
         if here != home and any(each.name == "write.lock" or each.name.startswith("segments_") for each in inside):
             continue  # an index of Lucene, perhaps the one that is being built
-        rules[here], unread = _rules_of(here)
-        found += unread
+        own, unread = _rules_of(here)
+        rules, found = (*own, *rules), found + unread
         for path in inside:
             is_folder = path.is_dir()
             if path.name.startswith(".") or path.name in SKIPPED or _is_ignored(path, is_folder, rules):
@@ -82,7 +83,7 @@ def walk(folder: Path) -> list[tuple[Path, str]]:
             elif not is_folder:
                 found.append((path, ""))
             elif not path.is_symlink():  # a folder inside is read where it is
-                waiting.append(path)
+                waiting.append((path, rules))
     return sorted(found, key=lambda each: each[0].parts)
 
 
@@ -93,7 +94,7 @@ def _leads_out(link: Path, home: Path) -> bool:
         return True
 
 
-def _rules_of(folder: Path) -> tuple[GitIgnoreSpec, list[tuple[Path, str]]]:
+def _rules_of(folder: Path) -> tuple[_Rules, list[tuple[Path, str]]]:
     """The rules of its lists, of which the later rule counts; and the lists that cannot be followed, with why."""
     lines, unread = list[str](), list[tuple[Path, str]]()
     for path in filter(os.path.lexists, (folder / name for name in _LISTS)):
@@ -106,26 +107,22 @@ def _rules_of(folder: Path) -> tuple[GitIgnoreSpec, list[tuple[Path, str]]]:
         except (OSError, ValueError, re.error, re2.error) as error:
             reason = getattr(error, "strerror", None) or str(error).removeprefix(f"{path} ")
             unread.append((path, f"{_UNFOLLOWED}: {reason}"))
-    return GitIgnoreSpec.from_lines(lines, backend=_LINEAR), unread
+    return ((folder, GitIgnoreSpec.from_lines(lines, backend=_LINEAR)),) if lines else (), unread
 
 
 def _rules_above(home: Path) -> _Rules:
     checkout = next((folder for folder in (home, *home.parents) if (folder / ".git").exists()), home)
     above = [folder for folder in home.parents if folder.is_relative_to(checkout)]
-    found = {folder: _rules_of(folder)[0] for folder in above}
-    return {
-        folder: rules
-        for folder, rules in found.items()
-        if not any(_is_ignored(each, True, {folder: rules}) for each in (home, *above))
-    }
+    found = (each for folder in above for each in _rules_of(folder)[0])
+    return tuple(each for each in found if not any(_is_ignored(path, True, (each,)) for path in (home, *above)))
 
 
 def _is_ignored(path: Path, is_folder: bool, rules: _Rules) -> bool:
-    """Whether the rules nearest to a path leave it out."""
-    for folder in path.parents:
-        if folder in rules:
-            name = path.relative_to(folder).as_posix() + "/" * is_folder
-            if (excludes := rules[folder].check_file(name).include) is not None:
+    """Whether the nearest rules that speak of a path leave it out."""
+    for folder, spec in rules:
+        if path.is_relative_to(folder):
+            name = clean(path.relative_to(folder).as_posix()) + "/" * is_folder
+            if (excludes := spec.check_file(name).include) is not None:
                 return excludes
     return False
 

@@ -143,3 +143,12 @@ def test_a_mixed_folder(tmp_path: Path) -> None:
         "mix/f.png": "no reader for files of the kind .png",
         "mix/pipe.md": "is not a regular file",
     }
+
+
+def test_names_that_are_not_utf8_are_read_and_shown_as_text(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("*.tmp\n")
+    for name in (b"bad\xff.md", b"bad\xff.tmp"):
+        with open(os.path.join(os.fsencode(tmp_path), name), "w") as file:
+            file.write("# Tarn\n\nTarn is a town.\n")
+    assert [os.fsencode(path.name) for path, _ in walk(tmp_path)] == [b"bad\xff.md"]
+    assert [passage.document for passage, _ in Corpus([tmp_path])] == [f"{tmp_path.name}/bad\ufffd.md"]

@@ -260,7 +260,7 @@ def test_damage_to_any_file_is_found_and_never_more_than_a_fault(damaged: Path, 
         if change != "delete":
             middle = len(content) // 2
             flipped = bytes(byte ^ 0xFF for byte in content[middle : middle + 8])
-            parts = {"flip": content[:middle] + flipped + content[middle + 8 :], "cut": content[:middle]}
+            parts = {"flip": content[:middle] + flipped + content[middle + 8 :], "cut": content[:middle], "empty": b""}
             path.write_bytes(parts[change])
         use_all(damaged)
         try:
