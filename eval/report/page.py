@@ -258,20 +258,19 @@ def _diagnosis(run: EvaluationRun) -> tuple[str, list[str], list[tuple[str, list
     return f"{run.name}, against {against}", ["Agent", "Questions", *map(name, metrics)], rows
 
 
-_INDEX = ("passages", "corpus", "corpus_hash", "analyzer", "anserini", "lucene", "max_words")
 _SETTINGS: Any = {
-    **dict.fromkeys(("dataset", "questions", "timeout"), True),
-    "program": {"name", "class_name", "retriever", "state_hash"},
+    **dict.fromkeys(("dataset", "questions", "timeout", "created", "versions", "python"), True),
+    "program": {
+        **dict.fromkeys(("name", "class_name", "retriever", "state_hash"), True),
+        "lms": {"__all__": {"model", *SAMPLING}},
+    },
+    "index": {"passages", "corpus", "corpus_hash", "analyzer", "anserini", "lucene", "max_words"},
 }
-_MADE = {"created", "versions", "python"}  # whose defaults are those of the reader
 
 
 def _settings(run: EvaluationRun) -> dict[str, Any]:
-    """The settings of a run; of models and the index, only what is named here gets into the report."""
-    manifest = run.manifest
-    index, lms = manifest.index or {}, manifest.program.lms
-    models = {role: {key: lm[key] for key in ("model", *SAMPLING) if key in lm} for role, lm in lms.items() if lm}
-    told = manifest.model_dump(mode="json", include=_SETTINGS, exclude_none=True, exclude_defaults=True)
-    told |= manifest.model_dump(mode="json", include=_MADE)
-    told |= {"index": {key: index[key] for key in _INDEX if key in index}, "models": models}
-    return {"folder": run.path.resolve().name, "done": f"{run.done:,} of {run.total:,} questions", **dict(flat(told))}
+    """The settings of a run; only what is named here gets into the report."""
+    told = run.manifest.model_dump(mode="json", include=_SETTINGS, exclude_none=True)
+    told["models"] = told["program"].pop("lms", {})
+    done = f"{run.done:,} of {run.questions:,} questions"
+    return {"folder": run.path.resolve().name, "done": done, **dict(flat(told))}
