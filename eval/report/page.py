@@ -271,6 +271,6 @@ _SETTINGS: Any = {
 def _settings(run: EvaluationRun) -> dict[str, Any]:
     """The settings of a run; only what is named here gets into the report."""
     told = run.manifest.model_dump(mode="json", include=_SETTINGS, exclude_none=True)
-    told["models"] = told["program"].pop("lms", {})
+    told["models"] = {role: lm for role, lm in told["program"].pop("lms", {}).items() if lm}
     done = f"{run.done:,} of {run.questions:,} questions"
     return {"folder": run.path.resolve().name, "done": done, **dict(flat(told))}
