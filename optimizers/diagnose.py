@@ -24,14 +24,14 @@ from ..engines.models import roles
 from ..eval.folder import replacing
 from ..eval.gold import LookUp, gold_facts
 from ..eval.gold_replies import GoldReplies
-from ..eval.metrics import joint_f1
+from ..eval.metrics import joint_f1, named
 from ..eval.questions import as_questions
 from ..eval.run import in_order
 from ..eval.statistics import Interval
 from ..programs.search import Search
 from ..signatures.fields import fenced
 from .exemplars import in_words
-from .replay import Call, Key, Metric, Replay, ReplayedRun, argued, named
+from .replay import Call, Key, Metric, Replay, ReplayedRun, argued
 
 RETRIEVAL = "retrieval"
 """What `diagnose` calls the searches of a program, beside the names of its agents."""

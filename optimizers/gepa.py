@@ -21,20 +21,39 @@ from typing import Any
 import dspy
 from dspy.teleprompt.gepa import InstructionProposer
 
-from ..eval.feedback import CALIBRATION, faults, with_feedback
+from ..eval.feedback import CALIBRATION, explain, faults
 from ..eval.metrics import Metric as PolyhopMetric
-from ..eval.metrics import takes
+from ..eval.metrics import attempt_of, takes
 from ..eval.statistics import compare
 from .replay import Metric, shortened
 
 
 def feedback_metric(metric: Metric) -> Metric:
-    """A metric as GEPA calls it."""
-    if isinstance(metric, PolyhopMetric):
-        return with_feedback(metric)
-    if takes(metric, 5):
-        return metric
-    return lambda gold, pred, trace=None, pred_name=None, pred_trace=None: metric(gold, pred)
+    """A metric as GEPA calls it; one of polyhop returns ``dspy.Prediction(score, feedback)``.
+
+    While exemplars are collected (a trace without the name of an agent) that is a bool, as of every `Metric`.
+    """
+    own = metric.own or metric if isinstance(metric, PolyhopMetric) else metric
+    if takes(own, 5):
+        return own
+
+    def explained(
+        gold: dspy.Example,
+        pred: dspy.Prediction,
+        trace: Any = None,
+        pred_name: str | None = None,
+        pred_trace: Any = None,
+    ) -> Any:
+        if not isinstance(metric, PolyhopMetric):
+            return metric(gold, pred)
+        attempt = attempt_of(gold, pred)
+        score = metric.function(attempt)
+        if trace is not None and pred_name is None:
+            return metric.reached(score)
+        call = next(((p.signature, given, reply) for p, given, reply in pred_trace or ()), None)
+        return dspy.Prediction(score=score, feedback=explain(attempt, call))
+
+    return explained
 
 
 class MostFaults:

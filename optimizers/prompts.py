@@ -32,11 +32,12 @@ from ..data.errors import PolyhopError
 from ..engines.models import roles
 from ..engines.replies import explain, model_errors
 from ..eval.gold_replies import GoldReplies
+from ..eval.metrics import named
 from ..programs.program import as_asked
 from .diagnose import diagnose
 from .exemplars import in_words
 from .gepa import BriefProposer, MostFaults, PairedAcceptance, feedback_metric
-from .replay import Call, Metric, Replay, argued, named, shortened, with_stand_ins
+from .replay import Call, Metric, Replay, argued, shortened, with_stand_ins
 
 
 class Size(NamedTuple):
