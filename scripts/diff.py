@@ -29,7 +29,7 @@ def diff(given: Diff) -> None:
         return dump(open_program(name, retriever="bm25" if artifacts and not chained and searches(name) else None))
 
     changes = compare(state(given.before), state(given.after))
-    made = about(*(artifacts[name].manifest for name in names)) if all(name in artifacts for name in names) else {}
+    made = about(*(artifacts[name] for name in names)) if all(name in artifacts for name in names) else {}
     if given.as_json:
         found = [{name: each._asdict() for name, each in part.items()} for part in (changes, made)]
         shown = {"a": given.before, "b": given.after, "same": not changes, "changes": found[0], "about": found[1]}

@@ -54,7 +54,7 @@ def evaluate(given: Evaluate) -> None:
 def _warn_of_training(name: str, artifact: Artifact, questions: Questions) -> None:
     """Warn where an artifact is evaluated on what it was tuned on."""
     file = questions.file.name if questions.file else questions.split
-    for split, known in artifact.manifest.provenance.splits.items():
+    for split, known in artifact.provenance.splits.items():
         if split != "test" and known.file == file:
             same = known.hash == content(questions)[1]
             which = "these questions" if same else f"{known.count:,} questions of {plain(file or '')}"

@@ -65,7 +65,7 @@ def searches(name: str) -> bool:
     own, _ = _parts(name)
     found = _found(name, own)
     artifact = None if found else artifact_of(name)
-    return _takes_retriever(found) if found else bool(artifact and artifact.manifest.program.retriever != "none")
+    return _takes_retriever(found) if found else bool(artifact and artifact.program.retriever != "none")
 
 
 def label(name: str) -> str:
@@ -79,7 +79,7 @@ def label(name: str) -> str:
         if artifact := artifact_of(name):
             from ..optimizers.settings import BEST
 
-            program, folder = artifact.manifest.program, path.parent if path.name == BEST else path
+            program, folder = artifact.program, path.parent if path.name == BEST else path
             return f"{program.name or program.kind} ({'/'.join(folder.relative_to(folder.anchor).parts[-2:])})"
     return path.name
 
@@ -119,7 +119,7 @@ def open_program(name: str, source: BM25Index | PassagePool | None = None, retri
             raise PolyhopError(f"{name} does not search: --retriever does not apply")
         searched = source = None
     else:
-        kind = artifact.manifest.program.retriever if artifact else "none"
+        kind = artifact.program.retriever if artifact else "none"
         used = "chain" if kind == "none" else kind if kind in RETRIEVERS else "bm25"
         searched = build_retriever(retriever or used, source)
     if not artifact:
