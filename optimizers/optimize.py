@@ -39,6 +39,7 @@ from ..eval.folder import ACCOUNT, MANIFEST, SUMMARY, RunError, account, claimed
 from ..eval.gold import LookUp
 from ..eval.metrics import COSTS, find_metric
 from ..eval.records import read_records
+from ..eval.report import number, p_value
 from ..eval.run import COUNTED, evaluate
 from ..eval.settings import ProgramSettings, RunManifest
 from ..eval.statistics import compare, interval
@@ -89,6 +90,15 @@ class StageRecord(_Record):
     @property
     def folder(self) -> str:
         return f"{self.n}-{self.stage}"
+
+    def row(self, settings: OptimizationSettings) -> list[str]:
+        """Its cells in a table: the folder, score, gain, p, cost (if there is one) and the verdict."""
+        metric, cost = settings.scored, settings.cost
+        verdict = f"{'kept' if self.kept else 'not kept'}: {self.why}" if self.n else "the baseline"
+        verdict += (f" ({self.note})" if self.note else "") + (f"; {self.failures} failed" if self.failures else "")
+        gain = "" if self.gain is None else number(self.gain, metric, "+")
+        p, costs = "" if self.p is None else p_value(self.p), [number(self.cost, cost)] if cost else []
+        return [self.folder, number(self.score, metric), gain, p, *costs, verdict]
 
 
 class TestRecord(_Record):
@@ -425,14 +435,14 @@ class _Run:
 
     def _search(self, program: dspy.Module, note: str, trials: int, frozen: Set[str] = frozenset()) -> Proposed:
         """Search the tunables of a program within the settings' limits."""
-        settings = self.settings
+        settings, metric = self.settings, find_metric(self.settings.metric)
 
         def on_trial(done: Sequence[TrialRecord]) -> None:
             best = max(each.score for each in done if not each.pruned)
-            self.report(len(done), trials, f"trials, best {100 * best:.1f}")
+            self.report(len(done), trials, f"trials, best {metric.text(best)}")
 
         search = TunableSearch(
-            find_metric(settings.metric),
+            metric,
             trials=trials,
             cost=settings.cost,
             freeze=[*settings.freeze, *frozen],

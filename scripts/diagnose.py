@@ -158,7 +158,7 @@ def _print(metrics: Sequence[Metric], result: Diagnosis) -> None:
         cells = [f"{mean:.1f}" if mean else ""]
         for metric in metrics:
             found = result.costs(role, metric.name)
-            cost, low, high = (f"{100 * value:.1f}" for value in found) if found else ("?", "", "")
+            cost, low, high = map(metric.text, found) if found else ("?", "", "")
             cells.append(cost if low == high else f"{cost} ({low} to {high})")
         shown.add_row(role, *cells)
     new_console().print(shown)

@@ -21,7 +21,7 @@ from ..engines.budget import BudgetSpent
 from ..engines.costs import FREE
 from ..engines.models import SUFFIX, chosen_models, language_model, protect_cache
 from ..eval.questions import Questions
-from ..eval.report import p_value
+from ..eval.report import between, number, p_value
 from ..optimizers.optimize import OptimizationSummary, Progress, check_settings
 from ..optimizers.optimize import optimize as run
 from ..optimizers.settings import OptimizationSettings, Splits, divide, read_settings
@@ -146,22 +146,17 @@ def _print(summary: OptimizationSummary, out: Path, settings: OptimizationSettin
     shown = new_table(f"{metric} on the validation questions", *headings)
     shown.columns[-1].justify = "left"
     for stage in summary.stages:
-        cells = ["" if stage.score is None else f"{100 * stage.score:.1f}"]
-        cells.append("" if stage.gain is None else f"{100 * stage.gain:+.1f}")
-        cells.append("" if stage.p is None else p_value(stage.p))
-        cells += ["" if stage.cost is None else f"{stage.cost:.2f}"] if cost else []
-        verdict = "" if stage.stage == "start" else f"{'kept' if stage.kept else 'not kept'}: {stage.why}"
-        shown.add_row(stage.stage, *cells, plain(verdict + (f" ({stage.note})" if stage.note else "")))
+        shown.add_row(*map(plain, stage.row(settings)))
     new_console().print(shown)
     typer.echo(f"{summary.ended}; {summary.spent.calls:,} LM calls and ${summary.spent.usd:.2f} in all")
     if test is None:
         typer.echo("The test questions were not used.")
     else:
         gap = test.difference
-        between = f"95% {100 * gap.low:+.1f} to {100 * gap.high:+.1f}, p {p_value(test.p)}"
+        ends = f"95% {between((gap.low, gap.high), metric, '+')}, p {p_value(test.p)}"
         typer.echo(
-            f"{test.questions:,} test questions: {metric} {100 * test.start.mean:.1f} at the start, "
-            f"{100 * test.best.mean:.1f} tuned ({100 * gap.mean:+.1f}, {between})"
+            f"{test.questions:,} test questions: {metric} {number(test.start.mean, metric)} at the start, "
+            f"{number(test.best.mean, metric)} tuned ({number(gap.mean, metric, '+')}, {ends})"
         )
     own = f"{settings.program.partition('=')[0]}=" if ":" in settings.program else ""
     typer.echo(f"{own}{out / 'best'}: the program, for --program, polyhop.load, polyhop diff and polyhop export")
