@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from textwrap import shorten
 
 import typer
 
@@ -12,7 +11,7 @@ from ..optimizers.artifact import State, about, dump
 from ..optimizers.artifact import diff as compare
 from .options import Diff
 from .program import artifact_of, open_program, searches
-from .terminal import MOST_TEXT
+from .terminal import short
 
 _COLORS = {"-": typer.colors.RED, "+": typer.colors.GREEN}
 
@@ -41,4 +40,4 @@ def diff(given: Diff) -> None:
         typer.secho(plain(name), bold=True)
         for mark, lines in zip("-+", change, strict=True):
             for line in lines:
-                typer.secho(f"  {mark} {shorten(plain(line), MOST_TEXT, placeholder=' …')}", fg=_COLORS[mark])
+                typer.secho(f"  {mark} {short(line)}", fg=_COLORS[mark])
