@@ -77,10 +77,7 @@ def _print(program: dspy.Module, question: str, index: str | None, given: Ask) -
 
 def _read(file: str) -> Iterator[tuple[str, str]]:
     """The ids and questions of a file or of stdin; what is none is skipped with a warning."""
-    try:
-        content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except OSError as error:
-        raise PolyhopError(f"{file} cannot be read: {error.strerror}") from error
+    content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     known = set[str]()
     for number, line in enumerate(content.splitlines(), 1):
         try:
