@@ -27,15 +27,15 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from math import ceil, nan
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import dspy
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from ..data.errors import PolyhopError, first_error
+from ..data.errors import PolyhopError
 from ..engines.budget import Budget, BudgetSpent, Spent
-from ..eval.folder import ACCOUNT, MANIFEST, SUMMARY, RunError, account, claimed, read_json, write_json
+from ..eval.folder import ACCOUNT, MANIFEST, SUMMARY, account, claimed, read_json, read_model, write_json
 from ..eval.gold import LookUp
 from ..eval.metrics import COSTS, find_metric
 from ..eval.records import read_records
@@ -122,17 +122,6 @@ class OptimizationSummary(_Record):
     stages: list[StageRecord]
     test: TestRecord | None = None
     spent: Spent = Spent()
-
-
-R = TypeVar("R", bound=BaseModel)
-
-
-def read_file(model: type[R], path: Path) -> R:
-    """A file of a run; unknown keys are ignored, so that other versions can be read."""
-    try:
-        return model.model_validate(read_json(path, f"{path} is missing."))
-    except ValidationError as error:
-        raise RunError(f"{path} is damaged: {first_error(error)}.") from error
 
 
 @dataclass(frozen=True)
@@ -289,7 +278,7 @@ class _Run:
             if candidate is not None:
                 save(candidate, self.folder / PROGRAM)
             write_json(file, record.model_copy(update=found).model_dump(mode="json", exclude_none=True))
-        record, verdict = read_file(StageRecord, file), {"why": "no candidate"}
+        record, verdict = read_model(StageRecord, file), {"why": "no candidate"}
         if (self.folder / PROGRAM).exists():
             self.measure(self.load(record.folder), VAL, self.folder / VAL)
             verdict = judge(self.folder / VAL, self.path / incumbent / VAL, self.settings) | self._means(record.folder)

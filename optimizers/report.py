@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from ..data.errors import PolyhopError
-from ..eval.folder import MANIFEST, SUMMARY, RunError, read_json
+from ..eval.folder import MANIFEST, SUMMARY, RunError, read_json, read_model
 from ..eval.metrics import quantity
 from ..eval.report import between, lower, name, number
 from ..eval.report.page import Section, render
 from .artifact import ARTIFACT, Score, diff, read
-from .optimize import PROGRAM, STAGE, START, OptimizationSummary, StageRecord, read_file
+from .optimize import PROGRAM, STAGE, START, OptimizationSummary, StageRecord
 from .settings import BEST, OptimizationSettings
 
 
@@ -33,8 +33,8 @@ def section(path: Path) -> Section:
         known = {name: value for name, value in known.items() if name in OptimizationSettings.model_fields}
     settings = OptimizationSettings.of(known, str(path / MANIFEST))
     files = sorted(path.glob(f"*-*/{STAGE}"), key=lambda file: file.parent.name.partition("-")[0].zfill(9))
-    proposals = {file.parent.name: read_file(StageRecord, file) for file in files}
-    summary = read_file(OptimizationSummary, path / SUMMARY) if (path / SUMMARY).exists() else None
+    proposals = {file.parent.name: read_model(StageRecord, file) for file in files}
+    summary = read_model(OptimizationSummary, path / SUMMARY) if (path / SUMMARY).exists() else None
     metric, cost, test = settings.scored, settings.cost, summary.test if summary else None
 
     def score(score: Score, sign: str = "") -> str:
