@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from inspect import cleandoc
 from itertools import cycle
 from typing import Any
 
@@ -62,7 +63,9 @@ class MostFaults:
     was not what is wrong, the next one's turn comes. If no fault is known, the agents take turns."""
 
     def __init__(self, program: dspy.Module) -> None:
-        self._agents = {frozenset(each.signature.fields): name for name, each in program.named_predictors()}
+        self._agents: defaultdict[frozenset[str], list[str]] = defaultdict(list)  # by the fields of their signatures
+        for name, each in program.named_predictors():
+            self._agents[frozenset(each.signature.fields)].append(name)
         self._turns = cycle([name for name, _ in program.named_predictors()])
         self._chosen = Counter[tuple[int, str]]()
 
@@ -80,8 +83,10 @@ class MostFaults:
             points = 1 - float(getattr(score, "score", score) or 0.0)
             seen = prediction.get("ranking") or () if isinstance(prediction, dspy.Prediction) else ()
             for predictor, inputs, reply in trajectory["trace"]:
-                name = self._agents.get(frozenset(predictor.signature.fields), "")
-                if name in candidate and isinstance(reply, dspy.Prediction):
+                alike = [name for name in self._agents[frozenset(predictor.signature.fields)] if name in candidate]
+                told = [name for name in alike if cleandoc(candidate[name]) == predictor.signature.instructions]
+                if alike and isinstance(reply, dspy.Prediction):
+                    name = (told or alike)[0]
                     found = faults(example, seen, predictor.signature, inputs, reply) or {}
                     lost[name] += points if found.keys() - CALIBRATION else 0.0
         if any(lost.values()):
