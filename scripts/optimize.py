@@ -26,7 +26,7 @@ from ..optimizers.optimize import OptimizationSummary, Progress, check_settings
 from ..optimizers.optimize import optimize as run
 from ..optimizers.settings import OptimizationSettings, Splits, divide, read_settings
 from .options import Optimize
-from .program import label, models_of
+from .program import label, models_of, own_and_saved
 from .results import warn_of_skipped
 from .source import Source, dataset_of, setting_of
 from .terminal import new_console, new_table, progress_bar, warn
@@ -158,5 +158,6 @@ def _print(summary: OptimizationSummary, out: Path, settings: OptimizationSettin
             f"{test.questions:,} test questions: {metric} {number(test.start.mean, metric)} at the start, "
             f"{number(test.best.mean, metric)} tuned ({number(gap.mean, metric, '+')}, {ends})"
         )
-    own = f"{settings.program.partition('=')[0]}=" if ":" in settings.program else ""
-    typer.echo(f"{own}{out / 'best'}: the program, for --program, polyhop.load, polyhop diff and polyhop export")
+    own, _ = own_and_saved(settings.program)  # whose code no artifact has
+    best = f"{own}={out / 'best'}" if own else out / "best"
+    typer.echo(f"{best}: the program, for --program, polyhop.load, polyhop diff and polyhop export")

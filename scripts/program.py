@@ -62,7 +62,7 @@ def models_of(program: dspy.Module) -> list[Any]:
 
 def searches(name: str) -> bool:
     """Whether a program searches; of names that are unknown, no."""
-    own, _ = _parts(name)
+    own, _ = own_and_saved(name)
     found = _found(name, own)
     artifact = None if found else artifact_of(name)
     return _takes_retriever(found) if found else bool(artifact and artifact.program.retriever != "none")
@@ -71,7 +71,7 @@ def searches(name: str) -> bool:
 def label(name: str) -> str:
     """What tables call a program: its name; for an artifact also the last folders of its path, as in
     ``polyhop (runs/tuned)``."""
-    own, saved = _parts(name)
+    own, saved = own_and_saved(name)
     if own and not saved:
         return own.rpartition(":")[2]
     path = Path(saved).resolve()
@@ -86,7 +86,7 @@ def label(name: str) -> str:
 
 def artifact_of(name: str) -> Artifact | None:
     """The artifact of a name; None for any other program."""
-    own, folder = _parts(name)
+    own, folder = own_and_saved(name)
     is_saved = folder and (Path(folder).is_dir() or (own and not folder.endswith(".json")))
     if not is_saved or name in PROGRAMS:
         return None
@@ -95,8 +95,8 @@ def artifact_of(name: str) -> Artifact | None:
     return read(folder)
 
 
-def _parts(name: str) -> tuple[str, str]:
-    """The own program and the saved state of ``MODULE:NAME[=SAVED]``; else "" and the name."""
+def own_and_saved(name: str) -> tuple[str, str]:
+    """The user's own program and the saved state of ``MODULE:NAME[=SAVED]``; else "" and the name."""
     own, _, saved = name.partition("=")
     own = _PLAIN.get(own, own)
     return (own, saved) if ":" in own else ("", name)
@@ -109,7 +109,7 @@ def _found(name: str, own: str) -> Any:
 
 def open_program(name: str, source: BM25Index | PassagePool | None = None, retriever: str | None = None) -> dspy.Module:
     """A program without models, by default with the retriever that it was tuned with."""
-    (own, saved), artifact = _parts(name), artifact_of(name)
+    (own, saved), artifact = own_and_saved(name), artifact_of(name)
     found = _found(name, own)
     if not (found or artifact):
         known = ", ".join(sorted([*PROGRAMS, *_PLAIN]))
