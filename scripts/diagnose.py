@@ -109,6 +109,7 @@ def _repeated(given: Diagnose, manifest: RunManifest) -> tuple[Source, dspy.Modu
         setting=asked.setting,  # type: ignore[arg-type]
         limit=asked.limit,
         seed=asked.seed,
+        aliases=Path(files["aliases"]) if "aliases" in files else None,
     )
     source = Source(questions, Path(files["index"]) if "index" in files else None)
     retriever = was.retriever_name if not stored and "search.k" in was.tunables else None
