@@ -69,8 +69,7 @@ def scored_runs(
     def run(number: int, example: dspy.Example, ledger: Ledger) -> Scored:
         start = perf_counter()
         try:
-            with dspy.context(disable_history=True, trace=None):
-                prediction = ask(program, example)
+            prediction = ask(program, example)
         except Exception as error:  # noqa: BLE001  # one question must not fail the others
             return Scored(number, 0.0, {**ledger.costs(), "seconds": perf_counter() - start}, explain(error))
         costs = {**ledger.costs(), **trace_counts(prediction), "seconds": perf_counter() - start}
@@ -205,8 +204,7 @@ class Replay:
             inputs["pool"] = _GoldFirst(gold, self._search, example.get("pool"))
         token = _RUN.set(replayed)
         try:
-            with dspy.context(disable_history=True):
-                replayed.prediction = ask(self._student, example, **inputs)
+            replayed.prediction = ask(self._student, example, **inputs)
         except Exception as error:  # noqa: BLE001  # a failed question scores 0, as in an evaluation
             replayed.error = error
         finally:

@@ -61,7 +61,7 @@ def ask(given: Ask) -> None:
 
 def _print(program: dspy.Module, question: str, index: str | None, given: Ask) -> None:
     start, ledger = perf_counter(), Ledger(on_incident=lambda incident: warn(f"{incident} ..."))
-    with showing_progress(), model_errors(), dspy.context(usage_tracker=ledger, disable_history=True, trace=None):
+    with showing_progress(), model_errors(), dspy.context(usage_tracker=ledger):
         prediction = completed(answer(program, dspy.Example(question=question).with_inputs("question")))
     seconds = perf_counter() - start
     if given.as_json:
