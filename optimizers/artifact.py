@@ -325,7 +325,7 @@ def diff(before: State, after: State) -> dict[str, Change]:
 def about(before: Artifact, after: Artifact) -> dict[str, Change]:
     """The changes in how two artifacts came to be: scores, spending, settings, versions, models."""
     known = [flat(each.model_dump(exclude={"hash", "state"})) for each in (before, after)]
-    return _changes(*({name: [_shown(value)] for name, value in each} for each in known))
+    return _changes(*({name: [shown(value)] for name, value in each} for each in known))
 
 
 def _changes(before: Mapping[str, list[str]], after: Mapping[str, list[str]]) -> dict[str, Change]:
@@ -339,13 +339,13 @@ def _changes(before: Mapping[str, list[str]], after: Mapping[str, list[str]]) ->
 
 def _lines(parameter: Mapping[str, Any]) -> list[str]:
     if "value" in parameter:
-        return [f"{_shown(parameter['value'])} ({range_of(parameter)})"]
+        return [f"{shown(parameter['value'])} ({range_of(parameter)})"]
     if "exemplars" in parameter:
-        return [_shown(each) for each in parameter["exemplars"]]
+        return [shown(each) for each in parameter["exemplars"]]
     if "demos" in parameter:
         instructions = parameter.get("signature", {}).get("instructions", "")
-        return [*split_sentences(instructions), *map(_shown, parameter["demos"])]
-    return [f"{name}: {_shown(value)}" for name, value in flat(parameter)]
+        return [*split_sentences(instructions), *map(shown, parameter["demos"])]
+    return [f"{name}: {shown(value)}" for name, value in flat(parameter)]
 
 
 def range_of(tunable: Mapping[str, Any]) -> str:
@@ -354,7 +354,7 @@ def range_of(tunable: Mapping[str, Any]) -> str:
     return str(choices) if choices else f"{tunable.get('low')}..{tunable.get('high')}{log}"
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """A text as it is, a real number with four significant digits, anything else as JSON."""
     if isinstance(value, float):
         return f"{value:.4g}"

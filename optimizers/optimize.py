@@ -274,7 +274,8 @@ class _Run:
         if not file.exists():
             self.folder.mkdir(exist_ok=True)
             with self._reserve(len(self.splits.val)):
-                candidate, found = _STAGES[record.stage](self, self.load(incumbent))
+                propose: Callable[[dspy.Module], Proposed] = getattr(self, record.stage)
+                candidate, found = propose(self.load(incumbent))
             if candidate is not None:
                 save(candidate, self.folder / PROGRAM)
             write_json(file, record.model_copy(update=found).model_dump(mode="json", exclude_none=True))
@@ -359,7 +360,7 @@ class _Run:
         seconds = RESERVE * questions * sum(each["seconds"] for each in costs) / len(costs) / parallel
         return self.budget.keeping_back(ceil(calls), calls * self.budget.usd_a_call, seconds)
 
-    # --- the stages: each proposes a copy of the incumbent, tuned on the training questions, or says why not ---------
+    # --- the stages, by name: each proposes a tuned copy of the incumbent, or says why not --------------------------
 
     def exemplars(self, program: dspy.Module) -> Proposed:
         """Add plans to the exemplar memory, gold ones and those of correct answers; then tune how many it shows, and
@@ -452,13 +453,6 @@ class _Run:
         tuned = with_values(program, search.result.best.values)
         return tuned, {"note": note, "study": search.result, "spent": spent}
 
-
-_STAGES: dict[str, Callable[[_Run, dspy.Module], Proposed]] = {
-    "exemplars": _Run.exemplars,
-    "confidence": _Run.confidence,
-    "prompts": _Run.prompts,
-    "tunables": _Run.tunables,
-}
 
 # --- the verdict -----------------------------------------------------------------------------------------------------
 

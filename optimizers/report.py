@@ -4,14 +4,13 @@ shown as far as it is."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from ..data.errors import PolyhopError
 from ..eval.folder import MANIFEST, SUMMARY, RunError, read_json, read_model
 from ..eval.metrics import quantity
 from ..eval.report import between, lower, name, number
 from ..eval.report.page import Section, render
-from .artifact import ARTIFACT, Score, diff, read
+from .artifact import ARTIFACT, Score, diff, read, shown
 from .optimize import PROGRAM, STAGE, START, OptimizationSummary, StageRecord
 from .settings import BEST, OptimizationSettings
 
@@ -44,7 +43,7 @@ def section(path: Path) -> Section:
     for folder, proposal in proposals.items():
         if study := proposal.study:
             before, after = study.trials[0].values, study.best.values
-            searches.append((folder, study, [(key, _value(before.get(key)), _value(after[key])) for key in after]))
+            searches.append((folder, study, [(key, shown(before.get(key, "")), shown(after[key])) for key in after]))
     costs = [name(cost)] if cost else []
     candidates = [folder for folder in proposals if (path / folder / PROGRAM / ARTIFACT).exists()]
     last = path / BEST if summary else path / candidates[-1] / PROGRAM if candidates else path / START / PROGRAM
@@ -75,7 +74,3 @@ def section(path: Path) -> Section:
         changes=changes,
     )
     return Section("optimization", "Optimization", body)
-
-
-def _value(value: Any) -> str:
-    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
