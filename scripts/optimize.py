@@ -53,7 +53,7 @@ def optimize(given: Optimize) -> None:
     check_settings(settings, program, prompt_model)
     console = Console(file=sys.stderr)  # stays on the terminal while prompt optimizers write to a file
     paid = [lm for lm in (*models_of(program), prompt_model) if lm is not None and lm.model not in FREE]
-    if paid and all(each is None for each in settings.budget.values()):
+    if paid and not settings.budget:
         warn("no budget is set: --budget-calls, --budget-usd and --budget-minutes limit what the run may spend")
     how: dict[str, Any] = {"dataset": source.questions.dataset, "sources": sources, "look_up": source.look_up}
     shown = {**settings.model_dump(mode="json", exclude_none=True), "dataset": source.questions.dataset}

@@ -201,7 +201,7 @@ def paying(limits: Limits, out: Path | None = None) -> Iterator[Callable[[Any], 
     Args:
         out: The folder of the run, which keeps what is spent when it is resumed.
     """
-    if not any(each is not None for each in limits.budget.values()):
+    if not limits.budget:
         yield lambda program: None
         return
     budget, default = Budget(**limits.budget, file=account(out) if out else None), dspy.settings.lm

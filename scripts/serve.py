@@ -116,7 +116,7 @@ def service_of(given: Serve) -> Service:
         examples=[example.question for example in load_sample("test")[:3]] if str(index) == SAMPLE else (),
         concurrency=given.concurrency or (4 if embedded else 64),
         seconds=given.timeout,
-        budget=Budget(**given.budget) if any(each is not None for each in given.budget.values()) else None,
+        budget=Budget(**given.budget) if given.budget else None,
     )
     service.program(default)  # a wrong option is an error now
     return service
