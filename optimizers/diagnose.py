@@ -91,14 +91,14 @@ class Diagnosis:
 
 
 def _interval(values: Sequence[float]) -> Interval:
-    """The mean of changes between -1 and 1, with the 95% interval of Agresti and Min for matched pairs (Statistics in
-    Medicine 24, 2005): two pseudo-observations, half of them without a change. Most changes are 0, and a bootstrap of
-    zeros would be certain of 0.
+    """The mean of changes between -1 and 1 (of a metric of your own, as large as they come), with the 95% interval of
+    Agresti and Min for matched pairs (Statistics in Medicine 24, 2005): two pseudo-observations, half of them without a
+    change. Most changes are 0, and a bootstrap of zeros would be certain of 0.
     """
-    mean, size = fsum(values) / len(values), len(values) + 2
+    mean, size, most = fsum(values) / len(values), len(values) + 2, max(1.0, *map(abs, values))
     shrunk = fsum(values) / size
-    half = 1.96 * sqrt(((fsum(value**2 for value in values) + 1) / size - shrunk**2) / size)
-    return Interval(mean, max(-1.0, min(mean, shrunk - half)), min(1.0, max(mean, shrunk + half)))
+    half = 1.96 * sqrt(((fsum(value**2 for value in values) + most**2) / size - shrunk**2) / size)
+    return Interval(mean, max(-most, min(mean, shrunk - half)), min(most, max(mean, shrunk + half)))
 
 
 def diagnose(
