@@ -15,7 +15,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, wraps
+from functools import cached_property
 from math import isfinite
 from typing import Any, Literal
 
@@ -225,14 +225,15 @@ def metric_name(metric: Any) -> Any:
         return metric
     own = metric
     if not isinstance(metric, Metric):
-
-        @wraps(own)  # with its module, by which workers get it
-        def function(attempt: Attempt) -> float:
-            return scored(own, attempt.example, attempt.output.prediction)
-
         name = named(own)
-        label = name.replace("_", " ").capitalize()
-        metric = Metric(name, label, "number", maximize=True, shown=True, function=function, own=own)
+        metric = Metric(
+            name,
+            name.replace("_", " ").capitalize(),
+            maximize=True,
+            shown=True,
+            function=lambda attempt: scored(own, attempt.example, attempt.output.prediction),
+            own=own,
+        )
     known = METRICS.setdefault(metric.name, metric)
     if known is not own and known.own is not own:
         raise ValueError(f"another metric is called {metric.name}: give yours another name")
