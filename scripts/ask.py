@@ -50,7 +50,7 @@ def ask(given: Ask) -> None:
                 _print(program, question, str(index) if index else None, given)
             return
         examples = [dspy.Example(id=id, question=each, answers=()).with_inputs("question") for id, each in asked]
-        known: dict[str, Any] = {"index": getattr(source, "manifest", None), "files": files_of({"index": index})}
+        known: dict[str, Any] = {"index": getattr(source, "manifest", None), "files": files_of(index=index)}
         manifest = RunManifest.of(program, examples, name=label(given.program), timeout=given.timeout, **known)
         try:
             with evaluation_bar("answering") as show:

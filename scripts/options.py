@@ -5,18 +5,14 @@ A command's function has its name, in the file of that name, and takes the model
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
-
-from pydantic import Field
 
 from ..eval.options import Limits, Options, ProgramOptions, Resources, option
 from ..optimizers.settings import OptimizationSettings
 
-
-def _argument(default: Any, description: str, metavar: str) -> Any:
-    """A field that is given without a flag; ``...`` as the default for one that must be given."""
-    return Field(default, description=description, json_schema_extra={"metavar": metavar, "flag": ""})
+_argument = partial(option, flag="")  # a field that is given without a flag; ``...`` for one that must be given
 
 
 class IndexOptions(Options):
