@@ -28,7 +28,7 @@ from ..engines.models import protect_cache
 from ..engines.replies import explain
 from ..engines.secrets import learn_models
 from ..engines.shared import Shared, dumps, loads
-from .metrics import METRICS
+from .metrics import METRICS, own_metrics
 from .records import Failure, RunRecord
 from .run import QuestionTask, in_threads
 
@@ -77,8 +77,7 @@ class RayTask:
     timeout = None  # workers see to it
 
     def __init__(self, task: QuestionTask, where: Ray) -> None:
-        ours = __name__.partition(".")[0]
-        own = {name: each for name, each in METRICS.items() if not each.function.__module__.startswith(f"{ours}.")}
+        own = {name: METRICS[name] for name in own_metrics()}
         settings = {"lm": dspy.settings.lm, "adapter": dspy.settings.adapter}
         try:
             self._content, shared = dumps((task, settings, own))

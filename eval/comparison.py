@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from math import isfinite, nan
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,14 +20,18 @@ from .statistics import Comparison, compare, holm
 _PAID = ("tokens_in", "tokens_out", "tokens", "cost_usd", "seconds")  # what a cached reply does not cost
 
 
-@dataclass(frozen=True)
+@dataclass
 class ComparedRun:
     """A run of a comparison."""
 
     name: str  # see `run_names`
     path: Path
-    questions: int  # how many questions it has
-    done: int  # how many of them are finished
+    questions: int  # how many questions it has, finished or not
+    records: list[RunRecord] = field(default_factory=list)  # of its finished questions, in brief
+
+    @property
+    def done(self) -> int:
+        return len(self.records)
 
 
 class Row(NamedTuple):
@@ -62,7 +66,7 @@ class Flip(NamedTuple):
 class RunComparison:
     """Runs compared with the first of them, the baseline."""
 
-    runs: tuple[ComparedRun, ...]
+    runs: Sequence[ComparedRun]
     shared: int
     rows: tuple[Row, ...]
     flips: tuple[Flip, ...]
@@ -72,39 +76,36 @@ class RunComparison:
         return next((row for row in self.rows if (row.metric, row.run) == (metric, run)), None)
 
 
-def compare_runs(paths: Sequence[Path], metrics: Sequence[str] | None = None, few: bool = False) -> RunComparison:
+def compare_runs(paths: Sequence[Path], metrics: Sequence[str] | None = None) -> RunComparison:
     """Compare runs, finished or not, with the first of them.
 
     Args:
-        metrics: By default all that the runs have; with ``few`` those that tables show.
+        metrics: By default those that tables show.
     """
     if len(paths) < 2:
         raise RunError("Name at least two runs: polyhop compare RUN RUN ...")
-    runs, records, datasets = list[ComparedRun](), list[list[RunRecord]](), dict[str | None, Path]()
+    runs, datasets = list[ComparedRun](), dict[str | None, Path]()
     for path in paths:
         if path.is_file():
-            records.append(_scores_of(path))
-            runs.append(ComparedRun(path.stem, path, len(records[-1]), len(records[-1])))
+            records = _scores_of(path)
+            runs.append(ComparedRun(path.stem, path, len(records), records))
         else:
             manifest = read_manifest(path)
-            records.append([record.in_brief() for record in read_records(path)])
-            runs.append(ComparedRun(manifest.program.name, path, manifest.questions.count, len(records[-1])))
+            records = [record.in_brief() for record in read_records(path)]
+            runs.append(ComparedRun(manifest.program.name, path, manifest.questions.count, records))
             datasets.setdefault(manifest.dataset, path)
     if len(datasets) > 1:
         told = ", ".join(f"{plain(str(dataset))} in {path}" for dataset, path in datasets.items())
         raise RunError(f"The runs have different datasets: {told}.")
     names = run_names({run.path: run.name for run in runs})
-    return compare_records([replace(run, name=names[run.path]) for run in runs], records, metrics, few)
+    for run in runs:
+        run.name = names[run.path]
+    return compare_records(runs, metrics)
 
 
-def compare_records(
-    runs: Sequence[ComparedRun],
-    records: Sequence[Sequence[RunRecord]],
-    metrics: Sequence[str] | None = None,
-    few: bool = False,
-) -> RunComparison:
+def compare_records(runs: Sequence[ComparedRun], metrics: Sequence[str] | None = None) -> RunComparison:
     """Compare the records of runs with those of the first of them."""
-    first, *others = tables = [{record.id: record for record in each} for each in records]
+    first, *others = tables = [{record.id: record for record in run.records} for run in runs]
     ids = [id for id in first if all(id in table for table in others)]
     if not ids:
         raise RunError("The runs share no question that is finished in all of them.")
@@ -121,7 +122,7 @@ def compare_records(
     own -= METRICS.keys() | COSTS.keys()
     rows = [
         row
-        for metric in metrics or [name for name in known if not few or quantity(name).shown or name in own]
+        for metric in metrics or [name for name in known if quantity(name).shown or name in own]
         for row in _rows(metric, [run.name for run in runs], [[table[id] for id in ids] for table in tables])
     ]
     for run in runs[1:]:
@@ -130,9 +131,8 @@ def compare_records(
             rows[n] = rows[n]._replace(p_holm=chance)
     pairs = [(run.name, first[id], each[id]) for run, each in zip(runs[1:], others, strict=True) for id in ids]
     flips = tuple(filter(None, (_flip(*pair) for pair in pairs)))
-    return RunComparison(
-        tuple(runs), len(ids), tuple(rows), flips, sum(any(table[id].cached for table in tables) for id in ids)
-    )
+    cached = sum(any(table[id].cached for table in tables) for id in ids)
+    return RunComparison(runs, len(ids), tuple(rows), flips, cached)
 
 
 def _scores_of(path: Path) -> list[RunRecord]:

@@ -1,6 +1,4 @@
-"""Textual feedback for prompt optimizers that reflect, such as GEPA.
-
-    dspy.GEPA(metric=with_feedback(metrics.joint_f1), ...)
+"""Textual feedback for prompt optimizers that reflect, such as GEPA (`polyhop.optimizers.gepa.feedback_metric`).
 
 GEPA asks for feedback on one call of an agent at a time. It is told how the reply differs from the one that the
 annotations ask for (`polyhop.eval.gold_replies`), what the agent was not shown, and how the question ended. Where the
@@ -9,14 +7,14 @@ annotations tell nothing of an agent, it gets the feedback for the whole program
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import dspy
 
 from ..data.passages import Passage
 from .gold_replies import GoldReplies, GoldReply, asked
-from .metrics import Attempt, Metric, attempt_of, joint_f1, takes
+from .metrics import Attempt
 from .scoring import counted, exact_match
 
 _MOST_NAMED = 5  # sentences or texts listed in one sentence
@@ -27,31 +25,6 @@ CALIBRATION = frozenset({"confidence", "accuracy", "sufficiency"})
 
 Call = tuple[type[dspy.Signature], Mapping[str, Any], Mapping[str, Any]]
 """The signature, the inputs and the reply of one call of an agent."""
-
-
-def with_feedback(metric: Metric = joint_f1) -> Callable[..., Any]:
-    """A DSPy metric that returns ``dspy.Prediction(score, feedback)``, as GEPA needs it.
-
-    While exemplars are collected (a trace without the name of an agent) it returns a bool, as every `Metric`.
-    """
-    if metric.own is not None and takes(metric.own, 5):
-        return metric.own
-
-    def explained(
-        gold: dspy.Example,
-        pred: dspy.Prediction,
-        trace: Any = None,
-        pred_name: str | None = None,
-        pred_trace: Any = None,
-    ) -> dspy.Prediction | bool:
-        attempt = attempt_of(gold, pred)
-        score = metric.function(attempt)
-        if trace is not None and pred_name is None:
-            return metric.reached(score)
-        call = next(((p.signature, given, reply) for p, given, reply in pred_trace or ()), None)
-        return dspy.Prediction(score=score, feedback=explain(attempt, call))
-
-    return explained
 
 
 def explain(attempt: Attempt, call: Call | None = None) -> str:

@@ -8,12 +8,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from filelock import FileLock, Timeout
+from pydantic import BaseModel, ValidationError
 
 from ..data import files
-from ..data.errors import PolyhopError
+from ..data.errors import PolyhopError, first_error
+
+M = TypeVar("M", bound=BaseModel)
 
 MANIFEST, PREDICTIONS, SUMMARY = "manifest.json", "predictions.jsonl", "summary.json"
 DIAGNOSIS = "diagnosis.json"  # what `polyhop diagnose` found
@@ -129,6 +132,14 @@ def read_json(path: Path, missing: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise RunError(f"{path} is damaged: it is not a JSON object.")
     return value
+
+
+def read_model(model: type[M], path: Path) -> M:
+    """Read a JSON object as a model; unknown keys are ignored, so that other versions can be read."""
+    try:
+        return model.model_validate(read_json(path, f"{path} is missing."))
+    except ValidationError as error:
+        raise RunError(f"{path} is damaged: {first_error(error)}.") from error
 
 
 def cut_half_line(file: Any) -> None:

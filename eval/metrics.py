@@ -7,7 +7,7 @@
 
 On the command line a metric of your own is ``--metric my_module:answer_words``. A metric is also a DSPy metric. DSPy
 passes a trace while it collects exemplars; the metric then returns whether the score reaches its threshold.
-`polyhop.eval.feedback.with_feedback` adds the textual feedback that GEPA needs.
+`polyhop.optimizers.gepa.feedback_metric` adds the textual feedback that GEPA needs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, wraps
+from functools import cached_property
 from math import isfinite
 from typing import Any, Literal
 
@@ -113,7 +113,7 @@ class Metric(Quantity):
 
     def __call__(self, example: dspy.Example, prediction: dspy.Prediction, trace: Any = None) -> float | bool:
         if self.own is not None and trace is not None:
-            return score_of(self.own(*arguments(self.own, example, prediction, trace)))
+            return scored(self.own, example, prediction, trace)
         score = self.function(attempt_of(example, prediction))
         return score if trace is None else self.reached(score)
 
@@ -225,40 +225,45 @@ def metric_name(metric: Any) -> Any:
         return metric
     own = metric
     if not isinstance(metric, Metric):
-
-        @wraps(own)  # with its module, by which workers get it
-        def scored(attempt: Attempt) -> float:
-            try:
-                return score_of(own(*arguments(own, attempt.example, attempt.output.prediction)))
-            except Exception as error:
-                about = str(attempt.example.get("question"))[:80]
-                raise PolyhopError(f"the metric {name} failed on {about!r}: {explain(error)}") from error
-
-        name = str(getattr(own, "__name__", type(own).__name__))
-        label = name.replace("_", " ").capitalize()
-        metric = Metric(name, label, "number", maximize=True, shown=True, function=scored, own=own)
+        name = named(own)
+        metric = Metric(
+            name,
+            name.replace("_", " ").capitalize(),
+            maximize=True,
+            shown=True,
+            function=lambda attempt: scored(own, attempt.example, attempt.output.prediction),
+            own=own,
+        )
     known = METRICS.setdefault(metric.name, metric)
     if known is not own and known.own is not own:
         raise ValueError(f"another metric is called {metric.name}: give yours another name")
     return metric.name
 
 
-def score_of(said: Any) -> float:
-    """The number that a DSPy metric returned, perhaps with feedback.
+def named(metric: Callable[..., Any]) -> str:
+    """The name of a metric."""
+    return str(getattr(metric, "name", None) or getattr(metric, "__name__", type(metric).__name__))
+
+
+def scored(metric: Callable[..., Any], example: dspy.Example, prediction: Any, trace: Any = None) -> float:
+    """What a DSPy metric says of a prediction, perhaps with feedback. It is called with all five arguments of GEPA, or
+    as few as it takes.
 
     Raises:
-        ValueError: it is not a finite number.
+        PolyhopError: it raises, or returns no finite number: an error in the metric must not pass for a bad program.
     """
-    score = float(said.score if isinstance(said, dspy.Prediction) else said)
-    if not isfinite(score):
-        raise ValueError(f"it returned {score}, which is not a finite number")
-    return score
-
-
-def arguments(metric: Callable[..., Any], example: dspy.Example, prediction: Any, trace: Any = None) -> tuple[Any, ...]:
-    """What a DSPy metric is called with: all five arguments of GEPA, or as few as it takes."""
     count = 5 if takes(metric, 5) else 2 if trace is None and takes(metric, 2) else 3
-    return (example, prediction, trace, None, None)[:count]
+    try:
+        said = metric(*(example, prediction, trace, None, None)[:count])
+        score = float(said.score if isinstance(said, dspy.Prediction) else said)
+        if not isfinite(score):
+            raise ValueError(f"it returned {score}, which is not a finite number")
+        return score
+    except PolyhopError:
+        raise
+    except Exception as error:
+        about = str(example.get("question"))[:80]
+        raise PolyhopError(f"the metric {named(metric)} failed on {about!r}: {explain(error)}") from error
 
 
 def takes(metric: Callable[..., Any], count: int) -> bool:

@@ -60,8 +60,9 @@ class Limits(Options):
 
     @property
     def budget(self) -> dict[str, Any]:
-        """The arguments of a `polyhop.engines.budget.Budget`; all None without a limit."""
-        return {"calls": self.budget_calls, "usd": self.budget_usd, "minutes": self.budget_minutes}
+        """The arguments of a `polyhop.engines.budget.Budget`; empty without a limit."""
+        known = {"calls": self.budget_calls, "usd": self.budget_usd, "minutes": self.budget_minutes}
+        return {name: limit for name, limit in known.items() if limit is not None}
 
 
 class Resources(Options):

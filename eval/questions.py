@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
-from hashlib import blake2b, file_digest
+from hashlib import blake2b
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,7 +15,6 @@ import dspy
 
 from ..data.benchmarks import PREFIX, SAMPLE, Setting, find_benchmark, load_questions, recognize_file
 from ..data.errors import PolyhopError, Problem
-from ..data.files import check_regular
 from ..data.importing import import_named
 from ..data.passages import Evidence, Passage
 from ..data.records import read_records
@@ -144,13 +143,6 @@ class GivenPredictions(dspy.Module):
     ) -> None:
         super().__init__()
         self._look_up = look_up
-        try:
-            check_regular(path)
-            with path.open("rb") as file:
-                digest = file_digest(file, lambda: blake2b(digest_size=8)).hexdigest()
-        except (OSError, ValueError) as error:
-            raise PolyhopError(f"cannot read the predictions: {error}") from error
-        self.predictions = choice(digest, (digest,))  # which a run remembers: other predictions are another run
         texts, self._made = {each.get("id"): each.question for each in questions}, dict[str, dict[str, Any]]()
         for made in given_records(path):
             named = [texts.get(str(made.get("id"))), made.get("question")]
@@ -159,6 +151,8 @@ class GivenPredictions(dspy.Module):
                 told = plain(str(made.get("id", made.get("question"))))[:80]
                 raise PolyhopError(f"{path}: {told!r} has two predictions, or an id and a question that do not fit")
             self._made |= dict.fromkeys(about, made)
+        digest = blake2b(path.read_bytes(), digest_size=8).hexdigest()
+        self.predictions = choice(digest, (digest,))  # which a run remembers: other predictions are another run
 
     def forward(self, question: str, pool: Any = None) -> dspy.Prediction:
         made = self._made.get(question)

@@ -173,9 +173,7 @@ class QuestionTask:
             # The gold evidence is for a program that says that it reads it.
             reads_gold = getattr(self.program, "reads_gold", False)
             more = {"gold": gold_evidence(example, self.look_up)} if reads_gold else {}
-            # Histories and DSPy's trace would keep the last 10,000 calls.
-            with dspy.context(disable_history=True, trace=None):
-                prediction = ask(self.program, example, **more)
+            prediction = ask(self.program, example, **more)
             seconds = perf_counter() - start
             if self.timeout is not None and seconds > self.timeout:
                 return self.too_late(n, example, ledger)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -147,7 +147,7 @@ class RunManifest(_Settings):
         return read
 
 
-def files_of(paths: Mapping[str, Path | None]) -> dict[str, str]:
+def files_of(**paths: Path | None) -> dict[str, str]:
     """The files of a manifest: the given paths, absolute."""
     return {name: str(path.absolute()) for name, path in paths.items() if path is not None}
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import dspy
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..data import files
 from ..data.chain import ChainRetriever
@@ -104,9 +104,10 @@ class Saved(_Record):
     retriever: str
 
 
-class Manifest(_Record):
-    """The content of the file."""
+class Artifact(_Record):
+    """The content of the file. Loading checks whether it fits a program."""
 
+    path: Path = Field(default=Path(), exclude=True)  # the folder
     format: int = FORMAT
     created: str
     versions: dict[str, str]
@@ -130,17 +131,6 @@ class _Agent(_Record):
     fields: dict[str, Any] = {}
 
 
-class Artifact(NamedTuple):
-    """The content of a folder: unchanged, and of this format. Loading checks whether it fits a program."""
-
-    path: Path
-    manifest: Manifest
-
-    @property
-    def state(self) -> State:
-        return self.manifest.state
-
-
 def save(program: dspy.Module, dir: str | Path, *, provenance: Provenance | None = None) -> Path:
     """Write a program's prompts, demos, exemplars and tunables to a folder; of language models only the names. An older
     artifact is replaced at once: whenever the process is killed, the folder has one of the two.
@@ -153,7 +143,7 @@ def save(program: dspy.Module, dir: str | Path, *, provenance: Provenance | None
     """
     models = {role: predictors[0].lm or dspy.settings.lm for role, predictors in roles(program).items()}
     try:
-        saved = Manifest(
+        saved = Artifact(
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             versions={package: version(package) for package in PACKAGES},
             program=Saved(name=name_of(program), kind=type(program).__qualname__, retriever=retriever_kind(program)),
@@ -193,7 +183,7 @@ def dump(program: dspy.Module) -> State:
 
 
 def read(dir: str | Path) -> Artifact:
-    """The artifact in a folder.
+    """The artifact in a folder: unchanged, and of this format.
 
     Raises:
         ArtifactError: there is none, or it is damaged, of another format, or was changed since it was saved.
@@ -207,8 +197,8 @@ def read(dir: str | Path) -> Artifact:
         if value["format"] != FORMAT:
             advice = f"this version reads {FORMAT}: use it with that version, or tune again"
             raise ArtifactError(f"{path} was saved by another version, with format {value['format']}; {advice}")
-        manifest = Manifest.model_validate(value)
-        same = hash_of({name: item for name, item in value.items() if name != "hash"}) == manifest.hash
+        artifact = Artifact.model_validate(value)
+        same = hash_of({name: item for name, item in value.items() if name != "hash"}) == artifact.hash
     except (FileNotFoundError, NotADirectoryError):
         run = f"; its program is {path / 'best'}" if (path / "best" / ARTIFACT).exists() else ""
         old = ", as what version 0.1 saved" if (path / "manifest.json").exists() and not run else ""
@@ -218,7 +208,7 @@ def read(dir: str | Path) -> Artifact:
         raise ArtifactError(f"{file} is damaged or cannot be read: {why}") from error
     if not same:
         raise ArtifactError(f"{file} was changed after it was saved: save again")
-    return Artifact(path, manifest)
+    return artifact.model_copy(update={"path": path})
 
 
 def load(dir: str | Path, retriever: Retriever | None = None, *, program: dspy.Module | None = None) -> dspy.Module:
@@ -249,7 +239,7 @@ def load(dir: str | Path, retriever: Retriever | None = None, *, program: dspy.M
 
 def build(artifact: Artifact, retriever: Retriever | None) -> dspy.Module:
     """The untuned program that an artifact names."""
-    of, path = artifact.manifest.program, artifact.path
+    of, path = artifact.program, artifact.path
     kind, name = PROGRAMS.get(of.name or ""), (of.name or of.kind)[:80]
     if kind is None:
         what = "an unknown program" if of.name else "a program of your own class"
@@ -271,7 +261,7 @@ def build(artifact: Artifact, retriever: Retriever | None) -> dspy.Module:
 
 def restore(artifact: Artifact, program: dspy.Module) -> list[str]:
     """Load an artifact into a program, in place; returns what is different, but harmless."""
-    path, manifest, state = artifact.path, artifact.manifest, artifact.state
+    path, state, versions = artifact.path, artifact.state, artifact.versions
     try:
         if other := {name for name, _ in program.named_parameters()} ^ state.keys():
             raise ValueError(f"only one of them has {', '.join(sorted(other))}")
@@ -279,19 +269,19 @@ def restore(artifact: Artifact, program: dspy.Module) -> list[str]:
             for name, parameter in target.named_parameters():
                 _load(name, parameter, state[name])
     except ValueError as error:
-        saved = " and ".join(f"{name} {manifest.versions.get(name)}" for name in PACKAGES)
+        saved = " and ".join(f"{name} {versions.get(name)}" for name in PACKAGES)
         raise ArtifactError(
             f"{path} does not fit {type(program).__name__} of this version: {error}; load it into a "
-            f"{manifest.program.kind[:80]} with {saved[:80]}, or tune again"
+            f"{artifact.program.kind[:80]} with {saved[:80]}, or tune again"
         ) from error
     now = {package: version(package) for package in PACKAGES}
     told = [
-        f"it was saved with {name} {manifest.versions.get(name)}, this is {now[name]}"
+        f"it was saved with {name} {versions.get(name)}, this is {now[name]}"
         for name in now
-        if manifest.versions.get(name) != now[name]
+        if versions.get(name) != now[name]
     ]
-    if retriever_of(program) is not None and retriever_kind(program) != manifest.program.retriever:
-        told.append(f"it was tuned with the retriever {manifest.program.retriever}, not {retriever_kind(program)}")
+    if retriever_of(program) is not None and retriever_kind(program) != artifact.program.retriever:
+        told.append(f"it was tuned with the retriever {artifact.program.retriever}, not {retriever_kind(program)}")
     return [plain(each)[:200] for each in told]
 
 
@@ -328,21 +318,14 @@ class Change(NamedTuple):
 
 
 def diff(before: State, after: State) -> dict[str, Change]:
-    """The changes from one program to another, by parameter: sentences of instructions, demos, exemplars, values.
-
-    Raises:
-        ArtifactError: a parameter is not one, as in an artifact that somebody wrote by hand.
-    """
-    try:
-        return _changes(*({name: _lines(each) for name, each in state.items()} for state in (before, after)))
-    except (AttributeError, TypeError, ValueError) as error:
-        raise ArtifactError(f"a parameter cannot be compared: {error}") from None
+    """The changes from one program to another, by parameter: sentences of instructions, demos, exemplars, values."""
+    return _changes(*({name: _lines(each) for name, each in state.items()} for state in (before, after)))
 
 
-def about(before: Manifest, after: Manifest) -> dict[str, Change]:
+def about(before: Artifact, after: Artifact) -> dict[str, Change]:
     """The changes in how two artifacts came to be: scores, spending, settings, versions, models."""
     known = [flat(each.model_dump(exclude={"hash", "state"})) for each in (before, after)]
-    return _changes(*({name: [_shown(value)] for name, value in each} for each in known))
+    return _changes(*({name: [shown(value)] for name, value in each} for each in known))
 
 
 def _changes(before: Mapping[str, list[str]], after: Mapping[str, list[str]]) -> dict[str, Change]:
@@ -356,13 +339,13 @@ def _changes(before: Mapping[str, list[str]], after: Mapping[str, list[str]]) ->
 
 def _lines(parameter: Mapping[str, Any]) -> list[str]:
     if "value" in parameter:
-        return [f"{_shown(parameter['value'])} ({range_of(parameter)})"]
+        return [f"{shown(parameter['value'])} ({range_of(parameter)})"]
     if "exemplars" in parameter:
-        return [_shown(each) for each in parameter["exemplars"]]
+        return [shown(each) for each in parameter["exemplars"]]
     if "demos" in parameter:
         instructions = parameter.get("signature", {}).get("instructions", "")
-        return [*split_sentences(instructions), *map(_shown, parameter["demos"])]
-    return [f"{name}: {_shown(value)}" for name, value in flat(parameter)]
+        return [*split_sentences(instructions), *map(shown, parameter["demos"])]
+    return [f"{name}: {shown(value)}" for name, value in flat(parameter)]
 
 
 def range_of(tunable: Mapping[str, Any]) -> str:
@@ -371,7 +354,7 @@ def range_of(tunable: Mapping[str, Any]) -> str:
     return str(choices) if choices else f"{tunable.get('low')}..{tunable.get('high')}{log}"
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """A text as it is, a real number with four significant digits, anything else as JSON."""
     if isinstance(value, float):
         return f"{value:.4g}"

@@ -24,14 +24,14 @@ from ..engines.models import roles
 from ..eval.folder import replacing
 from ..eval.gold import LookUp, gold_facts
 from ..eval.gold_replies import GoldReplies
-from ..eval.metrics import joint_f1
+from ..eval.metrics import joint_f1, named
 from ..eval.questions import as_questions
 from ..eval.run import in_order
 from ..eval.statistics import Interval
 from ..programs.search import Search
 from ..signatures.fields import fenced
 from .exemplars import in_words
-from .replay import Call, Key, Metric, Replay, ReplayedRun, argued, named
+from .replay import Call, Key, Metric, Replay, ReplayedRun, argued
 
 RETRIEVAL = "retrieval"
 """What `diagnose` calls the searches of a program, beside the names of its agents."""
@@ -91,14 +91,14 @@ class Diagnosis:
 
 
 def _interval(values: Sequence[float]) -> Interval:
-    """The mean of changes between -1 and 1, with the 95% interval of Agresti and Min for matched pairs (Statistics in
-    Medicine 24, 2005): two pseudo-observations, half of them without a change. Most changes are 0, and a bootstrap of
-    zeros would be certain of 0.
+    """The mean of changes between -1 and 1 (of a metric of your own, as large as they come), with the 95% interval of
+    Agresti and Min for matched pairs (Statistics in Medicine 24, 2005): two pseudo-observations, half of them without a
+    change. Most changes are 0, and a bootstrap of zeros would be certain of 0.
     """
-    mean, size = fsum(values) / len(values), len(values) + 2
+    mean, size, most = fsum(values) / len(values), len(values) + 2, max(1.0, *map(abs, values))
     shrunk = fsum(values) / size
-    half = 1.96 * sqrt(((fsum(value**2 for value in values) + 1) / size - shrunk**2) / size)
-    return Interval(mean, max(-1.0, min(mean, shrunk - half)), min(1.0, max(mean, shrunk + half)))
+    half = 1.96 * sqrt(((fsum(value**2 for value in values) + most**2) / size - shrunk**2) / size)
+    return Interval(mean, max(-most, min(mean, shrunk - half)), min(most, max(mean, shrunk + half)))
 
 
 def diagnose(

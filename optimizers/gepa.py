@@ -15,26 +15,46 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from inspect import cleandoc
 from itertools import cycle
 from typing import Any
 
 import dspy
 from dspy.teleprompt.gepa import InstructionProposer
 
-from ..eval.feedback import CALIBRATION, faults, with_feedback
+from ..eval.feedback import CALIBRATION, explain, faults
 from ..eval.metrics import Metric as PolyhopMetric
-from ..eval.metrics import takes
+from ..eval.metrics import attempt_of, takes
 from ..eval.statistics import compare
 from .replay import Metric, shortened
 
 
 def feedback_metric(metric: Metric) -> Metric:
-    """A metric as GEPA calls it."""
-    if isinstance(metric, PolyhopMetric):
-        return with_feedback(metric)
-    if takes(metric, 5):
-        return metric
-    return lambda gold, pred, trace=None, pred_name=None, pred_trace=None: metric(gold, pred)
+    """A metric as GEPA calls it; one of polyhop returns ``dspy.Prediction(score, feedback)``.
+
+    While exemplars are collected (a trace without the name of an agent) that is a bool, as of every `Metric`.
+    """
+    own = metric.own or metric if isinstance(metric, PolyhopMetric) else metric
+    if takes(own, 5):
+        return own
+
+    def explained(
+        gold: dspy.Example,
+        pred: dspy.Prediction,
+        trace: Any = None,
+        pred_name: str | None = None,
+        pred_trace: Any = None,
+    ) -> Any:
+        if not isinstance(metric, PolyhopMetric):
+            return metric(gold, pred)
+        attempt = attempt_of(gold, pred)
+        score = metric.function(attempt)
+        if trace is not None and pred_name is None:
+            return metric.reached(score)
+        call = next(((p.signature, given, reply) for p, given, reply in pred_trace or ()), None)
+        return dspy.Prediction(score=score, feedback=explain(attempt, call))
+
+    return explained
 
 
 class MostFaults:
@@ -43,7 +63,9 @@ class MostFaults:
     was not what is wrong, the next one's turn comes. If no fault is known, the agents take turns."""
 
     def __init__(self, program: dspy.Module) -> None:
-        self._agents = {frozenset(each.signature.fields): name for name, each in program.named_predictors()}
+        self._agents: defaultdict[frozenset[str], list[str]] = defaultdict(list)  # by the fields of their signatures
+        for name, each in program.named_predictors():
+            self._agents[frozenset(each.signature.fields)].append(name)
         self._turns = cycle([name for name, _ in program.named_predictors()])
         self._chosen = Counter[tuple[int, str]]()
 
@@ -61,8 +83,10 @@ class MostFaults:
             points = 1 - float(getattr(score, "score", score) or 0.0)
             seen = prediction.get("ranking") or () if isinstance(prediction, dspy.Prediction) else ()
             for predictor, inputs, reply in trajectory["trace"]:
-                name = self._agents.get(frozenset(predictor.signature.fields), "")
-                if name in candidate and isinstance(reply, dspy.Prediction):
+                alike = [name for name in self._agents[frozenset(predictor.signature.fields)] if name in candidate]
+                told = [name for name in alike if cleandoc(candidate[name]) == predictor.signature.instructions]
+                if alike and isinstance(reply, dspy.Prediction):
+                    name = (told or alike)[0]
                     found = faults(example, seen, predictor.signature, inputs, reply) or {}
                     lost[name] += points if found.keys() - CALIBRATION else 0.0
         if any(lost.values()):

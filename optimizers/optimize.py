@@ -27,18 +27,19 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from math import ceil, nan
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import dspy
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from ..data.errors import PolyhopError, first_error
+from ..data.errors import PolyhopError
 from ..engines.budget import Budget, BudgetSpent, Spent
-from ..eval.folder import ACCOUNT, MANIFEST, SUMMARY, RunError, account, claimed, read_json, write_json
+from ..eval.folder import ACCOUNT, MANIFEST, SUMMARY, account, claimed, read_json, read_model, write_json
 from ..eval.gold import LookUp
 from ..eval.metrics import COSTS, find_metric
 from ..eval.records import read_records
+from ..eval.report import number, p_value
 from ..eval.run import COUNTED, evaluate
 from ..eval.settings import ProgramSettings, RunManifest
 from ..eval.statistics import compare, interval
@@ -90,6 +91,15 @@ class StageRecord(_Record):
     def folder(self) -> str:
         return f"{self.n}-{self.stage}"
 
+    def row(self, settings: OptimizationSettings) -> list[str]:
+        """Its cells in a table: the folder, score, gain, p, cost (if there is one) and the verdict."""
+        metric, cost = settings.scored, settings.cost
+        verdict = f"{'kept' if self.kept else 'not kept'}: {self.why}" if self.n else "the baseline"
+        verdict += (f" ({self.note})" if self.note else "") + (f"; {self.failures} failed" if self.failures else "")
+        gain = "" if self.gain is None else number(self.gain, metric, "+")
+        p, costs = "" if self.p is None else p_value(self.p), [number(self.cost, cost)] if cost else []
+        return [self.folder, number(self.score, metric), gain, p, *costs, verdict]
+
 
 class TestRecord(_Record):
     """Start and best program on the test questions, and the paired permutation test."""
@@ -112,17 +122,6 @@ class OptimizationSummary(_Record):
     stages: list[StageRecord]
     test: TestRecord | None = None
     spent: Spent = Spent()
-
-
-R = TypeVar("R", bound=BaseModel)
-
-
-def read_file(model: type[R], path: Path) -> R:
-    """A file of a run; unknown keys are ignored, so that other versions can be read."""
-    try:
-        return model.model_validate(read_json(path, f"{path} is missing."))
-    except ValidationError as error:
-        raise RunError(f"{path} is damaged: {first_error(error)}.") from error
 
 
 @dataclass(frozen=True)
@@ -275,11 +274,12 @@ class _Run:
         if not file.exists():
             self.folder.mkdir(exist_ok=True)
             with self._reserve(len(self.splits.val)):
-                candidate, found = _STAGES[record.stage](self, self.load(incumbent))
+                propose: Callable[[dspy.Module], Proposed] = getattr(self, record.stage)
+                candidate, found = propose(self.load(incumbent))
             if candidate is not None:
                 save(candidate, self.folder / PROGRAM)
             write_json(file, record.model_copy(update=found).model_dump(mode="json", exclude_none=True))
-        record, verdict = read_file(StageRecord, file), {"why": "no candidate"}
+        record, verdict = read_model(StageRecord, file), {"why": "no candidate"}
         if (self.folder / PROGRAM).exists():
             self.measure(self.load(record.folder), VAL, self.folder / VAL)
             verdict = judge(self.folder / VAL, self.path / incumbent / VAL, self.settings) | self._means(record.folder)
@@ -360,7 +360,7 @@ class _Run:
         seconds = RESERVE * questions * sum(each["seconds"] for each in costs) / len(costs) / parallel
         return self.budget.keeping_back(ceil(calls), calls * self.budget.usd_a_call, seconds)
 
-    # --- the stages: each proposes a copy of the incumbent, tuned on the training questions, or says why not ---------
+    # --- the stages, by name: each proposes a tuned copy of the incumbent, or says why not --------------------------
 
     def exemplars(self, program: dspy.Module) -> Proposed:
         """Add plans to the exemplar memory, gold ones and those of correct answers; then tune how many it shows, and
@@ -425,14 +425,14 @@ class _Run:
 
     def _search(self, program: dspy.Module, note: str, trials: int, frozen: Set[str] = frozenset()) -> Proposed:
         """Search the tunables of a program within the settings' limits."""
-        settings = self.settings
+        settings, metric = self.settings, find_metric(self.settings.metric)
 
         def on_trial(done: Sequence[TrialRecord]) -> None:
             best = max(each.score for each in done if not each.pruned)
-            self.report(len(done), trials, f"trials, best {100 * best:.1f}")
+            self.report(len(done), trials, f"trials, best {metric.text(best)}")
 
         search = TunableSearch(
-            find_metric(settings.metric),
+            metric,
             trials=trials,
             cost=settings.cost,
             freeze=[*settings.freeze, *frozen],
@@ -453,13 +453,6 @@ class _Run:
         tuned = with_values(program, search.result.best.values)
         return tuned, {"note": note, "study": search.result, "spent": spent}
 
-
-_STAGES: dict[str, Callable[[_Run, dspy.Module], Proposed]] = {
-    "exemplars": _Run.exemplars,
-    "confidence": _Run.confidence,
-    "prompts": _Run.prompts,
-    "tunables": _Run.tunables,
-}
 
 # --- the verdict -----------------------------------------------------------------------------------------------------
 

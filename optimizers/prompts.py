@@ -32,11 +32,12 @@ from ..data.errors import PolyhopError
 from ..engines.models import roles
 from ..engines.replies import explain, model_errors
 from ..eval.gold_replies import GoldReplies
+from ..eval.metrics import named
 from ..programs.program import as_asked
 from .diagnose import diagnose
 from .exemplars import in_words
 from .gepa import BriefProposer, MostFaults, PairedAcceptance, feedback_metric
-from .replay import Call, Metric, Replay, argued, named, shortened, with_stand_ins
+from .replay import Call, Metric, Replay, argued, shortened, with_stand_ins
 
 
 class Size(NamedTuple):
@@ -107,11 +108,7 @@ def optimize_prompts(
     model = student.predictors()[0].lm
     job = Job(student, train, val, metric, size, seed, threads, prompt_model or model)
     run = OPTIMIZERS.get(name) or partial(_of_dspy, _teleprompter(name))
-    context = {
-        "lm": model,  # for optimizers that ask the default model
-        "disable_history": True,
-        "max_errors": max(2, (len(train) + len(val)) // 2),
-    }
+    most_errors = max(2, (len(train) + len(val)) // 2)
     try:
         with ExitStack() as stack:
             if log is not None:
@@ -120,7 +117,8 @@ def optimize_prompts(
                 stack.enter_context(redirect_stdout(file))
                 stack.enter_context(redirect_stderr(file))
             stack.enter_context(model_errors())
-            stack.enter_context(dspy.context(**context))
+            # The model is for optimizers that ask the default one.
+            stack.enter_context(dspy.context(lm=model, disable_history=True, max_errors=most_errors))
             compiled = run(job)
     except PolyhopError:
         raise

@@ -25,7 +25,6 @@ from typing import Any, NamedTuple
 
 import dspy
 
-from ..data.errors import PolyhopError
 from ..data.passages import Hit, Passage
 from ..data.pool import PassagePool
 from ..engines.costs import Ledger
@@ -34,7 +33,7 @@ from ..engines.replies import explain
 from ..engines.secrets import learn_models
 from ..eval.gold_replies import GoldReplies
 from ..eval.metrics import Metric as PolyhopMetric
-from ..eval.metrics import arguments, attempt_of, score_of
+from ..eval.metrics import attempt_of, scored
 from ..eval.run import in_order, trace_counts
 from ..programs.program import ask
 from ..programs.run import Run, running
@@ -64,15 +63,13 @@ def scored_runs(
     """Run a program on questions and score its predictions, in the ``order`` of their numbers whatever the threads.
 
     Raises:
-        PolyhopError: the metric raises or does not return a finite number: an error in the metric must not pass for a
-            bad program.
+        PolyhopError: the metric fails, see `scored`.
     """
 
     def run(number: int, example: dspy.Example, ledger: Ledger) -> Scored:
         start = perf_counter()
         try:
-            with dspy.context(disable_history=True, trace=None):
-                prediction = ask(program, example)
+            prediction = ask(program, example)
         except Exception as error:  # noqa: BLE001  # one question must not fail the others
             return Scored(number, 0.0, {**ledger.costs(), "seconds": perf_counter() - start}, explain(error))
         costs = {**ledger.costs(), **trace_counts(prediction), "seconds": perf_counter() - start}
@@ -80,21 +77,6 @@ def scored_runs(
 
     learn_models(program)
     return in_order(run, [(number, questions[number]) for number in order], threads)
-
-
-def named(metric: Metric) -> str:
-    """The name of a metric."""
-    return str(getattr(metric, "name", None) or getattr(metric, "__name__", type(metric).__name__))
-
-
-def scored(metric: Metric, example: dspy.Example, prediction: Any) -> float:
-    """The score of a prediction; a PolyhopError if the metric raises or does not return a finite number."""
-    try:
-        return score_of(metric(*arguments(metric, example, prediction)))
-    except PolyhopError:
-        raise
-    except Exception as error:
-        raise PolyhopError(f"the metric failed on {str(example.get('question'))[:80]!r}: {explain(error)}") from error
 
 
 # --- recorded and other replies --------------------------------------------------------------------------------------
@@ -222,8 +204,7 @@ class Replay:
             inputs["pool"] = _GoldFirst(gold, self._search, example.get("pool"))
         token = _RUN.set(replayed)
         try:
-            with dspy.context(disable_history=True):
-                replayed.prediction = ask(self._student, example, **inputs)
+            replayed.prediction = ask(self._student, example, **inputs)
         except Exception as error:  # noqa: BLE001  # a failed question scores 0, as in an evaluation
             replayed.error = error
         finally:

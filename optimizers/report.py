@@ -4,14 +4,14 @@ shown as far as it is."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from ..data.errors import PolyhopError
-from ..eval.folder import MANIFEST, SUMMARY, RunError, read_json
-from ..eval.report import between, lower, name, number, p_value
+from ..eval.folder import MANIFEST, SUMMARY, RunError, read_json, read_model
+from ..eval.metrics import quantity
+from ..eval.report import between, lower, name, number
 from ..eval.report.page import Section, render
-from .artifact import ARTIFACT, Score, diff, read
-from .optimize import PROGRAM, STAGE, START, OptimizationSummary, StageRecord, read_file
+from .artifact import ARTIFACT, Score, diff, read, shown
+from .optimize import PROGRAM, STAGE, START, OptimizationSummary, StageRecord
 from .settings import BEST, OptimizationSettings
 
 
@@ -32,24 +32,19 @@ def section(path: Path) -> Section:
         known = {name: value for name, value in known.items() if name in OptimizationSettings.model_fields}
     settings = OptimizationSettings.of(known, str(path / MANIFEST))
     files = sorted(path.glob(f"*-*/{STAGE}"), key=lambda file: file.parent.name.partition("-")[0].zfill(9))
-    proposals = {file.parent.name: read_file(StageRecord, file) for file in files}
-    summary = read_file(OptimizationSummary, path / SUMMARY) if (path / SUMMARY).exists() else None
+    proposals = {file.parent.name: read_model(StageRecord, file) for file in files}
+    summary = read_model(OptimizationSummary, path / SUMMARY) if (path / SUMMARY).exists() else None
     metric, cost, test = settings.scored, settings.cost, summary.test if summary else None
 
     def score(score: Score, sign: str = "") -> str:
         return f"{number(score.mean, metric, sign)} ({between((score.low, score.high), metric, sign)})"
 
-    rows, searches = [], []
-    for stage in summary.stages if summary else ():
-        verdict = f"{'kept' if stage.kept else 'not kept'}: {stage.why}" if stage.n else "the baseline"
-        verdict += (f" ({stage.note})" if stage.note else "") + (f"; {stage.failures} failed" if stage.failures else "")
-        gain = "" if stage.gain is None else number(stage.gain, metric, "+")
-        p, spent = "" if stage.p is None else p_value(stage.p), number(stage.cost, cost) if cost else ""
-        rows.append([stage.folder, number(stage.score, metric), gain, p, spent, verdict])
+    searches = []
     for folder, proposal in proposals.items():
         if study := proposal.study:
             before, after = study.trials[0].values, study.best.values
-            searches.append((folder, study, [(key, _value(before.get(key)), _value(after[key])) for key in after]))
+            searches.append((folder, study, [(key, shown(before.get(key, "")), shown(after[key])) for key in after]))
+    costs = [name(cost)] if cost else []
     candidates = [folder for folder in proposals if (path / folder / PROGRAM / ARTIFACT).exists()]
     last = path / BEST if summary else path / candidates[-1] / PROGRAM if candidates else path / START / PROGRAM
     try:  # from the start to the result, or to the latest candidate of a run that goes on
@@ -66,8 +61,9 @@ def section(path: Path) -> Section:
         start=START,
         goal=name(metric) + (f" (cost to minimize: {lower(cost)})" if cost else ""),
         stages=", then ".join(stage + details.get(stage, "") for stage in settings.stages),
-        cost_name=name(cost) if cost else "",
-        rows=rows,
+        headings=["Stage", name(metric) + ", %" * (quantity(metric).kind == "percent"), "Gain", "p", *costs, "Verdict"],
+        rows=[stage.row(settings) for stage in summary.stages] if summary else [],
+        level=settings.level / settings.comparisons,
         proposals=list(proposals),
         test=test,
         kept=summary is not None and summary.best != START,
@@ -78,7 +74,3 @@ def section(path: Path) -> Section:
         changes=changes,
     )
     return Section("optimization", "Optimization", body)
-
-
-def _value(value: Any) -> str:
-    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -39,8 +39,9 @@ from pydantic import BaseModel, Field
 
 from ..data.errors import PolyhopError
 from ..eval.folder import cut_half_line
+from ..eval.metrics import named
 from ..programs.tunable import conditions_of, tunables
-from .replay import Metric, Scored, named, scored_runs
+from .replay import Metric, Scored, scored_runs
 
 Values = dict[str, Any]
 """Values of tunables by their dotted names."""

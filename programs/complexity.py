@@ -24,9 +24,8 @@ from typing import Annotated, Any, Self
 import numpy as np
 from dspy.predict.parameter import Parameter
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ..data.errors import PolyhopError, first_error
 from ..data.files import read_bytes
 from ..data.form import FEATURES, features
 
@@ -91,12 +90,8 @@ class ComplexityHead(BaseModel):
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        try:
-            return cls.model_validate_json(read_bytes(path))
-        except OSError as error:
-            raise PolyhopError(f"cannot read {path}: {error.strerror}") from error
-        except ValidationError as error:
-            raise PolyhopError(f"{path} does not hold a complexity estimator: {first_error(error)}") from error
+        """Raises: OSError, ValueError: there is no such file, or it does not hold a classifier."""
+        return cls.model_validate_json(read_bytes(path))
 
 
 class ComplexityEstimator(Parameter):
@@ -122,10 +117,7 @@ class ComplexityEstimator(Parameter):
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Raises: ValueError: the state is not that of an estimator; this one is unchanged."""
-        try:
-            self.__dict__.update(vars(ComplexityEstimator(ComplexityHead.model_validate(state))))
-        except ValidationError as error:
-            raise ValueError(first_error(error)) from error
+        self.__dict__.update(vars(ComplexityEstimator(ComplexityHead.model_validate(state))))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ComplexityEstimator:
         return ComplexityEstimator(self.head)

@@ -25,10 +25,9 @@ from typing import Annotated, Any
 
 import dspy
 from dspy.predict.parameter import Parameter
-from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError, field_validator
+from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, field_validator
 from pydantic.dataclasses import dataclass
 
-from ..data.errors import PolyhopError, first_error
 from ..data.files import read_bytes
 from ..data.form import masked
 from ..data.references import references
@@ -101,10 +100,7 @@ class ExemplarMemory(Parameter):
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Raises: ValueError: an exemplar is malformed; the memory is unchanged."""
-        try:
-            self.exemplars = tuple(map(_EXEMPLAR.validate_python, state["exemplars"]))
-        except ValidationError as error:
-            raise ValueError(first_error(error)) from error
+        self.exemplars = tuple(map(_EXEMPLAR.validate_python, state["exemplars"]))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ExemplarMemory:
         return ExemplarMemory(self.exemplars)
@@ -115,18 +111,8 @@ class ExemplarMemory(Parameter):
 
     @classmethod
     def load(cls, path: Path) -> ExemplarMemory:
-        """Raises: PolyhopError: there is no such file, or it has a line that is no exemplar."""
-        try:
-            lines = read_bytes(path).splitlines()
-        except OSError as error:
-            raise PolyhopError(f"cannot read the exemplars in {path}: {error}") from error
-        found = []
-        for number, line in enumerate(lines, 1):
-            try:
-                found.append(_EXEMPLAR.validate_json(line))
-            except ValidationError as error:
-                raise PolyhopError(f"{path}, line {number} is damaged: {first_error(error)}") from error
-        return cls(found)
+        """Raises: OSError, ValueError: there is no such file, or it has a line that is no exemplar."""
+        return cls(map(_EXEMPLAR.validate_json, read_bytes(path).splitlines()))
 
     def __len__(self) -> int:
         return len(self.exemplars)

@@ -94,11 +94,13 @@ def name_of(program: dspy.Module) -> str | None:
 
 def ask(program: dspy.Module, example: dspy.Example, **more: Any) -> dspy.Prediction:
     """The prediction of a program for a question, with further inputs if it takes them; ``trace`` is a `Trace`, unless
-    the program returns a field of that name."""
-    inputs = inputs_of(program, example) | more
+    the program returns a field of that name. DSPy's histories and its own trace, which would keep the last 10,000
+    calls, are off."""
+    inputs, quiet = inputs_of(program, example) | more, dspy.context(disable_history=True, trace=None)
     if isinstance(program, Program):
-        found: dspy.Prediction = program(**inputs)
-        return found
+        with quiet:
+            found: dspy.Prediction = program(**inputs)
+            return found
     name_predictors(program)
     run = Run(example.get("question") or "", more.get("pool", example.get("pool")))
 
@@ -109,7 +111,7 @@ def ask(program: dspy.Module, example: dspy.Example, **more: Any) -> dspy.Predic
 
     told = ON_TOOL_SEARCH.set(searched)
     try:
-        with running(run), dspy.context(callbacks=[*(dspy.settings.callbacks or ()), _Steps(run.trace)]):
+        with running(run), quiet, dspy.context(callbacks=[*(dspy.settings.callbacks or ()), _Steps(run.trace)]):
             prediction = program(**inputs)
     finally:
         ON_TOOL_SEARCH.reset(told)

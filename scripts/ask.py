@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -58,7 +59,7 @@ def ask(given: Ask) -> None:
                 raise PolyhopError(f"{count(failed, 'question')} failed")
             return
         examples = [dspy.Example(id=id, question=each, answers=()).with_inputs("question") for id, each in asked]
-        known: dict[str, Any] = {"index": getattr(source, "manifest", None), "files": files_of({"index": index})}
+        known: dict[str, Any] = {"index": getattr(source, "manifest", None), "files": files_of(index=index)}
         manifest = RunManifest.of(program, examples, name=label(given.program), timeout=given.timeout, **known)
         try:
             with evaluation_bar("answering") as show:
@@ -70,7 +71,7 @@ def ask(given: Ask) -> None:
 
 def _print(program: dspy.Module, question: str, index: str | None, given: Ask) -> None:
     start, ledger = perf_counter(), Ledger(on_incident=lambda incident: warn(f"{incident} ..."))
-    with showing_progress(), model_errors(), dspy.context(usage_tracker=ledger, disable_history=True, trace=None):
+    with showing_progress(), model_errors(), dspy.context(usage_tracker=ledger):
         prediction = completed(answer(program, dspy.Example(question=question).with_inputs("question")))
     seconds = perf_counter() - start
     if given.as_json:
@@ -85,40 +86,31 @@ def _print(program: dspy.Module, question: str, index: str | None, given: Ask) -
 
 
 def _read(file: str) -> Iterator[tuple[str, str]]:
-    """The ids and questions of a file or of stdin; what is none is skipped with a warning."""
-    try:
-        content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except OSError as error:
-        raise PolyhopError(f"{file} cannot be read: {error.strerror}") from error
+    """The ids and questions of a file or of stdin; what is none is skipped with a warning. A line that is
+    no object is a question, unless all lines are JSON."""
+    content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     known = set[str]()
     for number, line in enumerate(content.splitlines(), 1):
         try:
             if not (text := line.decode("utf-8-sig").strip()):
                 continue
-            record = _record(text, file.endswith(".jsonl"))
+            record: Any = None
+            with suppress(ValueError, RecursionError):
+                record = json.loads(text)
+            if not isinstance(record, dict) and not file.endswith(".jsonl"):
+                record = {"question": text}
             if not isinstance(record, dict) or not isinstance(record.get("question"), str):
                 raise ValueError("no object with a question")
             id, question = clean(str(record.get("id") or number)), check_question(record["question"])
             if id in known:
                 raise ValueError(f"repeats the id {id!r}")
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             warn(f"{file}, line {number}: {error}")
             continue
         known.add(id)
         yield id, question
     if not known:
         raise PolyhopError(f"{file} has no questions")
-
-
-def _record(line: str, is_json: bool) -> Any:
-    """The object of a line; a line that is none is a question, unless all lines are JSON."""
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        if is_json:
-            raise
-        return {"question": line}
-    return record if is_json or isinstance(record, dict) else {"question": line}
 
 
 def _write(folder: Path, out: Path) -> None:

@@ -13,7 +13,7 @@ _SHOWN = 3  # flipped questions of a kind
 
 
 def compare(given: Compare) -> None:
-    result, console = compare_runs(given.runs, given.metric or None, few=True), new_console()
+    result, console = compare_runs(given.runs, given.metric or None), new_console()
     baseline, *others = result.runs
     for run in result.runs:
         if run.done < run.questions:

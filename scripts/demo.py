@@ -14,6 +14,7 @@ from ..data.sample import CORPUS, load_sample
 from ..data.text import count
 from ..engines.costs import Ledger
 from ..engines.replies import model_errors
+from ..programs.program import ask
 from .index import index
 from .options import Demo, Index
 from .program import build_program
@@ -35,8 +36,8 @@ def demo(given: Demo) -> None:
         for question in (questions[id] for id in QUESTIONS):
             typer.secho(f"{question.kind.replace('_', '/')}, {count(question.hops, 'hop')}", dim=True)
             start, ledger = perf_counter(), Ledger()
-            with model_errors(), dspy.context(usage_tracker=ledger, disable_history=True, trace=None):
-                prediction = program(**question.inputs())
+            with model_errors(), dspy.context(usage_tracker=ledger):
+                prediction = ask(program, question)
             print_answer(question.question, prediction, perf_counter() - start, ledger, gold=question)
     typer.secho(
         "3. Next: polyhop index FILES --out DIR, polyhop ask 'QUESTION' --index DIR --trace, polyhop evaluate", dim=True

@@ -109,6 +109,7 @@ def _repeated(given: Diagnose, manifest: RunManifest) -> tuple[Source, dspy.Modu
         setting=asked.setting,  # type: ignore[arg-type]
         limit=asked.limit,
         seed=asked.seed,
+        aliases=Path(files["aliases"]) if "aliases" in files else None,
     )
     source = Source(questions, Path(files["index"]) if "index" in files else None)
     retriever = was.retriever_name if not stored and "search.k" in was.tunables else None
@@ -158,7 +159,7 @@ def _print(metrics: Sequence[Metric], result: Diagnosis) -> None:
         cells = [f"{mean:.1f}" if mean else ""]
         for metric in metrics:
             found = result.costs(role, metric.name)
-            cost, low, high = (f"{100 * value:.1f}" for value in found) if found else ("?", "", "")
+            cost, low, high = map(metric.text, found) if found else ("?", "", "")
             cells.append(cost if low == high else f"{cost} ({low} to {high})")
         shown.add_row(role, *cells)
     new_console().print(shown)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from textwrap import shorten
 
 import typer
 
@@ -12,7 +11,7 @@ from ..optimizers.artifact import State, about, dump
 from ..optimizers.artifact import diff as compare
 from .options import Diff
 from .program import artifact_of, open_program, searches
-from .terminal import MOST_TEXT
+from .terminal import short
 
 _COLORS = {"-": typer.colors.RED, "+": typer.colors.GREEN}
 
@@ -29,7 +28,7 @@ def diff(given: Diff) -> None:
         return dump(open_program(name, retriever="bm25" if artifacts and not chained and searches(name) else None))
 
     changes = compare(state(given.before), state(given.after))
-    made = about(*(artifacts[name].manifest for name in names)) if all(name in artifacts for name in names) else {}
+    made = about(*(artifacts[name] for name in names)) if all(name in artifacts for name in names) else {}
     if given.as_json:
         found = [{name: each._asdict() for name, each in part.items()} for part in (changes, made)]
         shown = {"a": given.before, "b": given.after, "same": not changes, "changes": found[0], "about": found[1]}
@@ -41,4 +40,4 @@ def diff(given: Diff) -> None:
         typer.secho(plain(name), bold=True)
         for mark, lines in zip("-+", change, strict=True):
             for line in lines:
-                typer.secho(f"  {mark} {shorten(plain(line), MOST_TEXT, placeholder=' …')}", fg=_COLORS[mark])
+                typer.secho(f"  {mark} {short(line)}", fg=_COLORS[mark])

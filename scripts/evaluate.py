@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ..data.benchmarks import SAMPLE
 from ..data.errors import PolyhopError
 from ..data.text import plain
 from ..eval.metrics import find_metric
@@ -15,7 +14,7 @@ from ..eval.settings import content
 from .options import Evaluate
 from .program import artifact_of, label, paying
 from .results import print_summary
-from .source import Source, dataset_of, setting_of
+from .source import Source, dataset_of, setting_of, split_of
 from .terminal import warn
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def evaluate(given: Evaluate) -> None:
     asked = Questions(
         dataset,
         given.questions,
-        split=given.split or ("dev" if dataset.casefold() == SAMPLE else None),
+        split=split_of(dataset, given.split),
         setting=setting,
         **given.model_dump(include={"limit", "seed", "aliases"}),
     )
@@ -54,7 +53,7 @@ def evaluate(given: Evaluate) -> None:
 def _warn_of_training(name: str, artifact: Artifact, questions: Questions) -> None:
     """Warn where an artifact is evaluated on what it was tuned on."""
     file = questions.file.name if questions.file else questions.split
-    for split, known in artifact.manifest.provenance.splits.items():
+    for split, known in artifact.provenance.splits.items():
         if split != "test" and known.file == file:
             same = known.hash == content(questions)[1]
             which = "these questions" if same else f"{known.count:,} questions of {plain(file or '')}"

@@ -39,12 +39,9 @@ def export(given: Export) -> None:
     path = out if out.suffix and not out.is_dir() else out / f"{file_name(agent or name)}{ending}"
     if path.exists() and not given.overwrite:
         raise PolyhopError(f"{path} exists: choose another --out, or add --overwrite")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as file:
-            file.write(text)
-    except OSError as error:
-        raise PolyhopError(f"cannot write {out}: {error.strerror}") from error
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as file:
+        file.write(text)
     typer.echo(path)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from errno import EDQUOT, ENOSPC
 from importlib import import_module
 from inspect import Parameter, Signature, get_annotations
 from pathlib import Path
@@ -38,8 +39,12 @@ class Commands(TyperGroup):
                 raise
             from .terminal import safe
 
-            saved = "; what is finished is saved" if isinstance(error, OSError) else ""  # such as a full disk
-            typer.secho(f"error: {safe(str(error))}{saved}", fg=typer.colors.RED, err=True)
+            told = str(error)
+            if isinstance(error, OSError) and error.filename:
+                told = f"{error.filename} cannot be read or written: {error.strerror}"
+            if isinstance(error, OSError) and error.errno in (ENOSPC, EDQUOT):
+                told += "; what is finished is saved"
+            typer.secho(f"error: {safe(told)}", fg=typer.colors.RED, err=True)
             raise SystemExit(1) from None
 
 

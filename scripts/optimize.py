@@ -21,12 +21,12 @@ from ..engines.budget import BudgetSpent
 from ..engines.costs import FREE
 from ..engines.models import SUFFIX, chosen_models, language_model, protect_cache
 from ..eval.questions import Questions
-from ..eval.report import p_value
+from ..eval.report import between, number, p_value
 from ..optimizers.optimize import OptimizationSummary, Progress, check_settings
 from ..optimizers.optimize import optimize as run
 from ..optimizers.settings import OptimizationSettings, Splits, divide, read_settings
 from .options import Optimize
-from .program import label, models_of
+from .program import label, models_of, own_and_saved
 from .results import warn_of_skipped
 from .source import Source, dataset_of, setting_of
 from .terminal import new_console, new_table, progress_bar, warn
@@ -53,7 +53,7 @@ def optimize(given: Optimize) -> None:
     check_settings(settings, program, prompt_model)
     console = Console(file=sys.stderr)  # stays on the terminal while prompt optimizers write to a file
     paid = [lm for lm in (*models_of(program), prompt_model) if lm is not None and lm.model not in FREE]
-    if paid and all(each is None for each in settings.budget.values()):
+    if paid and not settings.budget:
         warn("no budget is set: --budget-calls, --budget-usd and --budget-minutes limit what the run may spend")
     how: dict[str, Any] = {"dataset": source.questions.dataset, "sources": sources, "look_up": source.look_up}
     shown = {**settings.model_dump(mode="json", exclude_none=True), "dataset": source.questions.dataset}
@@ -146,22 +146,18 @@ def _print(summary: OptimizationSummary, out: Path, settings: OptimizationSettin
     shown = new_table(f"{metric} on the validation questions", *headings)
     shown.columns[-1].justify = "left"
     for stage in summary.stages:
-        cells = ["" if stage.score is None else f"{100 * stage.score:.1f}"]
-        cells.append("" if stage.gain is None else f"{100 * stage.gain:+.1f}")
-        cells.append("" if stage.p is None else p_value(stage.p))
-        cells += ["" if stage.cost is None else f"{stage.cost:.2f}"] if cost else []
-        verdict = "" if stage.stage == "start" else f"{'kept' if stage.kept else 'not kept'}: {stage.why}"
-        shown.add_row(stage.stage, *cells, plain(verdict + (f" ({stage.note})" if stage.note else "")))
+        shown.add_row(*map(plain, stage.row(settings)))
     new_console().print(shown)
     typer.echo(f"{summary.ended}; {summary.spent.calls:,} LM calls and ${summary.spent.usd:.2f} in all")
     if test is None:
         typer.echo("The test questions were not used.")
     else:
         gap = test.difference
-        between = f"95% {100 * gap.low:+.1f} to {100 * gap.high:+.1f}, p {p_value(test.p)}"
+        ends = f"95% {between((gap.low, gap.high), metric, '+')}, p {p_value(test.p)}"
         typer.echo(
-            f"{test.questions:,} test questions: {metric} {100 * test.start.mean:.1f} at the start, "
-            f"{100 * test.best.mean:.1f} tuned ({100 * gap.mean:+.1f}, {between})"
+            f"{test.questions:,} test questions: {metric} {number(test.start.mean, metric)} at the start, "
+            f"{number(test.best.mean, metric)} tuned ({number(gap.mean, metric, '+')}, {ends})"
         )
-    own = f"{settings.program.partition('=')[0]}=" if ":" in settings.program else ""
-    typer.echo(f"{own}{out / 'best'}: the program, for --program, polyhop.load, polyhop diff and polyhop export")
+    own, _ = own_and_saved(settings.program)  # whose code no artifact has
+    best = f"{own}={out / 'best'}" if own else out / "best"
+    typer.echo(f"{best}: the program, for --program, polyhop.load, polyhop diff and polyhop export")

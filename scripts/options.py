@@ -5,18 +5,14 @@ A command's function has its name, in the file of that name, and takes the model
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
-
-from pydantic import Field
 
 from ..eval.options import Limits, Options, ProgramOptions, Resources, option
 from ..optimizers.settings import OptimizationSettings
 
-
-def _argument(default: Any, description: str, metavar: str) -> Any:
-    """A field that is given without a flag; ``...`` as the default for one that must be given."""
-    return Field(default, description=description, json_schema_extra={"metavar": metavar, "flag": ""})
+_argument = partial(option, flag="")  # a field that is given without a flag; ``...`` for one that must be given
 
 
 class IndexOptions(Options):
@@ -221,7 +217,7 @@ class Diagnose(Limits, JsonOptions):
     )
 
 
-class Optimize(OptimizationSettings):
+class Optimize(OptimizationSettings, JsonOptions):
     """Tune a program: its exemplars, prompts and tunables, for quality and cost, under a budget.
 
     Each stage tunes on the training split; its candidate replaces the incumbent only if it is better on the validation
@@ -231,10 +227,9 @@ class Optimize(OptimizationSettings):
 
     out: Path = option(..., "The folder of the run. An interrupted run resumes.", "RUN")
     config: Path | None = option(None, "Settings: a TOML file or a run's manifest.json; options override.", "FILE")
-    as_json: bool = option(False, "Print the summary as JSON and nothing else.", flag="--json")
 
 
-class Table(ProgramOptions, Resources, Limits):
+class Table(RunOptions):
     """Evaluate programs on several benchmarks, and print one table for each; of a paper, also the published figures.
 
     Every row is a run of `polyhop evaluate` in DIR, for `polyhop compare`.

@@ -62,16 +62,16 @@ def models_of(program: dspy.Module) -> list[Any]:
 
 def searches(name: str) -> bool:
     """Whether a program searches; of names that are unknown, no."""
-    own, _ = _parts(name)
+    own, _ = own_and_saved(name)
     found = _found(name, own)
     artifact = None if found else artifact_of(name)
-    return _takes_retriever(found) if found else bool(artifact and artifact.manifest.program.retriever != "none")
+    return _takes_retriever(found) if found else bool(artifact and artifact.program.retriever != "none")
 
 
 def label(name: str) -> str:
     """What tables call a program: its name; for an artifact also the last folders of its path, as in
     ``polyhop (runs/tuned)``."""
-    own, saved = _parts(name)
+    own, saved = own_and_saved(name)
     if own and not saved:
         return own.rpartition(":")[2]
     path = Path(saved).resolve()
@@ -79,14 +79,14 @@ def label(name: str) -> str:
         if artifact := artifact_of(name):
             from ..optimizers.settings import BEST
 
-            program, folder = artifact.manifest.program, path.parent if path.name == BEST else path
+            program, folder = artifact.program, path.parent if path.name == BEST else path
             return f"{program.name or program.kind} ({'/'.join(folder.relative_to(folder.anchor).parts[-2:])})"
     return path.name
 
 
 def artifact_of(name: str) -> Artifact | None:
     """The artifact of a name; None for any other program."""
-    own, folder = _parts(name)
+    own, folder = own_and_saved(name)
     is_saved = folder and (Path(folder).is_dir() or (own and not folder.endswith(".json")))
     if not is_saved or name in PROGRAMS:
         return None
@@ -95,8 +95,8 @@ def artifact_of(name: str) -> Artifact | None:
     return read(folder)
 
 
-def _parts(name: str) -> tuple[str, str]:
-    """The own program and the saved state of ``MODULE:NAME[=SAVED]``; else "" and the name."""
+def own_and_saved(name: str) -> tuple[str, str]:
+    """The user's own program and the saved state of ``MODULE:NAME[=SAVED]``; else "" and the name."""
     own, _, saved = name.partition("=")
     own = _PLAIN.get(own, own)
     return (own, saved) if ":" in own else ("", name)
@@ -109,7 +109,7 @@ def _found(name: str, own: str) -> Any:
 
 def open_program(name: str, source: BM25Index | PassagePool | None = None, retriever: str | None = None) -> dspy.Module:
     """A program without models, by default with the retriever that it was tuned with."""
-    (own, saved), artifact = _parts(name), artifact_of(name)
+    (own, saved), artifact = own_and_saved(name), artifact_of(name)
     found = _found(name, own)
     if not (found or artifact):
         known = ", ".join(sorted([*PROGRAMS, *_PLAIN]))
@@ -119,7 +119,7 @@ def open_program(name: str, source: BM25Index | PassagePool | None = None, retri
             raise PolyhopError(f"{name} does not search: --retriever does not apply")
         searched = source = None
     else:
-        kind = artifact.manifest.program.retriever if artifact else "none"
+        kind = artifact.program.retriever if artifact else "none"
         used = "chain" if kind == "none" else kind if kind in RETRIEVERS else "bm25"
         searched = build_retriever(retriever or used, source)
     if not artifact:
@@ -201,7 +201,7 @@ def paying(limits: Limits, out: Path | None = None) -> Iterator[Callable[[Any], 
     Args:
         out: The folder of the run, which keeps what is spent when it is resumed.
     """
-    if not any(each is not None for each in limits.budget.values()):
+    if not limits.budget:
         yield lambda program: None
         return
     budget, default = Budget(**limits.budget, file=account(out) if out else None), dspy.settings.lm

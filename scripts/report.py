@@ -34,11 +34,8 @@ def report(given: Report) -> None:
             for n, (path, name) in enumerate(zip(optimized, of, strict=False), 1)
         ]
         title, lead = heading(groups, list(optimized.values()))
-        try:
-            out.parent.mkdir(parents=True, exist_ok=True)
-            write_page(out, title, lead, page, groups, details.chunks)
-        except OSError as error:
-            raise PolyhopError(f"{out} cannot be written: {error.strerror}") from error
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_page(out, title, lead, page, groups, details.chunks)
     for run in (run for group in groups for run in group.runs if not run.finished):
         warn(f"{run.path} is not finished: {run.missing}")
     typer.echo(f"{out}: {out.stat().st_size / 1e6:.1f} MB")

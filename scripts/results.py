@@ -17,7 +17,7 @@ from ..engines.costs import sum_costs
 from ..eval.metrics import COSTS, METRICS, answer_f1, evidence_f1
 from ..eval.questions import Questions
 from ..eval.run import RunProgress
-from .terminal import compact, dollars, new_console, new_table, progress_bar, warn
+from .terminal import new_console, new_table, progress_bar, warn
 
 
 @contextmanager
@@ -32,8 +32,10 @@ def _state(run: RunProgress) -> str:
     means = {metric: run.mean(metric.name) for metric in (answer_f1, evidence_f1)}
     parts = [f"{metric.label} {metric.text(value)}" for metric, value in means.items() if value is not None]
     counts = {"failed": run.failed, "repeated": run.repeated, "tokens": run.tokens}
-    parts += [f"{compact(number)} {name}" for name, number in counts.items() if number]
-    return ", ".join([*parts, *([dollars(run.cost_usd) + ("" if run.priced else "+")] if run.cost_usd else [])])
+    parts += [f"{number:,} {name}" for name, number in counts.items() if number]
+    if run.cost_usd:
+        parts.append(COSTS["cost_usd"].text(run.cost_usd) + ("" if run.priced else "+"))
+    return ", ".join(parts)
 
 
 def print_summary(summary: Mapping[str, Any], name: str, questions: Questions, out: Path | None, as_json: bool) -> None:
@@ -91,6 +93,6 @@ def costs_table(by_agent: Mapping[str, Mapping[str, float]], title: str) -> Tabl
     """The costs of each agent, and their total."""
     shown = new_table(title, "", "LM calls", "tokens in", "tokens out", "dollars")
     for name, costs in (*by_agent.items(), ("total", sum_costs(by_agent.values()))):
-        counts = (compact(costs.get(each, 0)) for each in ("lm_calls", "tokens_in", "tokens_out"))
-        shown.add_row(Text(plain(name)), *counts, dollars(costs["cost_usd"]) if "cost_usd" in costs else "?")
+        counts = (f"{costs.get(each, 0):,.0f}" for each in ("lm_calls", "tokens_in", "tokens_out"))
+        shown.add_row(Text(plain(name)), *counts, COSTS["cost_usd"].text(costs.get("cost_usd")) or "?")
     return shown

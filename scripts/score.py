@@ -6,13 +6,14 @@ from ..eval.metrics import find_metric
 from ..eval.questions import GivenPredictions, Questions
 from .options import Score
 from .results import print_summary
-from .source import Source, dataset_of
+from .source import Source, dataset_of, split_of
 
 
 def score(given: Score) -> None:
     for name in given.metric:
         find_metric(name)
-    asked = Questions(given.dataset or dataset_of(given.questions), given.questions, split=given.split)
+    dataset = given.dataset or dataset_of(given.questions)
+    asked = Questions(dataset, given.questions, split=split_of(dataset, given.split))
     source = Source(asked, given.index)
     program = GivenPredictions(given.predictions, asked, source.look_up or (lambda title: []))
     summary = source.evaluate(program, given.predictions.stem, given.out, file=given.predictions)

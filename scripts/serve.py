@@ -99,11 +99,12 @@ def service_of(given: Serve) -> Service:
     index = chosen_index(given.index) if given.index or given.program in PROGRAMS or searches(given.program) else None
     source = open_source(index) if index else None
     default = label(given.program)
-    names = {default: given.program} | {name: name for name in PROGRAMS if source and name not in _NOT_SERVED}
+    others = [name for name in PROGRAMS if source and name not in (*_NOT_SERVED, default)]
+    names = {default: given.program, **{name: name for name in others}}  # a program of one's own may have such a name
 
     def build(name: str) -> dspy.Module:
-        others = ProgramOptions(lm=given.lm, no_cache=given.no_cache)
-        return build_program(names[name], source, given if name == default else others)
+        options = given if name == default else ProgramOptions(lm=given.lm, no_cache=given.no_cache)
+        return build_program(names[name], source, options)
 
     # The embedded engine computes here: more threads would only keep events of others waiting.
     embedded = all(model.model in FREE for model in models_of(build(default)))
@@ -115,7 +116,7 @@ def service_of(given: Serve) -> Service:
         examples=[example.question for example in load_sample("test")[:3]] if str(index) == SAMPLE else (),
         concurrency=given.concurrency or (4 if embedded else 64),
         seconds=given.timeout,
-        budget=Budget(**given.budget) if any(each is not None for each in given.budget.values()) else None,
+        budget=Budget(**given.budget) if given.budget else None,
     )
     service.program(default)  # a wrong option is an error now
     return service

@@ -87,6 +87,11 @@ def dataset_of(file: str | None) -> str:
     return "own" if is_code(file) else recognize_file(file) if file else SAMPLE
 
 
+def split_of(dataset: str, split: str | None) -> str | None:
+    """The split that is asked: of the sample by default its dev set."""
+    return split or ("dev" if dataset.casefold() == SAMPLE else None)
+
+
 def setting_of(
     dataset: str, setting: str | None, index: Path | None, file: str | None, program: str = ""
 ) -> tuple[Path | None, Any]:
@@ -154,19 +159,14 @@ class Source:
             file: The program's artifact.
             options: Those of `polyhop.eval.run.evaluate`.
         """
-        index = self.index
-        manifest = RunManifest.of(
-            program,
-            self.questions,
-            name=name,
-            timeout=options.get("timeout"),
-            index=index.manifest if index else None,
-            files=files_of({"questions": self.questions.file, "index": index.path if index else None, "program": file}),
-        )
+        index, asked = self.index, self.questions
+        files = files_of(questions=asked.file, aliases=asked.aliases, index=index.path if index else None, program=file)
+        known: dict[str, Any] = {"index": index.manifest if index else None, "files": files}
+        manifest = RunManifest.of(program, asked, name=name, timeout=options.get("timeout"), **known)
         with tracked(name, manifest.to_json(), out, traces=True) as record, evaluation_bar(name) as show:
             options |= {"look_up": self.look_up, "manifest": manifest, "on_progress": show}
             try:
-                summary = evaluate(program, self.questions, out, **options)
+                summary = evaluate(program, asked, out, **options)
             except KeyboardInterrupt:
                 if out is not None:
                     done, count = sum(1 for _ in read_records(out)), manifest.questions.count

@@ -140,8 +140,7 @@ def table(given: Table) -> None:
                     options = given.model_copy(update={"retriever": used, "set": (*row_set, *given.set)})
                     built = source.program(row.program, options)
                     pay(built)
-                    how: dict[str, Any] = {"threads": given.threads, "executor": given.executor}
-                    summaries[row.name] = source.evaluate(built, row.name, runs[each, row.name], **how)
+                    summaries[row.name] = source.evaluate(built, row.name, runs[each, row.name], **given.how)
                 except PolyhopError as error:
                     raise PolyhopError(f"{row.name} on {each}: {error}") from error
                 models |= {model.model for model in models_of(built)}

@@ -85,19 +85,6 @@ def short(text: str) -> str:
     return shorten(plain(text), MOST_TEXT, placeholder=" …")
 
 
-def compact(number: float) -> str:
-    """Up to four digits, or three and a unit: 950, 9,500, 12.3k, 4.56M."""
-    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= max(size, 1e4):
-            return f"{number / size:.3g}{unit}"
-    return f"{number:,.0f}"
-
-
-def dollars(amount: float) -> str:
-    """Two decimals, or four below one dollar."""
-    return f"${amount:,.2f}" if amount >= 1 or not amount else f"${amount:.4f}"
-
-
 def in_markdown(text: str) -> str:
     """A text as Markdown that shows it, in a cell of a table too."""
     return re.sub(r"([\\`*\[\]<>|!])", r"\\\1", plain(text))

@@ -19,13 +19,14 @@ from rich.tree import Tree
 from ..data.passages import Evidence, Fact, Hit, Passage
 from ..data.text import count, plain, terms, title_key
 from ..engines.costs import Ledger
+from ..eval.metrics import COSTS
 from ..eval.scoring import exact_match
 from ..programs import trace as steps
 from ..programs.prediction import STOPS, UNKNOWN
 from ..programs.prediction import to_record as prediction_record
 from ..programs.trace import Event, Trace, describe, following
 from .results import costs_table
-from .terminal import MOST_TEXT, compact, dollars, new_console, short
+from .terminal import MOST_TEXT, new_console, short
 
 IN_DOUBT = ("in doubt", "not supported", "contradicted", "no answer")
 _STYLES = {"verified": "green", "contradicted": "red"}
@@ -109,8 +110,8 @@ def cost(prediction: dspy.Prediction, seconds: float, ledger: Ledger) -> str:
         f"stopped: {STOPS.get(prediction.stop_reason, prediction.stop_reason)}",
         count(calls, "LM call") + (f" ({sequential} sequential)" if sequential != calls else ""),
         count(trace.searches, "search", "searches"),
-        *([f"{compact(paid['tokens'])} tokens"] if paid["tokens"] else []),
-        *([dollars(paid["cost_usd"])] if paid.get("cost_usd") else []),
+        *([f"{paid['tokens']:,} tokens"] if paid["tokens"] else []),
+        *([COSTS["cost_usd"].text(paid["cost_usd"])] if paid.get("cost_usd") else []),
         f"{seconds:.2f} s",
         *(f"{incident} {number}x" for incident, number in ledger.incidents.items()),
         *([f"{trace.dropped} dropped from replies"] if trace.dropped else []),

@@ -261,9 +261,7 @@ class _Asked:
 
     def _run(self) -> None:
         try:
-            # DSPy's trace would keep the last 10,000 calls.
-            context = dspy.context(usage_tracker=self.ledger, disable_history=True, trace=None)
-            with model_errors(), context, following(self._follow):
+            with model_errors(), dspy.context(usage_tracker=self.ledger), following(self._follow):
                 asked = dspy.Example(question=self._question).with_inputs("question")
                 prediction = completed(ask(self._program, asked))
         except (Abandoned, asyncio.CancelledError):

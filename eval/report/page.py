@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+from pydantic import BaseModel
 
-from ...data.errors import PolyhopError
 from ...data.text import count
 from ...programs.prediction import UNKNOWN
-from ..folder import DIAGNOSIS, flat, read_json, replacing
+from ..folder import DIAGNOSIS, flat, read_model, replacing
 from ..metrics import METRICS
 from ..settings import SAMPLING
 from ..statistics import Interval
@@ -232,20 +232,23 @@ def _difference(run: EvaluationRun, group: Group, metric: str) -> Cell:
     return cell._replace(notes=(*cell.notes, won), bold=row.p_holm < 0.05)
 
 
+class _Found(BaseModel):
+    """What `polyhop diagnose` found, as its file has it."""
+
+    against: str
+    asked: dict[str, int]
+    costs: dict[str, dict[str, Interval | None]]
+
+
 def _diagnosis(run: EvaluationRun) -> tuple[str, list[str], list[tuple[str, list[Cell]]]] | None:
     """A table of what each agent costs, the most expensive first."""
     file = run.path / DIAGNOSIS
     if not file.exists():
         return None
-    try:
-        known = read_json(file, "")
-        costs = {
-            str(role): {metric: Interval(**cost) for metric, cost in by_metric.items() if cost is not None}
-            for role, by_metric in known["costs"].items()
-        }
-        against, asked = str(known["against"]), dict(known["asked"])
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise PolyhopError(f"{file} is damaged: run `polyhop diagnose {run.path}` again") from error
+    found = read_model(_Found, file)
+    costs = {
+        role: {metric: cost for metric, cost in each.items() if cost is not None} for role, each in found.costs.items()
+    }
     metrics = [metric for metric in METRICS if any(metric in each for each in costs.values())]
     scale = _around_0(cost for each in costs.values() for cost in each.values())
     rows = []
@@ -254,24 +257,23 @@ def _diagnosis(run: EvaluationRun) -> tuple[str, list[str], list[tuple[str, list
             _charted(costs[role][metric], metric, scale, run.series, role) if metric in costs[role] else Cell("?")
             for metric in metrics
         ]
-        rows.append((role, [Cell(f"{asked.get(role, 0):,}"), *cells]))
-    return f"{run.name}, against {against}", ["Agent", "Questions", *map(name, metrics)], rows
+        rows.append((role, [Cell(f"{found.asked.get(role, 0):,}"), *cells]))
+    return f"{run.name}, against {found.against}", ["Agent", "Questions", *map(name, metrics)], rows
 
 
-_INDEX = ("passages", "corpus", "corpus_hash", "analyzer", "anserini", "lucene", "max_words")
 _SETTINGS: Any = {
-    **dict.fromkeys(("dataset", "questions", "timeout"), True),
-    "program": {"name", "class_name", "retriever", "state_hash"},
+    **dict.fromkeys(("dataset", "questions", "timeout", "created", "versions", "python"), True),
+    "program": {
+        **dict.fromkeys(("name", "class_name", "retriever", "state_hash"), True),
+        "lms": {"__all__": {"model", *SAMPLING}},
+    },
+    "index": {"passages", "corpus", "corpus_hash", "analyzer", "anserini", "lucene", "max_words"},
 }
-_MADE = {"created", "versions", "python"}  # whose defaults are those of the reader
 
 
 def _settings(run: EvaluationRun) -> dict[str, Any]:
-    """The settings of a run; of models and the index, only what is named here gets into the report."""
-    manifest = run.manifest
-    index, lms = manifest.index or {}, manifest.program.lms
-    models = {role: {key: lm[key] for key in ("model", *SAMPLING) if key in lm} for role, lm in lms.items() if lm}
-    told = manifest.model_dump(mode="json", include=_SETTINGS, exclude_none=True, exclude_defaults=True)
-    told |= manifest.model_dump(mode="json", include=_MADE)
-    told |= {"index": {key: index[key] for key in _INDEX if key in index}, "models": models}
-    return {"folder": run.path.resolve().name, "done": f"{run.done:,} of {run.total:,} questions", **dict(flat(told))}
+    """The settings of a run; only what is named here gets into the report."""
+    told = run.manifest.model_dump(mode="json", include=_SETTINGS, exclude_none=True)
+    told["models"] = {role: lm for role, lm in told["program"].pop("lms", {}).items() if lm}
+    done = f"{run.done:,} of {run.questions:,} questions"
+    return {"folder": run.path.resolve().name, "done": done, **dict(flat(told))}

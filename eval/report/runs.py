@@ -75,43 +75,30 @@ def searches(trace: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
             yield step
 
 
-@dataclass
-class EvaluationRun:
+@dataclass(kw_only=True)
+class EvaluationRun(ComparedRun):
     """An evaluation run; the summary is made of its records.
 
     Attributes:
         name: Its name in the report.
         first: The number of its first chunk of details.
         series: The number of its color.
-        records: Of its finished questions, in brief.
     """
 
-    name: str
-    path: Path
     manifest: RunManifest
     first: int
     series: int
-    records: list[RunRecord] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
     summary: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def done(self) -> int:
-        return len(self.records)
-
-    @property
-    def total(self) -> int:
-        """Number of questions, finished or not."""
-        return self.manifest.questions.count
-
-    @property
     def finished(self) -> bool:
-        return self.done == self.total and (self.path / SUMMARY).exists()
+        return self.done == self.questions and (self.path / SUMMARY).exists()
 
     @property
     def missing(self) -> str:
         """What an unfinished run lacks."""
-        return f"{self.done:,} of {self.total:,} questions are done; start the run again to finish it"
+        return f"{self.done:,} of {self.questions:,} questions are done; start the run again to finish it"
 
     def mean(self, metric: str) -> float | None:
         value: float | None = self.summary["metrics"].get(metric)
@@ -220,14 +207,13 @@ def read_groups(paths: Sequence[Path], details: Details, on_record: Callable[[],
         group = Group(title)
         names = run_names({path: manifests[path].program.name for path in members})
         for path in members:
-            number = series.setdefault(names[path], len(series))
-            run = EvaluationRun(names[path], path, manifests[path], len(details.chunks), number)
-            group.runs.append(run)
-            _read(run, group, details, on_record)
+            manifest, number = manifests[path], series.setdefault(names[path], len(series))
+            known: dict[str, Any] = {"manifest": manifest, "first": len(details.chunks), "series": number}
+            group.runs.append(EvaluationRun(names[path], path, manifest.questions.count, **known))
+            _read(group.runs[-1], group, details, on_record)
         if members[1:]:
-            compared = [ComparedRun(run.name, run.path, run.total, run.done) for run in group.runs]
             with suppress(RunError):  # unfinished runs may share no question
-                group.versus = compare_records(compared, [run.records for run in group.runs], group.known(COMPARED))
+                group.versus = compare_records(group.runs, group.known(COMPARED))
         groups.append(group)
     return groups
 

@@ -10,8 +10,9 @@ import pytest
 
 from polyhop.data.passages import Evidence, Passage
 from polyhop.eval import metrics
-from polyhop.eval.feedback import CALIBRATION, Call, explain, with_feedback
+from polyhop.eval.feedback import CALIBRATION, Call, explain
 from polyhop.eval.scoring import exact_match
+from polyhop.optimizers.gepa import feedback_metric
 from polyhop.programs import PROGRAMS, new_program
 from polyhop.programs.candidates import Candidates
 from polyhop.programs.trace import Trace
@@ -71,7 +72,7 @@ def of_call(signature: Any, own: dict[str, Any], given: dspy.Prediction | None =
     """The feedback on one call, as GEPA asks for it."""
     predictor = dspy.Predict(signature)
     call = [(predictor, {"question": EXAMPLE.question, **inputs}, dspy.Prediction(**own))]
-    metric: Any = with_feedback(metrics.answer_f1)
+    metric: Any = feedback_metric(metrics.answer_f1)
     return str(metric(EXAMPLE, given or prediction(), call, "agent", call).feedback)
 
 
@@ -132,7 +133,7 @@ def test_every_agent_of_every_program_hears_of_its_own_faults(name: str) -> None
 
 
 def test_the_metric_is_what_gepa_wants() -> None:
-    metric: Any = with_feedback(metrics.answer_em)
+    metric: Any = feedback_metric(metrics.answer_em)
     inspect.signature(metric).bind(None, None, None, None, None)
     result = metric(EXAMPLE, prediction("Moscow"), [], "answerer", [])
     assert isinstance(result, dspy.Prediction)

@@ -133,10 +133,10 @@ def test_the_content_of_an_artifact(tmp_path: Path) -> None:
     assert polyhop.save(program, tmp_path / "new" / "best", provenance=KNOWN) == tmp_path / "new" / "best"
     assert [path.name for path in (tmp_path / "new" / "best").iterdir()] == [ARTIFACT]
     found = read(tmp_path / "new" / "best")
-    assert (found.manifest.program.name, found.manifest.program.retriever) == ("polyhop", "chain")
-    assert found.manifest.provenance == KNOWN
-    assert found.manifest.provenance.splits["val"].file == "val.jsonl"
-    assert set(found.manifest.lms.values()) == {"openai/gpt-4o-mini"}
+    assert (found.program.name, found.program.retriever) == ("polyhop", "chain")
+    assert found.provenance == KNOWN
+    assert found.provenance.splits["val"].file == "val.jsonl"
+    assert set(found.lms.values()) == {"openai/gpt-4o-mini"}
     assert found.state == dump(program)
 
 
@@ -164,7 +164,7 @@ def test_an_artifact_replaces_another_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "best" / "thesis.txt").touch()
     polyhop.save(Prism(), tmp_path / "best")
     polyhop.save(Direct(), tmp_path / "best")
-    assert read(tmp_path / "best").manifest.program.name == "direct"
+    assert read(tmp_path / "best").program.name == "direct"
     assert sorted(path.name for path in (tmp_path / "best").iterdir()) == ["artifact.json", "thesis.txt"]
     (tmp_path / "file").touch()
     with pytest.raises(ArtifactError, match="cannot write the artifact .*exists"):
@@ -314,10 +314,6 @@ def test_tuned_programs() -> None:
     assert diff(once, new) == {"planner": Change([], [demo])}  # one of two equal demos is new
     memory = found["exemplars.memory"]
     assert (len(memory.removed), len(memory.added), "Who?" in memory.added[0]) == (2, 1, True)
-    of_others: list[Any] = [{"demos": False}, {"demos": [], "signature": None}, {"demos": [1, {2}]}]
-    for wrong in of_others:
-        with pytest.raises(ArtifactError, match="cannot be compared"):
-            diff(old, {"planner": wrong})
     assert diff(new, new) == {}
     assert diff({"a": {"x": 1}}, {"a": {"x": 2.0}, "b": {"y": 3}}) == {
         "a": Change(["x: 1"], ["x: 2"]),
@@ -331,7 +327,7 @@ def test_scores_and_provenance(tmp_path: Path) -> None:
     program = Prism(rounds=2)
     program.set_lm(polyhop.lm("openai/gpt-4o-mini"))
     paths = [polyhop.save(Prism(), tmp_path / "a"), polyhop.save(program, tmp_path / "b", provenance=known)]
-    found = about(*(read(path).manifest for path in paths))
+    found = about(*(read(path) for path in paths))
     assert found["provenance.scores.val.f1.mean"] == Change([], ["0.5"])
     assert found["provenance.dataset"] == Change(["null"], ["hotpotqa"])
     assert found["lms.selector"] == Change(["null"], ["openai/gpt-4o-mini"])

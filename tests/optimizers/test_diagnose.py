@@ -69,6 +69,7 @@ def test_a_question_on_which_a_run_fails_tells_nothing() -> None:
     [
         # Two pseudo-observations: n = 4, mean 1/4, variance (1 + 1) / 4 - 1/16 = 7/16, half 1.96 * sqrt(7/64).
         ([1.0, 0.0], 0.5, 0.25 - 1.96 * (7 / 64) ** 0.5, 0.25 + 1.96 * (7 / 64) ** 0.5),
+        ([4.0, 0.0], 2.0, 1 - 4 * 1.96 * (7 / 64) ** 0.5, 1 + 4 * 1.96 * (7 / 64) ** 0.5),  # four times as much
         ([0.0] * 10, 0.0, -1.96 / 12, 1.96 / 12),  # ten zeros are not certain of 0
         ([1.0] * 98, 1.0, 0.98 - 1.96 * ((0.99 - 0.98**2) / 100) ** 0.5, 1.0),  # within -1 and 1, and around the mean
         ([float("nan"), -1.0, 0.0], -0.5, -0.25 - 1.96 * (7 / 64) ** 0.5, -0.25 + 1.96 * (7 / 64) ** 0.5),

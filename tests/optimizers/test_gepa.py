@@ -91,6 +91,19 @@ def test_examples_need_no_question(reply: str, chosen: str) -> None:
     assert MostFaults(program)(None, [trajectory], [0.0], 0, {"scout": "", "judge": ""}) == [chosen]
 
 
+def test_agents_with_the_same_fields_are_told_apart() -> None:
+    program = dspy.Module()
+    program.first = dspy.Predict(dspy.Signature("claim -> answer", "Answer at once."))
+    program.second = dspy.Predict(dspy.Signature("claim -> answer", "Answer after a thought."))
+    example = dspy.Example(claim="Ada is older than Bo.", answer="yes").with_inputs("claim")
+    candidate = {name: each.signature.instructions for name, each in program.named_predictors()}
+    for name, predictor in program.named_predictors():
+        prediction = dspy.Prediction(answer="no")
+        trace = [(predictor.deepcopy(), {"claim": example.claim}, prediction)]
+        trajectory = {"example": example, "prediction": prediction, "score": 0.0, "trace": trace}
+        assert MostFaults(program)(None, [trajectory], [0.0], 0, candidate) == [name]
+
+
 def test_a_planted_fault_is_found_in_half_the_calls_of_round_robin() -> None:
     calls = dict[bool, int]()
     for credit in (False, True):

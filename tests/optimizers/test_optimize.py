@@ -90,7 +90,7 @@ def test_stages_are_kept_if_they_help(tmp_path: Path) -> None:
     best = load(tmp_path / "run" / "best", program=Tiny())
     assert best.effort.value > Tiny().effort.value
     assert best.answerer.demos
-    record = read(tmp_path / "run" / "best").manifest.provenance
+    record = read(tmp_path / "run" / "best").provenance
     assert record.scores["test"]["answer_em"].mean == summary.test.best.mean
     assert record.splits["test"].count == 8
 

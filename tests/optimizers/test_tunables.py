@@ -232,7 +232,10 @@ def test_a_failed_question_scores_0() -> None:
     ("settings", "message"),
     [
         ({"cost": "euros"}, "no cost 'euros'; it has .*lm_calls.*seconds"),
-        ({"metric": lambda *_: float("nan")}, "the metric failed on '.*ValueError: it returned nan, which is not"),
+        (
+            {"metric": lambda *_: float("nan")},
+            "the metric <lambda> failed on '.*ValueError: it returned nan",
+        ),
     ],
 )
 def test_invalid_searches(settings: dict[str, Any], message: str) -> None:

@@ -93,7 +93,7 @@ def test_what_is_not_an_output_of_answer_is_not_replaced(tmp_path: Path) -> None
     refused("ask", "--file", "-", "--out", tmp_path / "a.jsonl", "--index", "sample", stdin=FILM)
     assert (tmp_path / "a.jsonl").read_text() == "mine"
     told = refused("ask", "--file", tmp_path / "none.txt", "--index", "sample")
-    assert "none.txt cannot be read: No such file" in told
+    assert "none.txt cannot be read or written: No such file" in told
 
 
 # --- search -----------------------------------------------------------------------------------------------------------

@@ -11,6 +11,9 @@ import pytest
 
 from polyhop.data.errors import PolyhopError
 from polyhop.engines.limits import unlimited
+from polyhop.optimizers.optimize import OptimizationSummary
+from polyhop.optimizers.settings import OptimizationSettings
+from polyhop.scripts.optimize import _print
 
 from .cli import polyhop
 
@@ -99,6 +102,12 @@ def test_who_writes_instructions_is_reached_as_the_profile_says(
     assert unlimited(model).kwargs["api_base"] == "http://localhost:9/v1"
     assert unlimited(model).kwargs["api_key"] == "some-key"
     assert model.engine.limit.limits.concurrency == 3
+
+
+def test_a_program_of_plain_dspy_is_named_with_its_state(capsys: pytest.CaptureFixture[str]) -> None:
+    summary = OptimizationSummary(ended="all stages ran", best="0-start", stages=[])
+    _print(summary, Path("run"), OptimizationSettings(program="react"))
+    assert "polyhop.programs.baselines:ReAct=run/best: the program" in capsys.readouterr().out
 
 
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -214,7 +214,7 @@ def test_only_reports_are_replaced(run: Path, tmp_path: Path) -> None:
     mine.write_text("<!doctype html>\nmy own page")
     assert "is not a report" in error(run, "--out", mine)
     assert mine.read_text() == "<!doctype html>\nmy own page"
-    assert "cannot be written" in error(run, "--out", mine / "report.html")
+    assert "cannot be read or written" in error(run, "--out", mine / "report.html")
     report(run, out=tmp_path / "report.html")
     before = (tmp_path / "report.html").read_bytes()
     assert "versions.dspy" in report(run, out=tmp_path / "report.html").words

@@ -63,6 +63,13 @@ def test_predictions_are_scored_like_those_of_a_program(tmp_path: Path) -> None:
     assert run("score", changed, "--questions", questions, "--out", tmp_path / "run").exit_code == 1
 
 
+def test_the_sample_is_scored_on_the_questions_that_are_evaluated_by_default(tmp_path: Path) -> None:
+    made = written(tmp_path / "theirs.jsonl", [{"id": "arts-008", "answer": "x"}])
+    scored, evaluated = run("score", made, "--json"), run("evaluate", "--program", "direct", "--json")
+    sizes = [json.loads(result.stdout)["counts"]["questions"] for result in (scored, evaluated)]
+    assert sizes == [55, 55]
+
+
 def test_what_is_no_prediction_is_told_with_its_place(tmp_path: Path) -> None:
     questions = written(tmp_path / "q.jsonl", QUESTIONS)
     for text, told in (('{"answer": "x"}\n', "theirs.jsonl:1 has no id"), ('{"id": 1\n', "theirs.jsonl:1")):

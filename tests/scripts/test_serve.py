@@ -33,7 +33,7 @@ from ..faults.server import Server
 from .cli import refused
 
 pytest.importorskip("fastapi")
-from polyhop.scripts.serve import application
+from polyhop.scripts.serve import application, service_of
 
 from ..serve.conftest import listening
 
@@ -114,6 +114,14 @@ def test_a_program_of_dspy_that_returns_an_answer_alone(tmp_path: Path, monkeypa
             assert (failed.status_code, "no such page" in failed.text) == (500, True)
             assert client.post("/search", json={"query": "Kestrel"}).status_code == 404
             assert client.get("/").status_code == 200
+
+
+def test_a_program_of_your_own_may_have_the_name_of_another(tmp_path: Path) -> None:
+    (tmp_path / "named_alike.py").write_text("import polyhop\n\n\ndef prism():\n    return polyhop.Direct()\n")
+    service = service_of(Serve(program=f"{tmp_path / 'named_alike.py'}:prism", index=Path("sample")))
+    assert service.programs[0] == "prism"
+    assert [type(service.program(name)).__name__ for name in ("prism", "kair")] == ["Direct", "Kair"]
+    service.close()
 
 
 @contextmanager

@@ -125,7 +125,7 @@ def test_columns(tmp_path: Path) -> None:
     lines = [failed(1), line(0), wrong(n=2, answer="unknown"), wrong(n=3)]
     (group,) = read(write(tmp_path / "a", lines, count=5))
     (run,) = group.runs
-    assert (run.done, run.total, run.finished, [each.n for each in run.records]) == (4, 5, False, [0, 1, 2, 3])
+    assert (run.done, run.questions, run.finished, [each.n for each in run.records]) == (4, 5, False, [0, 1, 2, 3])
     (columns,) = group.index()["runs"]
     assert columns["em"] == [1.0, 0.0, 0.0, 0.0]
     assert columns["answer"] == ["Blue River", "", "unknown", "Red River"]

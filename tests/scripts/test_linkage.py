@@ -8,7 +8,7 @@ import pytest
 
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import build_index
-from polyhop.eval.linkage import BM25, CHAIN, linkage_of
+from polyhop.scripts.doctor import linkage_of
 
 NAMES = "Alder Birch Cedar Dogwood Elder Fir Gorse Hazel".split()
 PLACES = "harbour lighthouse orchard quarry ferry bakery chapel tannery".split()
@@ -34,7 +34,7 @@ def index_of(folder: Path, tie: str) -> Path:
 
 @pytest.mark.parametrize(
     ("tie", "linking", "mentioned", "advice"),
-    [("links", 0.5, 0.0, CHAIN), ("names", 0.0, 0.5, CHAIN), ("nothing", 0.0, 0.0, BM25)],
+    [("links", 0.5, 0.0, "chain"), ("names", 0.0, 0.5, "chain"), ("nothing", 0.0, 0.0, "bm25")],
 )
 def test_ties_and_what_they_speak_for(tie: str, linking: float, mentioned: float, advice: str, tmp_path: Path) -> None:
     with BM25Index(index_of(tmp_path, tie)) as index:
