@@ -318,8 +318,15 @@ class Change(NamedTuple):
 
 
 def diff(before: State, after: State) -> dict[str, Change]:
-    """The changes from one program to another, by parameter: sentences of instructions, demos, exemplars, values."""
-    return _changes(*({name: _lines(each) for name, each in state.items()} for state in (before, after)))
+    """The changes from one program to another, by parameter: sentences of instructions, demos, exemplars, values.
+
+    Raises:
+        ArtifactError: a parameter is not one, as in an artifact that somebody wrote by hand.
+    """
+    try:
+        return _changes(*({name: _lines(each) for name, each in state.items()} for state in (before, after)))
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ArtifactError(f"a parameter cannot be compared: {error}") from None
 
 
 def about(before: Artifact, after: Artifact) -> dict[str, Change]:

@@ -314,6 +314,10 @@ def test_tuned_programs() -> None:
     assert diff(once, new) == {"planner": Change([], [demo])}  # one of two equal demos is new
     memory = found["exemplars.memory"]
     assert (len(memory.removed), len(memory.added), "Who?" in memory.added[0]) == (2, 1, True)
+    of_others: list[Any] = [{"demos": False}, {"demos": [], "signature": None}, {"demos": [1, {2}]}]
+    for wrong in of_others:
+        with pytest.raises(ArtifactError, match="cannot be compared"):
+            diff(old, {"planner": wrong})
     assert diff(new, new) == {}
     assert diff({"a": {"x": 1}}, {"a": {"x": 2.0}, "b": {"y": 3}}) == {
         "a": Change(["x: 1"], ["x: 2"]),
