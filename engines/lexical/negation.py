@@ -1,4 +1,5 @@
-"""Negation: whether a sentence denies what a question affirms, affirms what it denies, or states the opposite."""
+"""Negation: whether a sentence denies what a question affirms, affirms what it denies, states the opposite, or says it
+of somebody else or as no fact."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ DENIED = 0.2  # most probability of an answer from a sentence that denies someth
 
 _CUES = (
     r"not(?! only\b| to be confused)|never|cannot|no(?: longer)?|without|neither|nor|none of|except(?: for)?|other than"
-    r"|apart from|besides|unable to"
+    r"|apart from|besides|unable to|(?:refus|fail|declin)(?:es?|ed|s)? to"
 )
 _CUE = re.compile(rf"(?:n['’]t|\b(?=[a-z]|\w+ [a-z]|Besides|Except|Apart)(?i:{_CUES}))\b")
 _CONDITION = re.compile(r"\b(?:if|when|whenever|where|unless|until|whether)\b[^,.;:()]*$", re.I)  # "if it is not set"
@@ -54,6 +55,38 @@ def contradicts(question: str, sentence: str) -> bool:
                 return True
     figures, others = set(_FIGURE.findall(question)), set(_FIGURE.findall(sentence))
     return bool(figures and others) and figures.isdisjoint(others)
+
+
+_NO_FACT = re.compile(
+    r"\b(?:rumou?r|myth|hoax|alleged|supposed|fictional|in the novel|untrue|lied|falsely|claim(?:s|ed)? (?:to|that)"
+    r"|would have|(?:want|plan|hope|intend)(?:s|ed)? to|ran for|deputy)|\?[\"”]?$",
+    re.I,
+)
+_TAKEN_BACK = re.compile(
+    r"(?:That|This|It)(?: (?:claim|statement|story))? (?:is|was) (?:untrue|false|wrong|not true)\b"
+)
+_KIN = re.compile(
+    r"\b(?:his|her|their|\w+['’]s) (?:\w+ ){0,2}?((?:grand)?(?:father|mother|son|daughter)|brother|sister|wife|husband"
+    r"|spouse|uncle|aunt|cousin|nephew|niece)\b[^,;]*$",
+    re.I,
+)
+_RELATED = re.compile(r"\bthe (?!number|order|center|river|tower|member)([a-z]+(?:er|or|ary)) of ([^,;]*)$", re.I)
+
+
+def is_no_fact(question: str, answer: str, sentence: str, following: str = "") -> bool:
+    """Whether a sentence, or the one that follows, does not state what it has: a rumour, a plan, a question; or whether
+    it speaks of a relative, or of the supplier of what the question names."""
+    found = _NO_FACT.search(sentence)
+    if _TAKEN_BACK.match(following) or (found and ("?" in found[0] or found[0].lower() not in question.lower())):
+        return True
+    before, terms = _ENDS.split(sentence.partition(answer)[0])[-1], relation_terms(question)
+    if (kin := _KIN.search(before)) and relation_term(kin[1]) not in terms:
+        return True
+    names = mask(question).names
+    if any(re.search(rf"\b[Uu]nlike (?:the )?{re.escape(name)}", sentence) for name in names):
+        return True
+    related = _RELATED.search(before)
+    return bool(related and any(name in related[2] for name in names) and relation_term(related[1]) not in terms)
 
 
 def differs(question: str, answer: str, sentence: str, above: str = "") -> bool:

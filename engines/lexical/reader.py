@@ -31,7 +31,7 @@ from .features import (
     within,
 )
 from .hops import OWN_PASSAGE, Answer, Hop, best_answers, fitted, rank, read_hops, same
-from .negation import DENIED, contradicts, denied, denied_by, differs
+from .negation import DENIED, contradicts, denied, denied_by, differs, is_no_fact
 from .prompt import ParsedPassage, Sentence
 from .question import answer_type, mask
 from .spans import DATE, TITLE, code, countries, dates, is_adjective, numbers, relation_terms, unnumbered
@@ -61,11 +61,15 @@ def read(question: str, sub_questions: Sequence[str], passages: Sequence[ParsedP
 
 
 def is_denied(question: str, answer: Answer) -> bool:
-    """Whether one of a question and what its answer was read from denies what the other one affirms."""
-    if answer.sentence is None or answer.passage is None:
+    """Whether one of a question and what its answer was read from denies what the other one affirms, or the answer is
+    not stated as a fact."""
+    sentence, passage = answer.sentence, answer.passage
+    if sentence is None or passage is None:
         return bool(denied_by(question))
-    above = f"{answer.passage.title} {answer.passage.headings}"
-    return differs(question, answer.text, answer.sentence.text, above)
+    if differs(question, answer.text, sentence.text, f"{passage.title} {passage.headings}"):
+        return True
+    following = passage.sentences[passage.sentences.index(sentence) + 1 :]
+    return is_no_fact(question, answer.text, sentence.text, following[0].text if following else "")
 
 
 @lru_cache(maxsize=64)

@@ -108,7 +108,8 @@ MONTHS = "January|February|March|April|May|June|July|August|September|October|No
 _MONTH_NUMBER = {month[:3]: number for number, month in enumerate(MONTHS.split("|"), 1)}
 _MONTH = "(?:" + "|".join(f"{month[:3]}(?:{month[3:]})?" for month in MONTHS.split("|")) + r")\.?"  # "Jul" for "July"
 _DATES = re.compile(
-    rf"\b(?:(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?\s+(?P<m1>{_MONTH}),?\s+(?P<y1>\d{{3,4}})"
+    rf"\b(?:(?P<bc>\d{{1,4}}) (?:BCE?\b|B\.C\.)"
+    rf"|(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?\s+(?P<m1>{_MONTH}),?\s+(?P<y1>\d{{3,4}})"
     rf"|(?P<m2>{_MONTH})\s+(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<y2>\d{{3,4}})"
     rf"|(?P<m3>{_MONTH})\s+(?P<y3>\d{{4}})"
     r"|(?<![\w-])(?P<y5>\d{4})-(?P<m5>\d\d)-(?P<d5>\d\d)(?![\w-]|\.\d)"
@@ -189,7 +190,8 @@ def quoted(text: str) -> tuple[Span, ...]:
 def dates(text: str) -> tuple[Span, ...]:
     found = []
     for m in _DATES.finditer(text):
-        year, month = int(m["y1"] or m["y2"] or m["y3"] or m["y4"] or m["y5"]), m["m1"] or m["m2"] or m["m3"] or m["m5"]
+        year = -int(m["bc"]) if m["bc"] else int(m["y1"] or m["y2"] or m["y3"] or m["y4"] or m["y5"])
+        month = m["m1"] or m["m2"] or m["m3"] or m["m5"]
         key = (year, _MONTH_NUMBER.get((month or "")[:3], int(m["m5"] or 0)), int(m["d1"] or m["d2"] or m["d5"] or 0))
         found.append(Span(m[0], *m.span(), DATE if month else YEAR, key))
     return tuple(found)

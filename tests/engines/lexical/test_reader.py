@@ -6,7 +6,7 @@ import pytest
 
 from polyhop.engines.lexical.decompose import decompose
 from polyhop.engines.lexical.hops import read_hops
-from polyhop.engines.lexical.negation import DENIED, differs
+from polyhop.engines.lexical.negation import DENIED, contradicts, differs, is_no_fact
 from polyhop.engines.lexical.prompt import ParsedPassage, Sentence
 from polyhop.engines.lexical.reader import is_supported, read
 from polyhop.engines.lexical.stated import is_of_type
@@ -339,6 +339,42 @@ def test_what_is_denied_of_a_side_or_a_step(question: str, told: tuple[str, str]
     best, *_ = read(question, decompose(question), passages)
     is_sure = best.probability > DENIED and is_supported(question, passages, best)
     assert (best.text if is_sure else None) == answer
+
+
+@pytest.mark.parametrize(
+    ("question", "sentence", "following", "states"),
+    [
+        ("Who founded Tarn Hall?", "Tarn Hall was founded by Otto Lind.", "", True),
+        ("Who founded Tarn Hall?", "Tarn Hall was founded by Otto Lind.", "That claim is untrue.", False),
+        ("Who founded Tarn Hall?", "Was Tarn Hall founded by Otto Lind?", "", False),
+        ("Who founded Tarn Hall?", "A rumour says that Tarn Hall was founded by Otto Lind.", "", False),
+        ("Who founded Tarn Hall?", "The supplier of Tarn Hall was founded by Otto Lind.", "", False),
+        ("Who founded the supplier of Tarn Hall?", "The supplier of Tarn Hall was founded by Otto Lind.", "", True),
+        ("Who founded Tarn Hall?", "Unlike Tarn Hall, Esk Mill was founded by Otto Lind.", "", False),
+        ("Who met Ada Berg?", "Her mother was met by Otto Lind.", "", False),
+        ("Who met Ada Berg's mother?", "Her mother was met by Otto Lind.", "", True),
+        ("Who told the rumour?", "A rumour was told by Otto Lind.", "", True),
+        ("Who is the mayor of Tarn?", "The deputy mayor of Tarn is Otto Lind.", "", False),
+    ],
+)
+def test_what_is_stated_as_a_fact(question: str, sentence: str, following: str, states: bool) -> None:
+    assert is_no_fact(question, "Otto Lind", sentence, following) is not states
+
+
+@pytest.mark.parametrize(
+    ("question", "sentence", "other"),
+    [
+        ("Is sealing on by default?", "By default, sealing is off.", True),
+        ("Is sealing off by default?", "Sealing is off, unless it is turned on.", False),
+        ("Is sealing enabled?", "Sealing is disabled.", True),
+        ("Is the house based on sand?", "It lies off the coast.", False),
+        ("Was Tarn Hall built in 1901?", "Tarn Hall was built in 1910.", True),
+        ("Was Tarn Hall built in 1901?", "Tarn Hall was built in 1901 and sold in 1910.", False),
+        ("Is retries 5 by default?", "Retries is set.", False),
+    ],
+)
+def test_the_opposite_and_other_figures(question: str, sentence: str, other: bool) -> None:
+    assert contradicts(question, sentence) is other
 
 
 SEALS = pages(
