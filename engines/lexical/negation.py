@@ -58,8 +58,8 @@ def contradicts(question: str, sentence: str) -> bool:
 
 
 _NO_FACT = re.compile(
-    r"\b(?:rumou?r|myth|hoax|alleged|supposed|fictional|in the novel|untrue|lied|falsely|claim(?:s|ed)? (?:to|that)"
-    r"|would have|(?:want|plan|hope|intend)(?:s|ed)? to|ran for|deputy)|\?[\"”]?$",
+    r"\b(?:rumou?r|myth|hoax|alleged|supposedly|fictional|in the novel|untrue|lied|falsely|claim(?:s|ed)? (?:to|that)"
+    r"|would have|(?:want|plann?|hope?|intend)(?:s|e?d) to|ran for|deputy)|\?[\"”]?$",
     re.I,
 )
 _TAKEN_BACK = re.compile(

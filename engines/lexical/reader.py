@@ -41,6 +41,11 @@ SHORT = 12  # most words of a question that is read as a sub-question; longer on
 MOST = 12  # answers that are weighed against one another
 MISFIT = 0.02  # factor of a span that is not of the kind that is asked for
 
+_COUNTED_NOUN = re.compile(
+    r"\bhow many (?!people|inhabitants|residents|times)((?:[a-z-]+ ){1,4}?)"
+    r"(?:do|does|did|is|are|was|were|has|have|had|can)\b",
+    re.I,
+)
 _UNITS = re.compile(r"\s?(?:[KMGT]i?B|bytes?|ms|seconds?|minutes?|hours?|days?)\b")
 
 
@@ -212,6 +217,10 @@ def is_supported(question: str, passages: Sequence[ParsedPassage], best: Answer)
         return True
     if not is_of_type(question, best.text, best.sentence) or lacks_subject(question, best):
         return False
+    if asked.asks.kind == "number" and best.sentence and (counted := _COUNTED_NOUN.search(question)):
+        said = best.sentence.terms.union(content_terms(f"{best.passage.title} {best.passage.headings}"))
+        if said.isdisjoint(content_terms(counted[1])):
+            return False  # another number
     names = [name for name in mask(question).names if not is_adjective(name)]
     known = list(zip(asked.names, asked.titles, strict=True))
     read = {each.number for each in (best.passage, *(step.passage for step in best.steps)) if each}

@@ -130,6 +130,7 @@ CODE_NOUNS = frozenset(
 )
 _DOCUMENT = re.compile(r"\w\.(?:html?|md|pdf|rst|txt)$")
 _TIME = re.compile(r"\+?[ -](second|minute|hour|day|week|month|year)s?\b")
+_COUNTED_TIME = re.compile(r"how many (second|minute|hour|day|week|month|year)s\b", re.I)
 _QUANTITIES = frozenset("delay duration interval length limit period size timeout".split())
 _UNBOUNDED = re.compile(r"unlimited|infinit[ey]|no limit|none|null|nil|undefined|never|disabled|off", re.I)
 _DAYS = "Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday"
@@ -144,8 +145,8 @@ def is_of_type(question: str, answer: str, sentence: Sentence | None = None) -> 
     if asks_default and sentence and not re.search(r"\bdefault", sentence.text, re.I):
         return False  # an example may assign any value
     after = sentence.text.partition(answer)[2] if sentence else ""
-    unit = _TIME.match(after)
-    if re.match(r"\.[x*]", after) or (unit and _TIME.match(f" {asks.head}") and unit[1] not in asks.head):
+    unit, counted = _TIME.match(after), _COUNTED_TIME.match(question)
+    if re.match(r"\.[x*]", after) or (unit and counted and unit[1] != counted[1]):
         return False  # the release 1.3.x is no number; twenty years are no days
     if {"memory", "space"} & set(question.lower().split()[:3]) and not re.search(r"[a-zA-Z]{1,9}$", answer):
         return bool(re.match(r"[ -]?(?:[KMGT]i?B|(?:kilo|mega|giga|)bytes?)\b", after))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from polyhop.engines.lexical.decompose import decompose
-from polyhop.engines.lexical.hops import read_hops
+from polyhop.engines.lexical.hops import Answer, read_hops
 from polyhop.engines.lexical.negation import DENIED, contradicts, differs, is_no_fact
 from polyhop.engines.lexical.prompt import ParsedPassage, Sentence
 from polyhop.engines.lexical.reader import is_supported, read
@@ -320,6 +320,23 @@ def test_a_sentence_that_denies_something_else_than_the_question(
     question: str, answer: str, sentence: str, other: bool
 ) -> None:
     assert differs(question, answer, sentence) is other
+
+
+@pytest.mark.parametrize(
+    ("question", "said", "counts"),
+    [
+        ("How many seals does Tarn Hall have?", "Tarn Hall has 12 seals", True),
+        ("How many seals does Tarn Hall have?", "Tarn Hall has 12 doors", False),
+        ("How many people does Tarn Hall seat?", "Tarn Hall seats 12 guests", True),
+        ("How many days does Tarn Hall keep letters?", "Tarn Hall keeps letters for 12 years of days", False),
+        ("How much memory does Tarn Hall use?", "Tarn Hall uses memory since 12.x", False),
+        ("How much memory does Tarn Hall use?", "Tarn Hall uses 12 MB of memory", True),
+    ],
+)
+def test_a_number_is_of_what_is_counted(question: str, said: str, counts: bool) -> None:
+    passages = pages(Tarn_Hall=said)
+    sentence = passages[0].sentences[0]
+    assert is_supported(question, passages, Answer("12", 0.9, sentence, passages[0])) is counts
 
 
 @pytest.mark.parametrize(
