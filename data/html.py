@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,10 @@ LONGEST_HEADING = LONGEST_ANCHOR_TEXT = _LONGEST_ANCHOR = 200  # characters
 _DENSE_LIST, _DENSE_LINE = 0.5, 0.7  # share of letters that are in links where these are only listed, ...
 _FEWEST_LINKS = 2  # ... with so many or more
 _LONG_LIST, _MOST_LINES = 10, 0.8  # also a list of so many lines of which this share starts with a link
+_CONTROL = re.compile(  # characters that lxml reads, but does not write, and references to them
+    r"[\x00-\x08\x0b\x0e-\x1f\ufffe\uffff]|&#(?:0*(?:[0-8]|1[124-9]|2\d|3[01]|6553[45])"
+    r"|[xX]0*(?:[0-8bBefEF]|1[\da-fA-F]|[fF]{3}[eEfF]));"
+)
 _SHORT_PAGE = 1000  # characters, of which nobody asks how many were read
 _SEE_LEVEL = 7  # of "See also" where it is no heading, and of terms: below all headings
 _PROSE, _PROSE_WORDS, _PROSE_LINE, _PROSE_TOPICLESS, _PROSE_COLUMNS = 0.85, 20, 4.5, 0.2, 0.3  # see `is_prose`
@@ -98,25 +103,39 @@ def of_html(markup: str, *, title: str = "", first_heading: bool = False) -> Tex
         Unreadable: elements are nested thousands deep.
     """
     parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
-    root = etree.HTML(_HEADING_END.sub(r"\1\2", markup).encode(), parser)
+    root = etree.HTML(_HEADING_END.sub(r"\1\2", _CONTROL.sub(" ", markup)).encode(), parser)
     if any(error.type_name == "ERR_RESOURCE_LIMIT" for error in parser.error_log):
         raise Unreadable("elements are nested too deep")
     if root is None:
         return Text(title, [])
     named = root.find("head/title")
     page_title = "" if named is None else folded("".join(named.itertext()))[:LONGEST_HEADING]
-    forms = {_bare(title)}
-    if not title and next(root.iter("h1"), None) is None and not first_heading:
-        title = page_title
-        forms = {_bare(title), _bare(_ADDED.sub("", title))}
+    forms, levels = {_bare(title)}, range(1, 7) if first_heading else range(1, 2)
+    if not title and not first_heading:
+        forms = {_bare(page_title), _bare(_ADDED.sub("", page_title))}
+        first = next(root.iter(*HEADINGS), None)
+        shown = "" if first is None or first.tag == "h1" else folded("".join(first.itertext()))
+        if shown and _bare(shown) in forms:
+            title = shown
+        elif next(root.iter("h1"), None) is None:
+            title = page_title
+    if _are_releases(root):
+        levels = range(0)
     there = _size("".join(_unlinked(root)))
     for table in list(root.iter("table")):
         flatten(table)
-    reader = _Reader(title, forms, first_heading)
+    reader = _Reader(title, forms, levels)
     reader.read(root)
     lines = _with_kinds(reader.main_part())
     kept = sum(_size(line.text) - sum(_size(link.text) for link in line.links) for line in lines)
     return Text(reader.title or page_title, lines, share=kept / there if there > _SHORT_PAGE else 1.0)
+
+
+def _are_releases(root: Any) -> bool:
+    """Whether the first two headings of a level differ only in numbers, as of releases: none of them is a title."""
+    first = next(root.iter(*HEADINGS), None)
+    same = [] if first is None else [folded("".join(each.itertext())) for each in islice(root.iter(first.tag), 2)]
+    return len(same) == 2 and same[0] != same[1] and len({re.sub(r"\d+", "0", text) for text in same}) == 1
 
 
 def _unlinked(root: Any) -> Iterator[str]:
@@ -142,9 +161,9 @@ class _Found(NamedTuple):
 class _Reader:
     """Collects lines, in time and memory that grow with the text."""
 
-    def __init__(self, title: str, title_forms: set[str], first_heading: bool) -> None:
+    def __init__(self, title: str, title_forms: set[str], title_levels: range) -> None:
         self.title = title
-        self._title_forms, self._first_heading = title_forms, first_heading
+        self._title_forms, self._title_levels = title_forms, title_levels  # of the heading that is an unknown title
         self._found: list[_Found] = []
         self._frames: list[tuple[str, tuple[tuple[int, str], ...]]] = []  # open elements, and the headings before them
         self._open = Counter[str]()
@@ -384,7 +403,7 @@ class _Reader:
             self._next_block(f"{text}: ", self._anchors)
             return
         path = tuple(each for each in self._path if each[0] < level)
-        if not self.title and (self._first_heading or level == 1):
+        if not self.title and level in self._title_levels:
             self.title, self._title_forms, self._path = text, {_bare(text)}, ()
         elif _bare(text) in ({_bare(path[-1][1])} if path else self._title_forms):  # once is enough
             self._path = path

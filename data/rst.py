@@ -11,7 +11,7 @@ _ROLE = re.compile(r":([A-Za-z][\w.:+-]*):`")
 _DIRECTIVE = re.compile(r"^[ \t]*\.\. (?:\|[^|\n]+\| )?([A-Za-z][\w.:+-]*)::", re.MULTILINE)
 _TARGET = re.compile(r"(?s)(.*?)\s*<([^<>]+)>")
 _CODE = frozenset("code code-block sourcecode highlight parsed-literal productionlist doctest testcode prompt".split())
-_SILENT = frozenset("index highlight module currentmodule py:module py:currentmodule tabularcolumns".split())
+_SILENT = frozenset("date index highlight module currentmodule py:module py:currentmodule tabularcolumns".split())
 _TREE = frozenset(("toctree", "autosummary"))
 # Sphinx describes these: "function" and "py:function", with a signature in each line.
 _DESCRIBED = frozenset(
@@ -82,7 +82,7 @@ def rendered(source: str) -> str:
     for name in {*map(str.lower, _ROLE.findall(source))} - en.roles.keys():
         roles.register_local_role(name, role)
     for name in {*map(str.lower, _DIRECTIVE.findall(source))}:
-        if name in _CODE | _DESCRIBED or name not in en.directives:
+        if name in _CODE | _DESCRIBED | _SILENT or name not in en.directives:  # the date would be that of today
             directives.register_directive(name, Other)
     settings = {
         "file_insertion_enabled": False,

@@ -17,6 +17,7 @@ from ..data.lucene.update import update_index
 from ..data.passages import PAGE
 from ..data.text import count, plain
 from .options import Index
+from .source import index_above
 from .terminal import progress_bar, warn
 
 _SHOWN = 5  # of what is skipped, and kinds of files
@@ -38,6 +39,9 @@ def index(given: Index) -> None:
     if given.update and not (out or folder.exists()) and len(names) == 1:
         folder = Path(names[0])
     if given.add or given.delete or given.update:  # `locate` sees to the others
+        if not out and not index_of(folder).exists():
+            folder = index_above() or folder
+            names = names or [str(folder.parent)]
         folder = index_of(folder)
     if not is_there:
         _write(given, folder, names or ["."])
@@ -66,7 +70,7 @@ def index(given: Index) -> None:
 
 def _write(given: Index, out: Path, names: list[str]) -> None:
     """Build an index, or change one."""
-    counts, first = Counter[str](), list[Problem]()
+    counts, told_of = Counter[str](), defaultdict[str, list[Problem]](list)
     others = defaultdict[str, list[str]](list)  # names of files without a reader, by kind
     started, tenths = monotonic(), 0
     told = started
@@ -76,8 +80,8 @@ def _write(given: Index, out: Path, names: list[str]) -> None:
         if problem.kind == "other":  # of no interest one by one
             path = PurePosixPath(problem.where)
             others[path.suffix.lower() or "without a suffix"].append(path.name)
-        elif len(first) < _SHOWN:
-            first.append(problem)
+        elif len(told_of[problem.kind]) < _SHOWN:
+            told_of[problem.kind].append(problem)
 
     def show(built: BuildProgress) -> None:
         nonlocal told, tenths
@@ -111,6 +115,8 @@ def _write(given: Index, out: Path, names: list[str]) -> None:
             rows |= {"corpus": plain(", ".join(manifest.corpus)), "size": _megabytes(out)}
     documents = f" of {manifest.documents:,} documents" if manifest.documents < manifest.passages else ""
     skipped = [f"{counts[kind]:,} {kind}" for kind in ("damaged", "duplicate")]
+    if counts["partial"]:
+        skipped.append(f"most of {count(counts['partial'], 'file')}")
     if counts["other"]:
         most = sorted(others.items(), key=lambda each: -len(each[1]))[:_SHOWN]
         kinds = (f"{len(names):,} {kind} ({', '.join(names[:2])}{', ...' * (len(names) > 2)})" for kind, names in most)
@@ -119,7 +125,7 @@ def _write(given: Index, out: Path, names: list[str]) -> None:
     _print_rows(**rows, time=_rate(made, started))
     if "size" in rows and manifest.overlong:
         warn(f"  of {manifest.overlong:,} passages only the first {PAGE:,} characters are read: try --max-words 120")
-    for problem in first:
+    for problem in [each for kind in ("damaged", "partial", "duplicate") for each in told_of[kind]][:_SHOWN]:
         warn(f"  {problem.where}: {problem.reason}")
     if counts:
         typer.echo(f"  all of them: {manifest.home(out) / PROBLEMS}", err=True)

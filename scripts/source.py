@@ -49,9 +49,13 @@ def open_source(index: Path) -> BM25Index | PassagePool:
 
 
 def own_index() -> Path | None:
-    """The index of $POLYHOP_INDEX, or that of the current folder or the nearest one above it; None if there is none."""
-    if named := os.environ.get("POLYHOP_INDEX"):
-        return Path(named)
+    """The index of $POLYHOP_INDEX, or `index_above`; None if there is none."""
+    named = os.environ.get("POLYHOP_INDEX")
+    return Path(named) if named else index_above()
+
+
+def index_above() -> Path | None:
+    """The index of the current folder or of the nearest one above it; None if there is none."""
     return next((folder / HOME for folder in (Path(), *Path.cwd().parents) if newest_segments(folder / HOME)), None)
 
 

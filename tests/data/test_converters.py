@@ -311,6 +311,26 @@ def test_no_html_fails(markup: str) -> None:
         assert line.text
 
 
+@pytest.mark.parametrize(
+    ("page", "title", "headings"),
+    [
+        ("<title>Heat</title><h2>Heat</h2><p>It is hot.<h1>Options</h1>", "Heat", ["Options"]),
+        ("<title>Kilns</title><h1>Kiln 1.2</h1><p>New.<h1>Kiln 1.3</h1><p>Newer.", "Kilns", ["Kiln 1.2", "Kiln 1.3"]),
+        ("<title>Kilns</title><h1>Kiln</h1><p>New.<h1>Heat</h1><p>It is hot.", "Kiln", ["Heat"]),
+    ],
+)
+def test_which_heading_is_the_title(page: str, title: str, headings: list[str]) -> None:
+    text = of_html(page)
+    found = dict.fromkeys(line.headings[-1] for line in text.lines if line.headings)
+    assert (text.title, list(found)) == (title, headings)
+
+
+def test_characters_that_xml_has_not_are_spaces() -> None:
+    odd = "".join(map(chr, (*range(1, 9), 11, *range(14, 32), 0xFFFE, 0xFFFF)))
+    odd += "".join(f"&#{ord(each)};&#x{ord(each):X};" for each in odd)
+    assert texts(of_html(f"<table><tr><th>Heat<th>Kiln<tr><td>9{odd}0<td>A</table>")) == ["Heat: 9 0; Kiln: A."]
+
+
 LINKS = """<title>Kiln</title><main><h1 id=top>Kiln</h1>
 <p>Kiln uses <a href="ledger.html#pay">the <b>ledger</b></a>. <span id=mid></span>It calls
 <a href=tarn.html><img alt="Tarn"></a><a name=old></a> and <a href="mailto:a@example.org">Ada</a>.

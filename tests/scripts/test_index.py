@@ -68,12 +68,23 @@ def test_what_is_skipped_is_counted_by_reason(tmp_path: Path) -> None:
     other = f"2,251 without a reader: {names}"
     assert f"skipped   9 damaged; 1 duplicate; {other}\n" in built.stdout
     told = [line.split(": ")[:2] for line in built.stderr.splitlines()]
-    assert told[0] == ["  docs/b.md", "the same text as docs/a.md"]
-    assert [name for name, _ in told[1:5]] == ["  docs/zz.md", *(f"  docs/z{n}.pdf" for n in range(3))]
+    assert [name for name, _ in told[:5]] == ["  docs/zz.md", *(f"  docs/z{n}.pdf" for n in range(4))]
     assert told[5][0] == "  all of them"
     assert ".py" not in built.stderr  # nobody expects it
     listed = records(next(out.glob("polyhop/*/problems.jsonl")))
     assert Counter(each["kind"] for each in listed) == {"damaged": 9, "other": 2251, "duplicate": 1}
+
+
+def test_a_subfolder_changes_the_index_of_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "docs" / "sub").mkdir(parents=True)
+    (tmp_path / "docs" / "a.md").write_text("# Ledger\n\nAda Berg owns it.")
+    monkeypatch.chdir(tmp_path / "docs")
+    assert run().exit_code == 0
+    monkeypatch.chdir("sub")
+    Path("b.md").write_text("# Mill\n\nOtto Lind owns it.")
+    assert "1 document: 1 passage added" in run("--update").stdout
+    assert "passages  1\n" in run("--delete", "b.md").stdout
+    assert [path.name for path in Path().iterdir()] == ["b.md"]
 
 
 @pytest.mark.parametrize(
