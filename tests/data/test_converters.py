@@ -690,6 +690,30 @@ a long line before it
     assert convert(written(tmp_path / name, "Before.\n\nUse\n===\nx")).title == ""
 
 
+def test_manual_pages_as_text(tmp_path: Path) -> None:
+    source = """KILN(8)            Kiln Tools            KILN(8)
+
+NAME
+       kiln - fire clay
+
+SEE ALSO
+       lid(5)
+NOT A HEADING
+       WARNING
+       is text.
+
+Kiln 2.1           2026-01-02            KILN(8)
+"""
+    text = convert(written(tmp_path / "kiln.8.txt", source))
+    assert (text.title, [(line.text, line.headings) for line in text.lines]) == (
+        "KILN(8)",
+        [
+            *(("NAME:", ("NAME",)), ("kiln - fire clay", ("NAME",)), ("SEE ALSO:", ("SEE ALSO",))),
+            ("lid(5) NOT A HEADING WARNING is text.", ("SEE ALSO",)),
+        ],
+    )
+
+
 def test_a_notebook(tmp_path: Path) -> None:
     cells = [
         {"cell_type": "markdown", "source": ["# Kiln\n", "It is [hot](heat.md)."]},
