@@ -11,13 +11,12 @@ import typer
 from ..data import dense
 from ..data.errors import PolyhopError, Problem
 from ..data.lucene.index import BuildProgress, adopt_index, build_index, check_index
-from ..data.lucene.layout import HOME, PROBLEMS, index_of, rebuild
+from ..data.lucene.layout import HOME, PROBLEMS, index_above, index_of, rebuild
 from ..data.lucene.pyserini import locate
 from ..data.lucene.update import update_index
 from ..data.passages import PAGE
 from ..data.text import count, plain
 from .options import Index
-from .source import index_above
 from .terminal import progress_bar, warn
 
 _SHOWN = 5  # of what is skipped, and kinds of files

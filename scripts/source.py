@@ -17,7 +17,7 @@ import typer
 from ..data.benchmarks import SAMPLE, find_benchmark, recognize_file
 from ..data.errors import PolyhopError
 from ..data.lucene.bm25 import BM25Index
-from ..data.lucene.layout import HOME, index_of, newest_segments
+from ..data.lucene.layout import HOME, index_above, index_of, newest_segments
 from ..data.passages import Passage
 from ..data.pool import PassagePool
 from ..data.sample import sample_passages
@@ -52,11 +52,6 @@ def own_index() -> Path | None:
     """The index of $POLYHOP_INDEX, or `index_above`; None if there is none."""
     named = os.environ.get("POLYHOP_INDEX")
     return Path(named) if named else index_above()
-
-
-def index_above() -> Path | None:
-    """The index of the current folder or of the nearest one above it; None if there is none."""
-    return next((folder / HOME for folder in (Path(), *Path.cwd().parents) if newest_segments(folder / HOME)), None)
 
 
 def chosen_index(index: Path | None) -> Path:

@@ -190,6 +190,11 @@ def index_of(folder: Path) -> Path:
     return folder / HOME if newest_segments(folder / HOME) and not newest_segments(folder) else folder
 
 
+def index_above() -> Path | None:
+    """The index of the current folder or of the nearest one above it; None if there is none."""
+    return next((folder / HOME for folder in (Path(), *Path.cwd().parents) if newest_segments(folder / HOME)), None)
+
+
 def open_reader(index: Path) -> Any:
     """A reader of the newest commit."""
     return call(autoclass("org.apache.lucene.index.DirectoryReader"), "open", open_directory(index, reading=True))
