@@ -30,6 +30,7 @@ _CONTROL = re.compile(  # characters that lxml reads, but does not write, and re
     r"[\x00-\x08\x0b\x0e-\x1f\ufffe\uffff]|&#(?:0*(?:[0-8]|1[124-9]|2\d|3[01]|6553[45])"
     r"|[xX]0*(?:[0-8bBefEF]|1[\da-fA-F]|[fF]{3}[eEfF]));"
 )
+_MONTHS = r"\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\b"
 _SHORT_PAGE = 1000  # characters, of which nobody asks how many were read
 _SEE_LEVEL = 7  # of "See also" where it is no heading, and of terms: below all headings
 _PROSE, _PROSE_WORDS, _PROSE_LINE, _PROSE_TOPICLESS, _PROSE_COLUMNS = 0.85, 20, 4.5, 0.2, 0.3  # see `is_prose`
@@ -132,10 +133,15 @@ def of_html(markup: str, *, title: str = "", first_heading: bool = False) -> Tex
 
 
 def _are_releases(root: Any) -> bool:
-    """Whether the first two headings of a level differ only in numbers, as of releases: none of them is a title."""
+    """Whether the first two headings of a level are those of releases: none of them is a title."""
     first = next(root.iter(*HEADINGS), None)
     same = [] if first is None else [folded("".join(each.itertext())) for each in islice(root.iter(first.tag), 2)]
-    return len(same) == 2 and same[0] != same[1] and len({re.sub(r"\d+", "0", text) for text in same}) == 1
+    return len(same) == 2 and differ_in_numbers(*same)
+
+
+def differ_in_numbers(first: str, second: str) -> bool:
+    """Whether two headings differ only in numbers and months, as those of releases."""
+    return first != second and len({re.sub(rf"\d+|{_MONTHS}", "0", text) for text in (first, second)}) == 1
 
 
 def _unlinked(root: Any) -> Iterator[str]:

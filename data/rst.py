@@ -79,6 +79,7 @@ def rendered(source: str) -> str:
             labelled = nodes.paragraph("", _LABELS.get(kind, ""), *inline)
             return [*([labelled] if labelled.astext() else ()), *messages, *body.children]
 
+    source = re.sub(r" ?\|(?:version|release)\|", "", source)  # which the configuration of Sphinx tells
     for name in {*map(str.lower, _ROLE.findall(source))} - en.roles.keys():
         roles.register_local_role(name, role)
     for name in {*map(str.lower, _DIRECTIVE.findall(source))}:

@@ -142,7 +142,10 @@ def terms(text: str) -> list[str]:
     return [term for word in _TERM.findall(text) if (term := _terms[word])]
 
 
-DIVIDED = re.compile(r"(?:(?<=[^\W\d_])|\A)([-\u00ad\u2010])[ \t\r]*\n[ \t]*(?=[^\W\d_A-Z]|\Z)")
+DIVIDED = re.compile(
+    r"(?:(?<=[^\W\d_])|\A)([-\u00ad\u2010])[ \t\r]*\n[ \t]*(?=[^\W\d_A-Z]|\Z)"
+    r"|(?<=[A-Z])[\u00ad\u2010][ \t\r]*\n[ \t]*(?=[A-Z])"
+)
 """The mark, and what else is to be left out, where a typesetter has divided a word. In text that people have broken
 into lines, "-" is a part of the word."""
 

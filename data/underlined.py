@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .html import LONGEST_HEADING, Text
+from .html import LONGEST_HEADING, Text, differ_in_numbers
 from .splitting import Line
 from .text import DIVIDED, split_sentences
 
@@ -15,10 +15,11 @@ _MAN_PAGE = re.compile(r"\s*(\S+\(\d\w*\))\s{2,}.*\s{2,}\1\s*")  # its first lin
 _ITEM = re.compile(r"\s*(?:[*•+-]|\d{1,3}[.)])\s+\S")
 
 
-def of_plain(source: str) -> Text:
+def of_plain(source: str, has_title: bool = True) -> Text:
     """The sentences under headings, without other rules. A heading is as deep as others that are underlined so. The
-    first line of a manual page is its title, and an underlined heading with nothing above it."""
-    title, styles = "", list[str]()
+    first line of a manual page is its title, and an underlined heading with nothing above it; not one of releases.
+    """
+    title, title_rule, styles = "", "", list[str]()
     path: tuple[tuple[int, str], ...] = ()
     block, found = list[str](), list[Line]()
 
@@ -35,7 +36,7 @@ def of_plain(source: str) -> Text:
         headings = tuple(text for _, text in path)
         found.append(Line(name if name[-1] in ".?!:…" else f"{name}:", headings, is_heading=True))
 
-    before, rows = "", DIVIDED.sub(lambda found: found[1] * (found[1] == "-"), source).splitlines()
+    before, rows = "", DIVIDED.sub(lambda found: "-" * (found[1] == "-"), source).splitlines()
     if page := next((_MAN_PAGE.fullmatch(row) for row in rows if row.strip()), None):
         title, foot = page[1], re.compile(rf"(?:.*\s{{2,}})?{re.escape(page[1])}\s*")
         rows = [row for row in rows if not foot.fullmatch(row)]
@@ -47,8 +48,10 @@ def of_plain(source: str) -> Text:
         elif is_under and rule and not before and len(row) <= LONGEST_HEADING and _TITLE.fullmatch(row):
             end_block()
             name = " ".join(row.split())
-            if not title and not found:
-                title = name
+            if has_title and not title and not found:
+                title, title_rule = name, rule[1]
+            elif rule[1] == title_rule and differ_in_numbers(title, name):
+                return of_plain(source, has_title=False)
             else:
                 add_heading(name, rule[1])
         elif not before and _CAPITALS.fullmatch(row.rstrip()) and re.match(r"(?: {2,}|\t)\s*\S", following):

@@ -639,9 +639,9 @@ def test_restructured_text(tmp_path: Path) -> None:
 
 
 def test_words_that_a_typesetter_divided_are_joined(tmp_path: Path) -> None:
-    source = "Each kiln re\u2010\n    quires a well-\n    known fuel (\u2010\n    peat)."
+    source = "Each kiln re\u2010\n    quires a well-\n    known fuel (\u2010\n    peat) or LIG\u2010\n    NITE."
     found = texts(convert(written(tmp_path / "a.txt", source)))
-    assert found == ["Each kiln requires a well-known fuel (\u2010 peat)."]
+    assert found == ["Each kiln requires a well-known fuel (\u2010 peat) or LIGNITE."]
 
 
 @pytest.mark.parametrize("name", ["a.txt", "README"])
@@ -688,6 +688,13 @@ a long line before it
     ]
     assert [line.text for line in text.lines if line.is_heading] == ["Use:", "At night:", "Care:"]
     assert convert(written(tmp_path / name, "Before.\n\nUse\n===\nx")).title == ""
+
+
+def test_releases_are_no_title(tmp_path: Path) -> None:
+    parts = [(f"Kiln 1.{n} ({month} {n}, 2020)", f"It burns {n}.") for n, month in ((2, "June"), (1, "May"))]
+    source = "\n".join(f"{name}\n{'=' * len(name)}\n{text}\n" for name, text in parts)
+    text = convert(written(tmp_path / "NEWS", source))
+    assert (text.title, [line.headings for line in text.lines]) == ("", [(name,) for name, _ in parts for _ in "12"])
 
 
 def test_manual_pages_as_text(tmp_path: Path) -> None:

@@ -156,6 +156,9 @@ def test_files_without_a_suffix_are_read_if_they_are_text(tmp_path: Path) -> Non
         "INSTALL": b"\xef\xbb\xbfRun make.\x0c",
         "NOTES": b"[![Build](https://ci/x.svg)](https://ci/x)",  # no JSON
         "kiln.FAQ": b"Is it hot?",
+        "README.fire": b"Light it.",
+        "v2.1-notes": b"It is new.",
+        "README.img": b"\x89PNG\r\n\x1a\n\x00",
         "kiln.PNG": b"\x89PNG\r\n\x1a\n\x00",
         "kiln.R": b"print(1)",
         "kiln.log": b"It is hot.",
@@ -171,11 +174,14 @@ def test_files_without_a_suffix_are_read_if_they_are_text(tmp_path: Path) -> Non
         ("docs/INSTALL", "INSTALL"),
         ("docs/NOTES", "NOTES"),
         ("docs/README", "README"),
+        ("docs/README.fire", "README.fire"),
         ("docs/kiln.FAQ", "kiln.FAQ"),
+        ("docs/v2.1-notes", "v2.1-notes"),
     ]
     unread = {problem.where.partition("/")[2]: problem.reason for problem in problems if problem.kind == "other"}
     assert unread == {
         "a.txt.gz": "compressed: unpack it, if you want it read",
+        "README.img": "no reader for files of the kind .img",
         **{f"kiln.{kind}": f"no reader for files of the kind .{kind.lower()}" for kind in ("PNG", "R", "log")},
         **dict.fromkeys(("run", "core", "old"), "without a suffix, and not a text in UTF-8"),
     }
