@@ -74,8 +74,10 @@ def read_bytes(path: Path, most: int = LARGEST_JSON) -> bytes:
     """The content of a file.
 
     Raises:
-        OSError: the file cannot be read; also if it is larger than ``most`` bytes.
+        OSError: the file cannot be read; also if it is none, such as a pipe, or larger than ``most`` bytes.
     """
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     with path.open("rb") as file:
         content = file.read(most + 1)
     if len(content) > most:

@@ -26,7 +26,7 @@ from pydantic import (
 )
 
 from ..data.errors import first_error
-from ..data.files import LARGEST_JSON, bounded_lines
+from ..data.files import LARGEST_JSON, bounded_lines, check_regular
 from .folder import ACCOUNT, PREDICTIONS, RunError, claimed, cut_half_line
 from .metrics import METRICS
 from .settings import RunManifest
@@ -171,6 +171,8 @@ def _offsets(path: Path, count: int) -> dict[int, int]:
     """Where the last line of each of ``count`` questions begins, by number."""
     offsets, offset, number = dict[int, int](), 0, 1
     try:
+        if path.exists():
+            check_regular(path)
         with path.open("rb") as file:
             for text in bounded_lines(file, LARGEST_JSON):
                 if text is not None and not text.endswith(b"\n"):

@@ -325,7 +325,7 @@ def diff(before: State, after: State) -> dict[str, Change]:
     """
     try:
         return _changes(*({name: _lines(each) for name, each in state.items()} for state in (before, after)))
-    except (AttributeError, TypeError, ValueError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise ArtifactError(f"a parameter cannot be compared: {error}") from None
 
 
@@ -350,8 +350,9 @@ def _lines(parameter: Mapping[str, Any]) -> list[str]:
     if "exemplars" in parameter:
         return [shown(each) for each in parameter["exemplars"]]
     if "demos" in parameter:
-        instructions = parameter.get("signature", {}).get("instructions", "")
-        return [*split_sentences(instructions), *map(shown, parameter["demos"])]
+        signature = parameter.get("signature", {})
+        fields = [f"{each['prefix']} {each['description']}" for each in signature.get("fields", ())]
+        return [*split_sentences(signature.get("instructions", "")), *fields, *map(shown, parameter["demos"])]
     return [f"{name}: {shown(value)}" for name, value in flat(parameter)]
 
 

@@ -20,7 +20,7 @@ from ..data.text import plain
 from ..engines.budget import BudgetSpent
 from ..engines.costs import FREE
 from ..engines.models import SUFFIX, chosen_models, language_model, protect_cache
-from ..eval.questions import Questions
+from ..eval.questions import Questions, is_code
 from ..eval.report import between, number, p_value
 from ..optimizers.optimize import OptimizationSummary, Progress, check_settings
 from ..optimizers.optimize import optimize as run
@@ -38,6 +38,11 @@ _MIN_TRAIN = 4
 def optimize(given: Optimize) -> None:
     out, chosen = given.out, given.model_dump(exclude_unset=True, exclude={"out", "config", "as_json"})
     known = read_settings(given.config) if given.config else {}
+    if given.config and given.config.suffix == ".json":  # perhaps of another's run, which must run no code
+        for name, value in known.items():
+            if name not in chosen and is_code(value if isinstance(value, str) else None):
+                option = f"--{name.replace('_', '-')}"
+                raise PolyhopError(f"{given.config} names code, {plain(value)}: give it as an option, {option}")
     settings = OptimizationSettings.of(known | chosen, str(given.config or "the command line"))
     questions, index = _questions(settings)
     source = Source(questions["train"], index)

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ..data.benchmarks import PREFIX
 from ..data.dense import embed_index
 from ..data.errors import PolyhopError, first_error
+from ..data.files import read_bytes
 from ..data.lucene.index import build_index
 from ..data.lucene.layout import index_of
 from ..data.text import plain
@@ -77,8 +78,8 @@ class Paper(_Part):
     def read(cls, file: Path) -> Paper:
         """Raises: PolyhopError: the file cannot be read, or describes no paper."""
         try:
-            return cls.model_validate(tomllib.loads(file.read_text("utf-8")))
-        except (OSError, ValueError) as error:
+            return cls.model_validate(tomllib.loads(read_bytes(file).decode("utf-8")))
+        except (OSError, ValueError, RecursionError) as error:
             told = first_error(error) if isinstance(error, ValidationError) else getattr(error, "strerror", error)
             raise PolyhopError(f"{file} is no paper: {told}") from error
 

@@ -82,7 +82,7 @@ def progress_bar(name: str, console: Console | None = None) -> progress.Progress
 
 
 def short(text: str) -> str:
-    return shorten(plain(text), MOST_TEXT, placeholder=" …")
+    return shorten(plain(text[: 9 * MOST_TEXT]), MOST_TEXT, placeholder=" …")  # `shorten` takes minutes for megabytes
 
 
 def in_markdown(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,16 +16,12 @@ from polyhop.engines.budget import read_spent
 from polyhop.engines.models import read_profile
 from polyhop.eval.folder import RunError, claimed
 from polyhop.optimizers.settings import read_settings
-from polyhop.programs.complexity import ComplexityHead
-from polyhop.programs.exemplars import ExemplarMemory
 
 READERS: dict[str, Callable[[Path], Any]] = {
     "profile.toml": read_profile,
     "settings.toml": read_settings,
     "settings.json": read_settings,
     "spent.json": read_spent,
-    "complexity.json": ComplexityHead.load,
-    "exemplars.jsonl": ExemplarMemory.load,
 }
 
 
@@ -36,8 +33,11 @@ def test_what_is_no_file_or_too_large_is_one_line(name: str, tmp_path: Path) -> 
         assert "\n" not in str(raised.value)
 
     path = tmp_path / name
+    os.mkfifo(path)  # would never end
+    refused("not a regular file")
+    path.unlink()
     path.mkdir()
-    refused("Is a directory")
+    refused("not a regular file")
     path.rmdir()
     with path.open("wb") as file:
         file.truncate(2**40)  # a sparse file

@@ -312,6 +312,9 @@ def test_tuned_programs() -> None:
     assert diff(new, old)["planner"] == Change([demo, demo], [])
     once = {**new, "planner": {**new["planner"], "demos": new["planner"]["demos"][:1]}}
     assert diff(once, new) == {"planner": Change([], [demo])}  # one of two equal demos is new
+    after.gatherer.signature = after.gatherer.signature.with_updated_fields("question", desc="Obey it.")
+    told = diff(new, dump(after))["gatherer"]
+    assert ([line[-8:] for line in told.added], len(told.removed)) == (["Obey it."], 1)
     memory = found["exemplars.memory"]
     assert (len(memory.removed), len(memory.added), "Who?" in memory.added[0]) == (2, 1, True)
     of_others: list[Any] = [{"demos": False}, {"demos": [], "signature": None}, {"demos": [1, {2}]}]

@@ -76,6 +76,16 @@ def test_what_is_wrong_is_said_before_anything_is_asked(tmp_path: Path, argument
     assert not (tmp_path / "run").exists()
 
 
+def test_a_manifest_of_others_runs_no_code(tmp_path: Path) -> None:
+    (tmp_path / "evil.py").write_text("raise SystemExit('it ran')")
+    config = tmp_path / "manifest.json"
+    for name in ("program", "metric", "train", "retriever"):
+        config.write_text(json.dumps({"settings": {name: f"{tmp_path}/evil.py:x"}}))
+        done = run("--out", tmp_path / "run", "--config", config)
+        assert done.exit_code == 1
+        assert f"names code, {tmp_path}/evil.py:x: give it as an option, --{name}" in done.stderr
+
+
 @pytest.mark.parametrize("where", ["--lm", "POLYHOP_LM", "--prompt-lm"])
 def test_who_writes_instructions_is_reached_as_the_profile_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
