@@ -14,6 +14,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
@@ -24,7 +25,7 @@ from .errors import DataError, Problem
 from .files import LARGEST_RECORD, bounded_lines, table_rows
 from .passages import Passage
 from .splitting import bounded_metadata
-from .text import clean
+from .text import clean, plain
 
 LONGEST_ID = 512  # characters
 TEXTS = ("text", "page_content", "content", "contents", "body")
@@ -138,7 +139,7 @@ class Record(dict[str, Any]):
             raise Malformed("title and text are empty")
         if len(passage.id) > LONGEST_ID:
             raise Malformed(f"the id is longer than {LONGEST_ID} characters")
-        return passage
+        return replace(passage, id=plain(passage.id))  # two that look the same are the same
 
 
 def each(

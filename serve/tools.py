@@ -61,10 +61,10 @@ def tool_server(service: Service) -> MCPServer[Any]:
         return await listed("bm25", query, k, offset)
 
     @server.tool()
-    async def read(id: Annotated[str, Field(max_length=1_000, description="An id in brackets.")]) -> str:
+    async def read(id: Annotated[str, Field(max_length=1_000, description="The id of a passage.")]) -> str:
         """Read the whole passage with an id that a search returned."""
         found = await service.in_thread(
-            lambda: service.passages([id, re.sub(r"(?<=[\[<]) ", "", id)])
+            lambda: service.passages([id, re.sub(r"(?<=[\[<&]) ", "", id)])
         )  # as it is shown
         if not found:
             raise ToolError(f"no passage {id!r}")
@@ -118,4 +118,5 @@ def shown(hit: Hit, hits: list[Hit]) -> str:
     text = hit.passage.text
     cut = " ... (read the rest with its id)" if len(text) > _PASSAGE else ""
     why = f"\nreason: {quoted(hit.reason.told(titles))}" if hit.reason else ""
-    return f"[{quoted(hit.passage.id)}] {quoted(hit.passage.title)}{why}\ntext: {quoted(text[:_PASSAGE])}{cut}"
+    head = f"id: {quoted(hit.passage.id)}\ntitle: {quoted(hit.passage.title)}"
+    return f"{head}{why}\ntext: {quoted(text[:_PASSAGE])}{cut}"

@@ -95,6 +95,11 @@ class Indexing:
         first = self.earlier(f"id {document}", where)
         return None if first is None else f"the same id {document!r} as {first}"
 
+    def taken_passage(self, id: str, where: str) -> str | None:
+        """Why a passage of a document is not written: another has its id."""
+        first = self.earlier(f"id {id}", where)
+        return None if first is None else f"the same id {id!r} as {first}"
+
     def add(self, corpus: Corpus) -> None:
         """Write the passages of a corpus whose documents are new."""
         read, is_new = ("", ""), False
@@ -106,7 +111,10 @@ class Indexing:
                 self.documents += is_new
                 if why is not None:
                     corpus.reject(Problem(where, why, "duplicate"))
-            if not is_new or (passage.place and self.earlier(f"id {passage.id}", where)):
+            if not is_new:
+                continue
+            if passage.place and (why := self.taken_passage(passage.id, where)):  # by a record "notes.md#1"
+                corpus.reject(Problem(where, why, "duplicate"))
                 continue
             self._writer.add(passage, corpus.version)
             self.passages += 1

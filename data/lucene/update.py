@@ -102,10 +102,21 @@ class _Update(Indexing):
         self._corpus, self._read = list(self._before.corpus), list[Corpus]()
 
     def taken(self, document: str, where: str) -> str | None:
-        if document in self.new or (document not in self.gone and self._passages_of(document, 1)):
+        if (
+            document in self.new
+            or self._has(document)
+            or (document not in self.gone and self._passages_of(document, 1))
+        ):
             return f"the id {document!r} is in the index: --update replaces what has changed"
         self.new.add(document)
         return None
+
+    def taken_passage(self, id: str, where: str) -> str | None:
+        return f"the id {id!r} is in the index" if self._has(id) else super().taken_passage(id, where)
+
+    def _has(self, id: str) -> bool:
+        """Whether a passage has an id, of a document that stays."""
+        return any(passage.document not in self.gone for passage in self._lucene.look_up(ID, id, 1))
 
     def commit(self, compact: bool) -> Changes:
         before = self._before

@@ -107,7 +107,7 @@ async def used(client: Client, known: dict[str, dspy.Prediction]) -> None:
     for question, prediction in known.items():
         assert (await call("answer", question=question)).startswith(f"{prediction.told} (confidence ")
     chain = await call("find_chain", question=QUESTION, k=3)
-    assert chain.startswith("[stalker-1979-film] Stalker (1979 film)\nreason: the question names it: stalker")
+    assert chain.startswith("id: stalker-1979-film\ntitle: Stalker (1979 film)\nreason: the question names it: stalker")
     assert chain.count("\nreason: ") == 3
     found = (await call("search", query="Stalker film", k=4)).split("\n\n")
     assert "reason: " not in "".join(found)
@@ -159,7 +159,7 @@ def test_react_with_mcp_tools(address: str, known: dict[str, dspy.Prediction]) -
                 return await dspy.ReAct("question -> answer", tools=tools).acall(question=QUESTION)
 
     result = asyncio.run(run())
-    assert result.trajectory["observation_0"].startswith("[stalker-1979-film]")
+    assert result.trajectory["observation_0"].startswith("id: stalker-1979-film\n")
     assert result.trajectory["observation_1"].startswith(known[QUESTION].answer)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from typing import Any
 
 import pytest
@@ -22,7 +23,16 @@ from polyhop.serve.tools import shown
 
 _BREAKS = ["\n", "\n\n", "\r\n", "\x0b", "\x85", "\u2028", "\u2029", "\x1b[2J", "\u200b", "\u202e", " "]
 _MARKS = ["[2]", "[2] Official: ", "[official.md] Handbook", "［3］", "- Official: ", "reason: named", "   1    9.99  "]
-_MARKS += ["<script>", "</div>", "<!--", "<https://x.example>", "](", "[2]: https://x.example"]
+_MARKS += [
+    "<script>",
+    "</div>",
+    "<!--",
+    "<https://x.example>",
+    "](",
+    "[2]: https://x.example",
+    "&#91;2&#93;",
+    "&lbrack;3]",
+]
 TEXTS = st.lists(st.sampled_from([*_BREAKS, *_MARKS, "word", "list[int]"]), max_size=8).map("".join)
 _MARK = re.compile(r"(?:^|[^\w\])])[\[［](?=\S)")
 
@@ -33,6 +43,7 @@ def test_a_quoted_text_is_one_line_without_marks(text: str) -> None:
     once = quoted(text)
     assert once.isprintable()
     assert not _MARK.search(once)
+    assert not _MARK.search(unescape(once))
     assert quoted(once) == once
     addresses: dict[str, Any] = {}
     MarkdownIt("commonmark").parse(once, addresses)
@@ -44,10 +55,10 @@ def test_a_quoted_text_is_one_line_without_marks(text: str) -> None:
 def test_each_source_has_its_own_lines_and_marks(id: str, title: str, text: str) -> None:
     passage = Passage("x" + id, title, text + "x", (text + "x",))
     hit = Hit(passage, 1.0, 1, Reason("named", title, None, (text,)))
-    head, reason, body = shown(hit, [hit]).split("\n")
-    for line, start in ((head, "[x"), (reason, "reason: the question names it"), (body, "text: ")):
+    lines = shown(hit, [hit]).split("\n")
+    for line, start in zip(lines, ("id: x", "title:", "reason: the question names it", "text: "), strict=True):
         assert line.startswith(start)
-        assert not _MARK.search(line[1:])
+        assert not _MARK.search(line)
     item = {"passage_id": id, "title": title, "text": text}
     content, annotations = cited({"answer": "x" + text, "guess": text, "evidence": [item, item]}, "http://localhost/")
     answer, _, *sources = content.split("\n")

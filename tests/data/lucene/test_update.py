@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import random
 import signal
@@ -40,6 +41,25 @@ def put(root: Path, files: dict[str, str]) -> None:
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
+
+
+def test_ids_that_look_the_same_are_the_same(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(
+        "".join(
+            json.dumps({"id": id, "title": "Kiln", "text": f"It is {id!r}."}) + "\n"
+            for id in ("k#1", "k", "k\n", "k\u202e")
+        )
+    )
+    (tmp_path / "long.md").write_text("# Long\n\n" + "The kiln burns all night. " * 60)
+    build_index([tmp_path / "a.jsonl", tmp_path / "long.md"], tmp_path / "ix")
+    (tmp_path / "b.jsonl").write_text(json.dumps({"id": "long.md#2", "title": "Long", "text": "It is cold."}) + "\n")
+    told: list[Problem] = []
+    assert update_index(tmp_path / "ix", add=[tmp_path / "b.jsonl"], on_problem=told.append).added == 0
+    assert "the id 'long.md#2' is in the index" in told[0].reason
+    with BM25Index(tmp_path / "ix") as index:
+        ids = [hit.passage.id for hit in index.search("kiln", 100)]
+    assert len(ids) == len(set(ids))
+    assert {"k", "k#1", "long.md#1", "long.md#2"} <= set(ids)
 
 
 @pytest.fixture
