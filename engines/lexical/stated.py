@@ -133,6 +133,12 @@ _TIME = re.compile(r"\+?[ -](second|minute|hour|day|week|month|year)s?\b")
 _COUNTED_TIME = re.compile(r"how many (second|minute|hour|day|week|month|year)s\b", re.I)
 _QUANTITIES = frozenset("delay duration interval length limit period size timeout".split())
 _UNBOUNDED = re.compile(r"unlimited|infinit[ey]|no limit|none|null|nil|undefined|never|disabled|off", re.I)
+_NO_PERSON = re.compile(
+    r"\b(?:module|documentation|guide|manual|reference|setting|configuration|note|option|directive|command|page|database"
+    r"|library|file|script|tool|protocol)s?$",
+    re.I,
+)
+_PREFIX = re.compile(r"(?:Mc|Mac|De|Di|Du|La|Le|Van|O['’])[A-Z]|.*-")  # a name, though it has a capital in its midst
 _DAYS = "Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday"
 _ASKS_DAY = re.compile(r"(?:on )?(?:which|what) (?:\w+ )?(?:day|date)\b(?P<week> of the week)?", re.I)
 
@@ -173,6 +179,8 @@ def is_of_type(question: str, answer: str, sentence: Sentence | None = None) -> 
     if asks.kind == "who":
         own = [name for name in mask(question).names if within(title_key(name), title_key(answer))]
         opens = sentence is not None and " " not in answer and sentence.text.startswith(answer)
+        if _NO_PERSON.search(answer) or (" " not in answer and _CODE.search(answer) and not _PREFIX.match(answer)):
+            return False
         capitals = [word[0].isupper() for word in answer.split() if word.lower() not in FUNCTION_WORDS]
         return any(capitals) and all(capitals) and not (own or opens or answer.isupper())
     return not ASKS_OPTION.match(question) or any(found.text == answer for found in code(answer))
@@ -188,9 +196,14 @@ def _is_quantity(question: str) -> bool:
 
 def lacks_subject(question: str, answer: Answer) -> bool:
     """Whether an answer that no passage states in a fixed form is a guess: to a question for the default or a change of
-    a word of code, or for a default of what its passage and its entry do not name."""
+    a word of code, or for a default of what its passage and its entry do not name; or to one about a word of code that
+    its passage has nowhere."""
     unit = content_terms(answer_type(question).head)  # "how many seconds"
     keys, topic = _code_keys(question), frozenset(content_terms(question)) - _GENERIC - frozenset(unit)
+    if keys and answer.passage and len(answer.steps) < 2:
+        said = " ".join([answer.passage.title, answer.passage.headings, *(s.text for s in answer.passage.sentences)])
+        if not any(key.search(said) for key in keys):
+            return True
     if not ASKS_DEFAULT.search(question) and not (answer.sentence and _BARE_DEFAULT.match(answer.sentence.text)):
         return bool(keys and _ASKS_CHANGE.match(question) and _noted(question))
     if keys or not answer.passage or not answer.sentence or not _covers(answer.passage, topic):
