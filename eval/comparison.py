@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite, nan
+from math import inf, nan
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from pydantic import ValidationError
 
+from ..data.errors import first_error
 from ..data.text import count, plain
 from .folder import RunError
 from .metrics import COSTS, METRICS, quantity
@@ -142,10 +144,14 @@ def _scores_of(path: Path) -> list[RunRecord]:
     for n, line in enumerate(given_records(path)):
         question = str(line.get("question", ""))
         id = str(line.pop("id", question))
-        scores = {name: float(each) for name, each in line.items() if isinstance(each, int | float) and isfinite(each)}
+        numbers = {plain(name): each for name, each in line.items() if isinstance(each, int | float)}
+        scores = {name: each + 0.0 if abs(each) < 1e16 else each for name, each in numbers.items() if abs(each) < inf}
         if id in records or not scores:
             raise RunError(f"{path}: {plain(id)[:80]!r} is there twice or has no score.")
-        records[id] = RunRecord(n=n, id=id, question=question, scores=scores, costs={}, **nothing)
+        try:
+            records[id] = RunRecord(n=n, id=id, question=question, scores=scores, costs={}, **nothing)
+        except ValidationError as error:
+            raise RunError(f"{path}: {plain(id)[:80]!r} is wrong: {first_error(error)}.") from None
     return list(records.values())
 
 

@@ -25,6 +25,9 @@ from .metrics import METRICS
 _KEPT = 5  # problems, to show
 
 
+_MOST_SENTENCES, _MOST_RANKED = 100_000, 1_000  # of a passage; of a ranking that is scored
+
+
 def is_code(source: str | None) -> bool:
     """Whether questions are named as ``FILE.py:NAME``."""
     return source is not None and ".py:" in source
@@ -162,13 +165,15 @@ class GivenPredictions(dspy.Module):
         if "evidence" in made:
             found["evidence"] = [self._evidence(each, pool) for each in made["evidence"]]
         if "ranking" in made:
-            found["ranking"] = [self._evidence(each, pool).passage for each in made["ranking"]]
+            found["ranking"] = [self._evidence(each, pool).passage for each in made["ranking"][:_MOST_RANKED]]
         return dspy.Prediction(**found)
 
     def _evidence(self, item: Any, pool: Any) -> Evidence:
         if isinstance(item, dict):
             item = [item.get("title") or item.get("passage_id"), item.get("sentence")]
         name, sentence = item if isinstance(item, list) else (item, None)
+        if sentence is not None and (type(sentence) is not int or not 0 <= sentence < _MOST_SENTENCES):
+            raise PolyhopError(f"{plain(str(sentence))[:80]} is no number of a sentence")
         known = [*(pool or ()), *self._look_up(str(name))]
         found = next((passage for passage in known if name in (passage.title, passage.id, passage.document)), None)
         return Evidence(found or Passage.of(str(name), sentences=[str(name)] * (1 + (sentence or 0))), sentence)

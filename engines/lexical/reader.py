@@ -144,10 +144,15 @@ def _chances(question: str, hops: Sequence[Hop], table: SpanTable) -> Vector:
     chances = chances * np.array(fits, np.float32)
     if asks.kind == "either" and (sides := options(question)):  # only these two are allowed
         keys = [title_key(side) for side in sides]
-        offered = np.array([any(within(key, side) or within(side, key) for side in keys) for key in table.keys])
+        offered = np.array([any(within(key, side) or _is_near(side, key) for side in keys) for key in table.keys])
         chances = np.where(offered[table.group], chances + 1e-6, 0) if any(offered) else chances
     share: Vector = chances / (chances.sum() or 1)
     return share
+
+
+def _is_near(side: str, key: str) -> bool:
+    """Whether an answer has a side of a choice, and at most one word more."""
+    return within(side, key) and len(key.split()) <= len(side.split()) + 1
 
 
 def _fits(question: str, table: SpanTable, candidate: int) -> float:
