@@ -64,14 +64,19 @@ def plain(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-_OPENS = re.compile(r"(?<=(?<![\w\])])[\[［﹇【])(?=\S)|(?<=\])(?=[(:])|(?<=<)(?=[A-Za-z/!?])|(?<=&)(?=#?\w+;)")
+_OPENS = re.compile(
+    r"(?<=(?<![\w\])])[\[［﹇【])(?=\S)|(?<=\])(?=[(:])|(?<=<)(?=[A-Za-z/!?])|(?<=&)(?=#?\w+;)"
+    r"|(?<=[\[［﹇【])(?=\d+[\]］﹈】])"
+)
 
 
 def quoted(text: str) -> str:
     """A text of a document for a place where our own marks, such as "[2]" and "[notes.md]", tell the sources, and which
     may be read as Markdown: on one line, and with a space in what looks like a mark ("[ 2]"), a link or its address
-    ("] (", "] :"), or HTML ("< script>", "& #91;"), so that it adds no source and no element."""
-    return _OPENS.sub(" ", plain(text))
+    ("] (", "] :"), or HTML ("< script>", "& #91;"), so that it adds no source and no element. A backtick that has no
+    other becomes an apostrophe: code would go on in the next source."""
+    text = _OPENS.sub(" ", plain(text))
+    return text.replace("`", "'") if text.count("`") % 2 else text
 
 
 def count(number: int, one: str, many: str = "") -> str:

@@ -110,7 +110,10 @@ class Questions:
     def _examples(self) -> list[dspy.Example]:
         """Those of a list that the user's code has, or of a function that makes it."""
         found = import_named(str(self.source), "questions")
-        examples = list(as_questions(found() if callable(found) else found))
+        found = found() if callable(found) else found
+        if not isinstance(found, Iterable):
+            raise PolyhopError(f"{self.source} is no list of dspy.Example, but {type(found).__name__}")
+        examples = list(as_questions(found))
         if self.seed is not None and self.limit is not None and self.limit < len(examples):
             return Random(self.seed).sample(examples, self.limit)
         return examples[: self.limit]

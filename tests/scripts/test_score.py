@@ -78,6 +78,13 @@ def test_what_is_no_prediction_is_told_with_its_place(tmp_path: Path) -> None:
         assert (result.exit_code, told in result.stderr) == (1, True), result.stderr
 
 
+def test_sentences_of_predictions_are_numbers(tmp_path: Path) -> None:
+    questions = written(tmp_path / "q.jsonl", QUESTIONS)
+    for sentence in (1.5, True, -1, 10**30, "1"):
+        made = written(tmp_path / "theirs.jsonl", [{"id": "mill", "answer": "x", "evidence": [["Ada Berg", sentence]]}])
+        assert f"{sentence} is no number of a sentence" in run("score", made, "--questions", questions).stderr
+
+
 @pytest.mark.parametrize(
     "more",
     [
@@ -107,5 +114,12 @@ def test_files_of_scores_are_compared_by_id(tmp_path: Path) -> None:
     # Differences: six of +1, one of -1, three of 0; their standard deviation is 0.7071.
     assert line.split()[1] == "+0.50"
     assert line.split()[-4:] == ["6", "/", "1", f"{2.8 * 0.70711 / 10**0.5:.2f}"]
+    for score, told in ((1e308, "is wrong: scores.f1: Input should be less"), (10**400, "is wrong: scores.f1")):
+        written(tmp_path / "c.jsonl", [{"id": 1, "f1": score}])
+        assert told in run("compare", tmp_path / "a.jsonl", tmp_path / "c.jsonl").stderr
+    written(tmp_path / "c.jsonl", [{"id": 1, **{f"m{n}": n for n in range(101)}}])
+    assert "more than 100" in run("compare", tmp_path / "a.jsonl", tmp_path / "c.jsonl").stderr
+    odd = [written(tmp_path / f"{name}.jsonl", [{"id": n, "f\x1b[2J": 1} for n in range(3)]) for name in "de"]
+    assert "\x1b" not in run("compare", *odd).stdout
     written(tmp_path / "c.jsonl", [{"id": 1, "note": "none"}])
     assert "has no score" in run("compare", tmp_path / "a.jsonl", tmp_path / "c.jsonl").stderr
