@@ -72,8 +72,6 @@ def convert(path: Path) -> Text:
         Unreadable: it is damaged, encrypted, too large, has no text, or a library is missing.
     """
     suffix = path.suffix.lower()
-    if suffix == ".txt" and (inner := Path(path.stem).suffix.lower()) in (".rst", ".md"):
-        suffix = inner  # as Sphinx keeps the sources of its pages
     try:
         text = CONVERTERS.get(suffix, _plain)(read_bytes(path, _LARGEST_FILE if suffix in _LARGE else LARGEST_RECORD))
     except Unreadable:

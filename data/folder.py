@@ -31,7 +31,6 @@ FORMATS = ".html .htm .xhtml .md .markdown .mdx .rst .ipynb .docx .epub .txt .te
 into, with the names of its links; a PDF has lost the structure of its text, and some the spaces."""
 _WORD = re.compile(r"\.(?:[A-Z][A-Za-z]{2,}|\w*-.*)")  # for a suffix; those of code are shorter, or in small letters
 _README = re.compile(r"(?:README|NEWS|ANNOUNCE|CHANGES|INSTALL|TODO|FAQ|NOTES|COPYING|AUTHORS)\b")
-_PACKED = frozenset(".gz .bz2 .xz .zst .zip .tar .tgz .7z".split())
 _RECORDS = re.compile(rb'\s*(?:(?:\[\s*)?\{\s*"|\x1f\x8b)')  # how JSON of records begins, or what is packed
 _START = 1 << 16  # bytes that tell what a file is
 
@@ -135,7 +134,7 @@ def _is_ignored(path: Path, is_folder: bool, rules: _Rules) -> bool:
 def suffix_of(path: Path) -> str:
     """The suffix in small letters; "" where it is a word of the name, as in "kiln.FAQ" and "README.kiln"."""
     suffix = path.suffix.lower()
-    is_word = _WORD.fullmatch(path.suffix) or (_README.match(path.name) and suffix not in _PACKED)
+    is_word = _WORD.fullmatch(path.suffix) or (_README.match(path.name) and suffix != ".gz")
     return "" if is_word and suffix not in (*CONVERTERS, *LINES) else suffix
 
 

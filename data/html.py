@@ -20,7 +20,7 @@ from .navigation import is_left_out
 from .passages import LinkKind
 from .splitting import Href, Line
 from .tables import HEADINGS, INLINE, flatten, folded
-from .text import DIVIDED, FUNCTION_WORDS, clean, split_sentences
+from .text import DIVIDED, FUNCTION_WORDS, MONTH, clean, split_sentences
 
 LONGEST_HEADING = LONGEST_ANCHOR_TEXT = _LONGEST_ANCHOR = 200  # characters
 _DENSE_LIST, _DENSE_LINE = 0.5, 0.7  # share of letters that are in links where these are only listed, ...
@@ -30,7 +30,6 @@ _CONTROL = re.compile(  # characters that lxml reads, but does not write, and re
     r"[\x00-\x08\x0b\x0e-\x1f\ufffe\uffff]|&#(?:0*(?:[0-8]|1[124-9]|2\d|3[01]|6553[45])"
     r"|[xX]0*(?:[0-8bBefEF]|1[\da-fA-F]|[fF]{3}[eEfF]));"
 )
-_MONTHS = r"\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\b"
 _SHORT_PAGE = 1000  # characters, of which nobody asks how many were read
 _SEE_LEVEL = 7  # of "See also" where it is no heading, and of terms: below all headings
 _PROSE, _PROSE_WORDS, _PROSE_LINE, _PROSE_TOPICLESS, _PROSE_COLUMNS = 0.85, 20, 4.5, 0.2, 0.3  # see `is_prose`
@@ -141,7 +140,7 @@ def _are_releases(root: Any) -> bool:
 
 def differ_in_numbers(first: str, second: str) -> bool:
     """Whether two headings differ only in numbers and months, as those of releases."""
-    return first != second and len({re.sub(rf"\d+|{_MONTHS}", "0", text) for text in (first, second)}) == 1
+    return first != second and len({re.sub(rf"\d+|\b{MONTH}(?!\w)", "0", text) for text in (first, second)}) == 1
 
 
 def _unlinked(root: Any) -> Iterator[str]:

@@ -79,6 +79,10 @@ def quoted(text: str) -> str:
     return text.replace("`", "'") if text.count("`") % 2 else text
 
 
+MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
+MONTH = "(?:" + "|".join(f"{month[:3]}(?:{month[3:]})?" for month in MONTHS.split("|")) + r")\.?"  # "Jul" for "July"
+
+
 def count(number: int, one: str, many: str = "") -> str:
     """A number with its noun: ``"1 question"``, ``"2,000 questions"``."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -20,7 +20,6 @@ from .records import RunRecord, read_manifest, read_records
 from .statistics import Comparison, compare, holm
 
 _PAID = ("tokens_in", "tokens_out", "tokens", "cost_usd", "seconds")  # what a cached reply does not cost
-
 _MOST_SCORES = 100  # of a line: each is tested
 
 
@@ -147,7 +146,7 @@ def _scores_of(path: Path) -> list[RunRecord]:
         question = str(line.get("question", ""))
         id = str(line.pop("id", question))
         numbers = {plain(name): each for name, each in line.items() if isinstance(each, int | float)}
-        scores = {name: each + 0.0 if abs(each) < 1e16 else each for name, each in numbers.items() if abs(each) < inf}
+        scores = {name: each + 0 for name, each in numbers.items() if abs(each) < inf}  # True is 1
         if id in records or not 0 < len(scores) <= _MOST_SCORES:
             told = f"is there twice or has no score (or more than {_MOST_SCORES})"
             raise RunError(f"{path}: {plain(id)[:80]!r} {told}.")

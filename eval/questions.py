@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
-from hashlib import blake2b
+from hashlib import blake2b, file_digest
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -157,7 +157,8 @@ class GivenPredictions(dspy.Module):
                 told = plain(str(made.get("id", made.get("question"))))[:80]
                 raise PolyhopError(f"{path}: {told!r} has two predictions, or an id and a question that do not fit")
             self._made |= dict.fromkeys(about, made)
-        digest = blake2b(path.read_bytes(), digest_size=8).hexdigest()
+        with path.open("rb") as file:
+            digest = file_digest(file, lambda: blake2b(digest_size=8)).hexdigest()
         self.predictions = choice(digest, (digest,))  # which a run remembers: other predictions are another run
 
     def forward(self, question: str, pool: Any = None) -> dspy.Prediction:

@@ -40,7 +40,7 @@ def optimize(given: Optimize) -> None:
     known = read_settings(given.config) if given.config else {}
     if given.config and given.config.suffix == ".json":  # perhaps of another's run, which must run no code
         for name, value in known.items():
-            if name not in chosen and is_code(value if isinstance(value, str) else None):
+            if name not in chosen and isinstance(value, str) and is_code(value):
                 option = f"--{name.replace('_', '-')}"
                 raise PolyhopError(f"{given.config} names code, {plain(value)}: give it as an option, {option}")
     settings = OptimizationSettings.of(known | chosen, str(given.config or "the command line"))

@@ -221,7 +221,8 @@ class LuceneReader:
             self._close = finalize(self, _closed, self._reader)  # when no search uses it any more
             self._close.atexit = False
             self.manifest = IndexManifest.of(path, self._reader, adopting=adopting)
-            if sum(file.stat().st_size for file in path.iterdir()) <= _VERIFIED:
+            files = call(call(call(self._reader, "getIndexCommit"), "getFileNames"), "toArray")
+            if sum((path / file).stat().st_size for file in files) <= _VERIFIED:
                 for leaf in self.leaves:
                     call_long(leaf, "checkIntegrity")  # which Lucene does when it merges
             self.has_deletions = bool(call(self._reader, "hasDeletions"))

@@ -92,8 +92,7 @@ class Indexing:
 
     def taken(self, document: str, where: str) -> str | None:
         """Why a document is not written: another has its id."""
-        first = self.earlier(f"id {document}", where)
-        return None if first is None else f"the same id {document!r} as {first}"
+        return self.taken_passage(document, where)
 
     def taken_passage(self, id: str, where: str) -> str | None:
         """Why a passage of a document is not written: another has its id."""

@@ -36,7 +36,6 @@ from .layout import (
 
 _BUFFER_MB = 32.0  # that Lucene buffers before it writes a segment; more is not faster
 _BATCH = 256  # passages handed to Lucene at a time
-_NONE: Mapping[str, dict[str, str]] = {}
 
 
 class IndexWriter:
@@ -108,7 +107,7 @@ class IndexWriter:
         self._store.copy({**stores, added: hashes}, live)
         shutil.rmtree(added)
 
-    def commit(self, manifest: dict[str, Any], chain: Mapping[str, dict[str, str]] = _NONE) -> IndexManifest:
+    def commit(self, manifest: dict[str, Any], chain: Mapping[str, dict[str, str]] | None = None) -> IndexManifest:
         """Replace the state of the index.
 
         Args:
@@ -123,7 +122,7 @@ class IndexWriter:
         call_long(self._lucene, "prepareCommit")
         prepared = newest_segments(self._index, "pending_segments_")
         generation = generation_of(self._index / str(prepared))
-        made = IndexManifest(generation=generation, chain={**chain, generation: hashes}, **manifest)
+        made = IndexManifest(generation=generation, chain={**(chain or {}), generation: hashes}, **manifest)
         publish(self._index, self._unfinished, made, lambda: call_long(self._lucene, "commit"))
         return made
 

@@ -49,10 +49,9 @@ def contradicts(question: str, sentence: str) -> bool:
     numbers."""
     asked, said = (set(re.findall(r"\w+", text.lower())) for text in (question, sentence))
     asked = asked - {"on", "off"} | {match[1].lower() for match in _SWITCH.finditer(question)}
-    for pair in _OPPOSITES:
-        for state, other in (pair, pair[::-1]):
-            if state in asked and other not in asked and other in said and state not in said:
-                return True
+    pairs = [*_OPPOSITES, *(pair[::-1] for pair in _OPPOSITES)]
+    if any({a} <= asked - said and {b} <= said - asked for a, b in pairs):
+        return True
     figures, others = set(_FIGURE.findall(question)), set(_FIGURE.findall(sentence))
     return bool(figures and others) and figures.isdisjoint(others)
 
@@ -62,9 +61,7 @@ _NO_FACT = re.compile(
     r"|would have|(?:want|plann?|hope?|intend)(?:s|e?d) to|ran for|deputy)|\?[\"”]?$",
     re.I,
 )
-_TAKEN_BACK = re.compile(
-    r"(?:That|This|It)(?: (?:claim|statement|story))? (?:is|was) (?:untrue|false|wrong|not true)\b"
-)
+_TAKEN_BACK = re.compile(r"(?:That|This)(?: (?:claim|statement|story))? (?:is|was) (?:untrue|false|wrong|not true)\W*$")
 _KIN = re.compile(
     r"\b(?:his|her|their|\w+['’]s) (?:\w+ ){0,2}?((?:grand)?(?:father|mother|son|daughter)|brother|sister|wife|husband"
     r"|spouse|uncle|aunt|cousin|nephew|niece)\b[^,;]*$",
@@ -76,8 +73,8 @@ _RELATED = re.compile(r"\bthe (?!number|order|center|river|tower|member)([a-z]+(
 def is_no_fact(question: str, answer: str, sentence: str, following: str = "") -> bool:
     """Whether a sentence, or the one that follows, does not state what it has: a rumour, a plan, a question; or whether
     it speaks of a relative, or of the supplier of what the question names."""
-    found = _NO_FACT.search(sentence)
-    if _TAKEN_BACK.match(following) or (found and ("?" in found[0] or found[0].lower() not in question.lower())):
+    told = (found[0].lower() for found in _NO_FACT.finditer(sentence))
+    if _TAKEN_BACK.match(following) or any("?" in each or each not in question.lower() for each in told):
         return True
     before, terms = _ENDS.split(sentence.partition(answer)[0])[-1], relation_terms(question)
     if (kin := _KIN.search(before)) and relation_term(kin[1]) not in terms:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from ...data.text import FUNCTION_WORDS, content_terms, fold, stem
+from ...data.text import FUNCTION_WORDS, MONTH, MONTHS, content_terms, fold, stem
 
 _LISTS = json.loads((files(__package__) / "vocabulary.json").read_text(encoding="utf-8"))
 
@@ -104,14 +104,12 @@ _NAMES = re.compile(
     rf"{_CAPITALISED}(?:(?:\s+(?:{_JOIN}\s+){{0,2}}|\s*&\s*)(?:{_CAPITALISED}|\d{{1,3}}(?![\d,.%]*\d)))*"
 )
 _QUOTES = re.compile(r"[\"“]\s*([^\"”“]{2,80}?)\s*[\"”]")
-MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 _MONTH_NUMBER = {month[:3]: number for number, month in enumerate(MONTHS.split("|"), 1)}
-_MONTH = "(?:" + "|".join(f"{month[:3]}(?:{month[3:]})?" for month in MONTHS.split("|")) + r")\.?"  # "Jul" for "July"
 _DATES = re.compile(
     rf"\b(?:(?P<bc>\d{{1,4}}) (?:BCE?\b|B\.C\.)"
-    rf"|(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?\s+(?P<m1>{_MONTH}),?\s+(?P<y1>\d{{3,4}})"
-    rf"|(?P<m2>{_MONTH})\s+(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<y2>\d{{3,4}})"
-    rf"|(?P<m3>{_MONTH})\s+(?P<y3>\d{{4}})"
+    rf"|(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?\s+(?P<m1>{MONTH}),?\s+(?P<y1>\d{{3,4}})"
+    rf"|(?P<m2>{MONTH})\s+(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<y2>\d{{3,4}})"
+    rf"|(?P<m3>{MONTH})\s+(?P<y3>\d{{4}})"
     r"|(?<![\w-])(?P<y5>\d{4})-(?P<m5>\d\d)-(?P<d5>\d\d)(?![\w-]|\.\d)"
     rf"|(?P<y4>(?:1\d|20)\d\d)(?!\d|,\d|\.\d|\s*(?:km|m|people|inhabitants|metres|meters|feet|ft)\b))"
 )

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from ...data.text import FUNCTION_WORDS, bare_title, content_terms, stem, title_key
+from ...data.text import FUNCTION_WORDS, MONTHS, bare_title, content_terms, stem, title_key
 from .features import within
 from .hops import Answer
 from .prompt import ParsedPassage, Sentence
 from .question import answer_type, mask
-from .spans import MONTHS, code, dates, names, numbers, relation_term, relation_terms, unnumbered
+from .spans import code, dates, names, numbers, relation_term, relation_terms, unnumbered
 
 # Probabilities, chosen by hand: of a definition; of what stands beside its subject; below it, and further below.
 DEFINED, BESIDE, BELOW, FADES = 0.6, 0.95, 0.9, 0.97
