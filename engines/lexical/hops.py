@@ -108,20 +108,24 @@ def read_hops(sub_questions: Sequence[str], passages: Sequence[ParsedPassage]) -
 @lru_cache(maxsize=64)
 def _hops(sub_questions: tuple[str, ...], passages: tuple[ParsedPassage, ...]) -> tuple[Hop, ...]:
     table, found = span_table(passages), list[Hop]()
+    # Few sentences deny anything: only their spans are compared with each sub-question.
+    denies = np.array([bool(denied(said.text) or denied(_above(passage))) for passage, said in table.sentences], bool)
+    suspects = np.flatnonzero(denies[table.sentence]) if table.spans else ()
     for text in sub_questions:
         chances = np.zeros(len(table.spans), np.float32)
         for bound, weight in _bound(text, found):
             chances += weight * rank("hop", features(bound, table))
-        affirmed = np.where([_is_denied(text, table, n) for n in range(len(table.spans))], np.float32(0), chances)
+        affirmed = chances.copy()
+        for n in suspects:
+            passage, sentence = table.sentences[table.sentence[n]]
+            if differs(text, table.spans[n].text, sentence.text, _above(passage)):
+                affirmed[n] = 0
         found.append(Hop(chances, affirmed, tuple(best_answers(table, affirmed, BEAM))))
     return tuple(found)
 
 
-def _is_denied(question: str, table: SpanTable, candidate: int) -> bool:
-    passage, sentence = table.sentences[table.sentence[candidate]]
-    above = f"{passage.title} {passage.headings}"
-    is_near = denied(sentence.text) or denied(above)
-    return bool(is_near) and differs(question, table.spans[candidate].text, sentence.text, above)
+def _above(passage: ParsedPassage) -> str:
+    return f"{passage.title} {passage.headings}"
 
 
 def _bound(text: str, found: Sequence[Hop]) -> Iterator[tuple[ParsedQuestion, float]]:
