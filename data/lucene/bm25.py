@@ -285,9 +285,11 @@ class LuceneReader:
     def look_up(self, field: str, keyword: str, most: int = MOST_NAMED) -> list[Passage]:
         """The passages with a keyword, ordered by id."""
         attach()
-        query = autoclass("org.apache.lucene.search.TermQuery")(
-            autoclass("org.apache.lucene.index.Term")(field, clean(keyword))
-        )
+        term = autoclass("org.apache.lucene.index.Term")(field, clean(keyword))
+        with self._faults():
+            if not call(self._reader, "docFreq", term):
+                return []  # without a search
+        query = autoclass("org.apache.lucene.search.TermQuery")(term)
         return self.stored([number for number, _ in self.top(query, most, 0.9, 0.4, self.by_id)])
 
     @cached_property
