@@ -37,6 +37,7 @@ _LISTING = 0.3  # share of words in links from which on a passage is taken for a
 _EXPANDED = 3  # chosen passages whose neighbors become candidates
 _SEARCHED = 2  # of these, those whose names are searched; of the others the titles that they mention must do
 LONGEST_CHAIN = 6  # passages chosen one by one; the rest keep the order they have then
+_BEST, _FURTHER = 3, 4  # chosen passages after which BM25 has its say, see `_Chain._overlooked`
 _UNTOLD = 0.2  # how specific a hyperlink is at least, whose text may be "here"
 _IN_QUESTION = 0.4  # factor for an edge by a name that the question contains
 _TITLE_RARITY = 1 / 3  # factor for `rarity`: a title in the question is rarely a coincidence
@@ -70,8 +71,7 @@ class ChainWeights:
     length: float = _weight(0.1, 1.0)  # loss by the logarithm of the passage's number of words
     # Loss by the share of the passage's words that are links, as in a table of contents.
     listing: float = _weight(2.0, 9.0)
-    # Loss of a passage whose document has a better one in the ranking: "one hit a page" if it is large.
-    spread: float = _weight(1.0, 9.0)
+    again: float = _weight(0.45, 1.0)  # factor for a passage whose document has a better one in the ranking
     named: float = _weight(0.9, 3.0)  # a title that the question contains
     taken: float = _weight(0.33, 1.0)  # factor for such a title once a passage with an overlapping title was chosen
     # Factor for a title in the question or in a chosen passage, if this one does not open its document.
@@ -127,17 +127,17 @@ def follow(graph: Graph, weights: ChainWeights, most: int, *, adaptive: bool = F
     chain.add(graph.start())
     steps: list[ChainStep] = []
     while len(steps) < min(most, LONGEST_CHAIN):
-        best = chain.best(1)
-        if not best or (adaptive and steps and best[0].gain < weights.enough):
+        step = chain.next(adaptive=adaptive)
+        if not step or (adaptive and steps and step.gain < weights.enough):
             break
-        steps += best
+        steps.append(step)
         if len(steps) < most:
-            chain.take(best[0])
+            chain.take(step)
             if len(steps) <= _EXPANDED:
-                chain.add(graph.neighbors(best[0].node, names=len(steps) <= _SEARCHED))
+                chain.add(graph.neighbors(step.node, names=len(steps) <= _SEARCHED))
     if adaptive or len(steps) == most:
         return steps
-    steps += chain.best(most - len(steps))
+    steps += chain.rest(most - len(steps))
     return steps + chain.unseen(graph.beyond(most))[: most - len(steps)]
 
 
@@ -198,18 +198,52 @@ class _Chain:
         trust = _ASTRAY + (1 - _ASTRAY) * min(share / _ON_TRACK, 1.0)
         self._chosen.append(_Chosen(node, before, self._words, trust))
 
-    def best(self, most: int) -> list[ChainStep]:
-        """The candidates with the highest gains as the next passage."""
+    def next(self, *, adaptive: bool) -> ChainStep | None:
+        """The candidate with the highest gain; without ``adaptive`` one that BM25 chooses may come in its place."""
         gains, named = self._gains()
-        chosen = [each.node for each in self._chosen]
-        order = _ordered(self._seen[self._not(chosen)[self._seen]], gains)
-        if most > 1:  # of a document without a chosen passage, all but the best one come later
-            document = self._graph.document[order]
-            again = ~(document[:, None] == self._graph.document[chosen]).any(axis=1)
-            again[np.unique(document, return_index=True)[1]] = False
-            gains[order[again]] -= self._weights.spread
-            order = _ordered(order, gains)
-        return [self._step(node, gains, named) for node in order[:most].tolist()]
+        order = self._candidates(gains)
+        if not len(order):
+            return None
+        node = int(order[0])
+        if not adaptive and (overlooked := self._overlooked()) is not None:
+            gains[overlooked] = gains[node]
+            node = overlooked
+        return self._step(node, gains, named)
+
+    def rest(self, most: int) -> list[ChainStep]:
+        """The other candidates; of a document without a chosen passage, all but the best one come later."""
+        gains, named = self._gains()
+        order = self._candidates(gains)
+        document = self._graph.document[order]
+        again = ~self._of_chosen()[order]
+        again[np.unique(document, return_index=True)[1]] = False
+        gains[order[again]] *= self._weights.again
+        return [self._step(node, gains, named) for node in _ordered(order, gains)[:most].tolist()]
+
+    def _candidates(self, gains: Floats) -> Ints:
+        """Those that are not chosen, highest gain first."""
+        return _ordered(self._seen[self._not([each.node for each in self._chosen])[self._seen]], gains)
+
+    def _overlooked(self) -> int | None:
+        """A passage that BM25 finds and a chain leaves, since one page may hold the whole answer.
+
+        After `_BEST` passages that is BM25's best one, unless it opens its page. After `_FURTHER` it is the best one
+        left of the first passage's page, if the question names that page.
+        """
+        graph, chosen = self._graph, [each.node for each in self._chosen]
+        if len(chosen) == _BEST:
+            best = int(graph.bm25.argmax())
+            return best if graph.later[best] and best not in chosen else None
+        if len(chosen) != _FURTHER or not graph.match_certainty[chosen[0]]:
+            return None
+        of_page = np.where((graph.document == graph.document[chosen[0]]) & self._not(chosen), graph.bm25, 0.0)
+        return int(of_page.argmax()) if of_page.any() else None
+
+    def _of_chosen(self) -> Bools:
+        """Which nodes are of a chosen passage's document."""
+        document = self._graph.document
+        found: Bools = (document[:, None] == document[[each.node for each in self._chosen]]).any(axis=1)
+        return found
 
     def unseen(self, nodes: Ints) -> list[ChainStep]:
         """Those that are no candidates, in their order. How many there are decides their edges, so none is told."""
@@ -251,7 +285,7 @@ class _Chain:
         gains += weights.sentence * sentence + weights.opening * opening
         gains -= weights.surplus * graph.surplus + weights.length * graph.length
         gains -= weights.listing * np.maximum(graph.listing - _LISTING, 0.0)
-        gains -= weights.spread * (graph.document[:, None] == graph.document[chosen]).any(axis=1)
+        gains[self._of_chosen()] *= weights.again
         gains[self._copies] = _COPY
         return gains, named
 

@@ -28,7 +28,7 @@ RUNS, OFF_RUNS = 200, 2
 TELLING = {  # a run that is tried first, of what shows in few
     "review.confidence.least_credibility": 44,
     "confidence.least_credibility": 7,
-    "search.chain['spread']": 10,
+    "search.chain['again']": 10,
 }
 IDS = {"keep", "add", "useful", "chosen", "cited", "citations"}
 WORDS = "old new red tower river poet king city novel bridge song war".split()

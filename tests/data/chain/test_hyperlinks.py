@@ -234,10 +234,10 @@ def test_the_first_hits_are_of_several_documents() -> None:
     ]
     question = "What do a pump of seed oil, a crane with a brass valve and a winch with a hemp rope do?"
     assert documents(over(*pages).search(question, 5)[:2]) == ["Arn.html", "Bel.html"]
-    whole, spread = (ChainRetriever(PassagePool(WORLD), ChainWeights(spread=weight)) for weight in (0.0, 9.0))
+    never, full = (ChainRetriever(PassagePool(WORLD), ChainWeights(again=factor)) for factor in (0.0, 1.0))
     # of documents in one piece
-    assert all(whole.search(question, 40) == spread.search(question, 40) for question in QUESTIONS)
-    without = ChainRetriever(PassagePool(pages), ChainWeights(spread=0.0))
+    assert all(never.search(question, 40) == full.search(question, 40) for question in QUESTIONS)
+    without = ChainRetriever(PassagePool(pages), ChainWeights(again=1.0))
     assert documents(without.search(question, 3)) == ["Arn.html"] * 3
 
 
@@ -245,9 +245,40 @@ def test_documents_come_before_their_other_passages() -> None:
     good = [manual(f"Arn{name}", f"{WELL} daily.", f"The village well: clear water {name}.") for name in "ABCDEFGHIJ"]
     weak = [manual(f"Bel{name}", f"A village {name}.", f"A well {name}.") for name in "ABCD"]
     pages = [page for pages in (*good, *weak) for page in pages]
-    hits = documents(over(*pages).search(QUESTION, len(pages)))
+    hits = documents(ChainRetriever(PassagePool(pages), ChainWeights(again=0.0)).search(QUESTION, len(pages)))
     assert len(set(hits[:14])) == 14
     assert sorted(hits[14:]) == sorted(hits[:14])
+    hits = documents(over(*pages).search(QUESTION, len(pages)))
+    assert len(set(hits[:10])) == 10
+
+
+ASKED = "What does the pump take in winter at the Oil Mill?"
+TELLS = "The pump takes seed oil in winter."
+NOTES = [
+    part(f"{n}.html", 0, f"Note {n}", f"The Oil Mill of note {n} has a pump, and winter is long.") for n in range(9)
+]
+
+
+def test_of_a_page_that_is_named_two_passages_are_found() -> None:
+    """The question's words are in one later passage; other pages mention the page and share the words."""
+    page = manual("Oil Mill", "The mill is old.", "It has a wheel.", TELLS, "A pump of the mill is new.")
+    hits = over(*page, *NOTES).search(ASKED, 5)
+    assert hits[0].passage.document == hits[4].passage.document == "Oil Mill.html"
+    assert documents(hits).count("Oil Mill.html") == 2
+    chain = ChainRetriever(PassagePool([*page, *NOTES]), adaptive=True).search(ASKED, 5)
+    assert documents(chain).count("Oil Mill.html") == 1
+
+
+def test_the_best_passage_of_bm25_is_the_fourth_if_the_chain_leaves_it() -> None:
+    mill = manual("Oil Mill", "The mill is old, as is the Brass Pump.", "It has a wheel.")
+    pump = manual(
+        "Brass Pump", "The pump takes oil in winter at the Oil Mill.", f"Winter pump. {4 * 'The pump takes oil. '}"
+    )
+    pool = PassagePool([*mill, *pump, *NOTES])
+    question = "What does the Brass Pump take in winter at the Oil Mill?"
+    assert pool.search(question, 1)[0].passage == pump[1]
+    hits = ChainRetriever(pool, ChainWeights(again=0.0)).search(question, 5)
+    assert hits[3].passage == pump[1]
 
 
 @pytest.mark.parametrize("listed", [0, 1])
