@@ -54,6 +54,7 @@ _DEFAULTS = [
 ASKS_DEFAULT = re.compile(
     r"\b(?:by|is|are|its) default\b|\bdefaults?\W*$|^(?:what|which)(?: is| are)?(?: the)? default", re.I
 )
+_PRESENT_DEFAULT = re.compile(r"(?<!previous )(?<!former )(?<!old )\bdefault", re.I)
 _BARE_DEFAULT = re.compile(r"(?:The )?[Dd]efault(?:s|ing)?(?: value)?(?: is| to|:)")  # its subject stands above
 
 _DATE = r"\d{4}-\d\d-\d\d|[\w ]{3,12},? \d{4}"
@@ -71,7 +72,10 @@ _NOTES = {  # how the note of a change begins, by the verb of a question
 }
 _ASKS_CHANGE = re.compile(r"(?:(?:in|since|from|as of|with) )?(?:what|which) (?:version|release)\b|when\b", re.I)
 
-ASKS_OPTION = re.compile(r"(?:which|what) (?:directive|flag|option|parameter|setting|switch|variable)\b", re.I)
+ASKS_OPTION = re.compile(
+    r"(?:which|what) (?:[\w-]+ )?(?:directive|flag|option|parameter|setting|switch|variable)\b", re.I
+)
+_ASKS_ENVIRONMENT = re.compile(r"(?:which|what) environment variable\b", re.I)
 _ASKS_AUTHOR = re.compile(r"who (?:(?:was|is|first|originally|currently) )*(?:the )?(?P<verb>[a-z]+)\b", re.I)
 
 # What is asked for, not what it is asked of.
@@ -148,10 +152,12 @@ def is_of_type(question: str, answer: str, sentence: Sentence | None = None) -> 
     not have if it asks who, a time if it asks when, and a literal if it asks for a default value, a version, an address
     or an option."""
     asks, asks_default = answer_type(question), ASKS_DEFAULT.search(question)
-    if asks_default and sentence and not re.search(r"\bdefault", sentence.text, re.I):
+    if asks_default and sentence and not _PRESENT_DEFAULT.search(sentence.text):
         return False  # an example may assign any value
     after = sentence.text.partition(answer)[2] if sentence else ""
     unit, counted = _TIME.match(after), _COUNTED_TIME.match(question)
+    if re.match(r"how long (?:do|does|did|is|are|will)\b", question, re.I) and answer.isdecimal() and not unit:
+        return False  # no time
     if re.match(r"\.[x*]", after) or (unit and counted and unit[1] != counted[1]):
         return False  # the release 1.3.x is no number; twenty years are no days
     if {"memory", "space"} & set(question.lower().split()[:3]) and not re.search(r"[a-zA-Z]{1,9}$", answer):
@@ -183,6 +189,8 @@ def is_of_type(question: str, answer: str, sentence: Sentence | None = None) -> 
             return False
         capitals = [word[0].isupper() for word in answer.split() if word.lower() not in FUNCTION_WORDS]
         return any(capitals) and all(capitals) and not (own or opens or answer.isupper())
+    if _ASKS_ENVIRONMENT.match(question):
+        return answer.isupper()
     return not ASKS_OPTION.match(question) or any(found.text == answer for found in code(answer))
 
 
@@ -214,8 +222,12 @@ def lacks_subject(question: str, answer: Answer) -> bool:
 
 def _covers(passage: ParsedPassage, topic: frozenset[str]) -> bool:
     """Whether a passage and its headings have most words of a question."""
-    known = passage.terms.union(content_terms(f"{passage.title} {passage.headings}"))
-    return len(topic & known) >= COVERED * len(topic)
+    return len(topic & _known(passage)) >= COVERED * len(topic)
+
+
+def _known(passage: ParsedPassage) -> frozenset[str]:
+    """The words of a passage and of its headings."""
+    return passage.terms.union(content_terms(f"{passage.title} {passage.headings}"))
 
 
 def _code_keys(question: str) -> list[re.Pattern[str]]:
@@ -253,7 +265,8 @@ def _nearest(question: str, passages: tuple[ParsedPassage, ...], find: Find) -> 
             end = end if find is _default else len(sentence.text)
             distance = _distance(passage, n, end, topic, keys) if value else None
             if distance is not None:
-                chance = BESIDE if topic <= sentence.terms else BELOW * FADES**distance
+                share = len(topic & _known(passage)) / max(len(topic), 1)
+                chance = BESIDE if topic <= sentence.terms else BELOW * share * FADES**distance
                 found.append(Answer(value, chance, sentence, passage))
     # Of several versions the first: later ones tell what else was introduced.
     return max(found, key=lambda answer: (answer.probability, *(-n for n in _parts(answer.text))), default=None)
@@ -303,7 +316,8 @@ def _option(question: str, passages: tuple[ParsedPassage, ...]) -> Answer | None
     for passage in passages:
         above = frozenset(content_terms(f"{passage.title} {passage.headings}"))
         for n, sentence in enumerate(passage.sentences):
-            if (entry := _OPTION.match(sentence.text)) and _CODE.search(entry[1]):
+            entry = _OPTION.match(sentence.text)
+            if entry and _CODE.search(entry[1]) and (entry[1].isupper() or not _ASKS_ENVIRONMENT.match(question)):
                 alone = entry.end() == len(sentence.text)
                 said = sentence.terms.union(*(below.terms for below in passage.sentences[n + 1 : n + 2] if alone))
                 if topic <= said | above and topic & said:

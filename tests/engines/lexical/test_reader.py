@@ -244,6 +244,7 @@ OPTIONS = (
         ("What is the default glue?", None),  # not that of wax
         ("In which version was resin added?", "v4.1"),
         ("Which option says nothing?", "-q"),
+        ("Which environment variable says nothing?", None),
     ],
 )
 def test_what_a_manual_states_in_a_fixed_form_is_read_with_its_subject_and_nothing_else_is(
@@ -288,10 +289,29 @@ def test_who_did_something_may_stand_below_a_heading(question: str) -> None:
         ("Which parameter is set in ledger.cf?", "ledger.cf", False),
         ("Which option sets the mode?", "the last one", False),
         ("How many downloads does Kiln have?", "v1.20.0", False),
+        ("How long does Ledger wait?", "3", False),
+        ("Which command-line option sets the mode?", "the last one", False),
+        ("Which environment variable sets the mode?", "--mode", False),
+        ("Which environment variable sets the mode?", "LEDGER_MODE", True),
     ],
 )
 def test_an_answer_is_of_the_type_that_is_asked_for(question: str, answer: str, fits: bool) -> None:
     assert is_of_type(question, answer) is fits
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "said", "fits"),
+    [
+        ("How long does Ledger wait?", "3", "After 3 minutes Ledger stops.", True),
+        ("How long does Ledger wait?", "3", "If 3 clients wait, it stops.", False),
+        ("What is the default port?", "80", "The default port is 80.", True),
+        ("What is the default port?", "80", "It can be set back to port 80, the previous default.", False),
+    ],
+)
+def test_the_sentence_must_say_a_time_and_the_default_of_today(
+    question: str, answer: str, said: str, fits: bool
+) -> None:
+    assert is_of_type(question, answer, Sentence("1s1", said)) is fits
 
 
 @pytest.mark.parametrize(
