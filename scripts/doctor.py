@@ -157,7 +157,7 @@ def _answers(spec: str, profile: Profile | None) -> str:
 
 _BATCH = 500  # passages read together
 _LONGEST_TITLE = 7  # words of a title or alias that is looked for
-_TIED = 0.2  # share of tied documents from which on the chain has enough to follow
+_TIED = 0.1  # share of tied documents from which on the chain has enough to follow
 
 
 class Linkage(NamedTuple):

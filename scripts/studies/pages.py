@@ -1,0 +1,58 @@
+"""`python -m polyhop.scripts.studies.pages INDEX...`: whether a passage of a page that the question names is found.
+
+The questions are made from the index: the title of a page of at least three passages, and two rarer words of a sentence
+of one of its passages after the first. Nobody asks so, but what is right is known without reading.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from ...data.chain import ChainRetriever
+from ...data.lucene.bm25 import BM25Index
+from ...data.passages import Passage
+
+_RARE = 1 / 15  # largest share of passages that have a word of a question
+
+
+def questions(index: BM25Index, most: int) -> Iterator[tuple[str, str]]:
+    """At most so many questions, each with the id of its passage."""
+    dice, pages = random.Random(5), defaultdict[str, list[Passage]](list)
+    passages = index.stored(range(len(index.store)))
+    for passage in passages:
+        pages[passage.document].append(passage)
+    held = Counter(word for passage in passages for word in set(_words(passage.text.lower())))
+    long = [page for page in pages.values() if len(page) >= 3 and len(page[0].title.split()) <= 6]
+    for page in dice.sample(long, min(most, len(long))):
+        passage = dice.choice(page[1:])
+        title = re.sub(r"\(\d\)", "", passage.title)
+        told = [sentence for sentence in passage.sentences if 6 <= len(sentence.split()) <= 40]
+        sentence = dice.choice(told) if told else ""
+        known = _words(title.lower())
+        words = [word for word in dict.fromkeys(_words(sentence)) if word not in known]
+        words = [word for word in words if 0 < held[word] < len(passages) * _RARE]
+        if words:
+            asked = sorted(dice.sample(words, min(len(words), 2)), key=sentence.find)
+            yield f"What is the {' '.join(asked)} in {title}?", passage.id
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\b[a-z]{4,}\b", text)
+
+
+def main(paths: list[str], most: int = 200) -> None:
+    for path in paths:
+        index = BM25Index(path)
+        asked = list(questions(index, most))
+        for name, retriever in (("bm25", index), ("chain", ChainRetriever(index))):
+            found = [[hit.passage.id for hit in retriever.search(question, 10)] for question, _ in asked]
+            shares = (sum(id in ids[:k] for ids, (_, id) in zip(found, asked, strict=True)) for k in (5, 10))
+            print(path, len(asked), name, *(f"{share / len(asked):.1%}" for share in shares))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
