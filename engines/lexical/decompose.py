@@ -124,6 +124,10 @@ _OR = re.compile(
 _AND = re.compile(
     rf"(?:the )?(?:{KIND_NOUNS}s?,? )?(?P<a>{_NAME}),? and (?:the )?(?:{KIND_NOUNS} )?(?P<b>{_NAME})\s*,?"
 )
+_THAN = re.compile(
+    rf"(?P<a>{_NAME})(?= ).* (?:than|before|after) (?:the )?(?:(?:{KIND_NOUNS}) )?(?P<b>{_NAME})"
+    r"(?: [a-z]+)?$"
+)
 _ROLE = re.compile(
     r"\b(director|performer|composer|author|writer|founder|producer|singer|architect|designer|creator|screenwriter)s?\b"
 )
@@ -155,10 +159,11 @@ def _compare(text: str, taken: int) -> list[str]:
     found = _OR.search(text)
     if not found or not (re.match(rf"(?:{WH}|between|of|out of|in|on|at)\b", text, re.I) or _EARLIER.search(text)):
         found = _AND.search(text) if AUXILIARY.match(text) or _JOINT.search(text) else None
-    if not found:
+    than = _THAN.search(text) if AUXILIARY.match(text) else None
+    if not (found := than or found):
         return []
     sides = [re.sub(rf"^(?:{KIND_NOUNS}) (?=@)", "", side.strip()) for side in found.groups() if side]
-    rest = f"{text[: found.start()]} {text[found.end() :]}".lower()
+    rest = (text if than else f"{text[: found.start()]} {text[found.end() :]}").lower()
     steps: list[str] = []
     role = _ROLE.search(rest)
     if role and re.search(r"\bwhose\b|\bhas\b|\bhave\b|\bwith\b|\bof\b", rest) and not re.search(r"\bare both\b", rest):
@@ -166,8 +171,12 @@ def _compare(text: str, taken: int) -> list[str]:
         sides = [f"#{taken + 1}", f"#{taken + 2}"]
     person = steps or re.search(r"\bwhom?\b", rest) or not PERSON_NOUNS.isdisjoint(rest.split())
     asked = next((question for pattern, question in _ATTRIBUTES if re.search(pattern, rest)), "")
+    if counted := re.search(rf"\b(?:more|fewer) ({_NOUN}) than\b", rest):
+        asked = f"How many {counted[1]} does {{}} have"
+    elif same := re.search(r"\b([a-z]+ed|written|made|built|sung) by the same\b", rest):
+        asked = f"By whom was {{}} {same[1]}"
     if not asked and (verb := re.search(r"\b(?:was|were|been) (?:first )?([a-z]+ed|fought|held|set|sung|won)\b", rest)):
         asked = f"When was {{}} {verb[1]}"
     elif not asked and _EARLIER.search(rest):
-        asked = "When was {} born" if person else "When was {} founded or opened"
+        asked = "When was {} born" if person or than else "When was {} founded or opened"
     return [*steps, *((asked or "What is {}").format(side) for side in sides)]

@@ -23,6 +23,7 @@ from .question import ANSWER_KINDS, AnswerType, answer_type, mask
 from .spans import (
     DATE,
     FAMILIES,
+    KIND_NOUNS,
     ORGANISATION_NOUNS,
     PERSON_NOUNS,
     PLACE_NOUNS,
@@ -268,6 +269,7 @@ def _links(passages: Sequence[ParsedPassage]) -> Matrix:
 # --- questions -------------------------------------------------------------------------------------------------------
 
 _UNSEEN = 2.0  # weight of a term of the question that no sentence has
+_OF_YEAR = re.compile(rf"\b(\d{{4}}) ({KIND_NOUNS})(?: titled| called| named)? (@\d+)")
 _FADES = 0.75  # factor of a word's weight per word of distance
 
 
@@ -291,8 +293,11 @@ def parse_question(text: str, answers: tuple[str, ...] = ()) -> ParsedQuestion:
     masked, asks = mask(text), answer_type(text)
     names = [name for name in (*answers, *(name.strip('"“” ') for name in masked.names)) if title_key(name)]
     named = relation_terms(" ".join(names))
+    titles = [title_key(name) for name in names]
+    for year, kind, n in _OF_YEAR.findall(masked.text):  # "the 1972 film Solaris"
+        titles = [title + f" {year} {kind}" * (title == title_key(masked.unmask(n))) for title in titles]
     return ParsedQuestion(
-        asks, tuple(title_key(bare_title(name)) for name in names), tuple(title_key(name) for name in names), named,
+        asks, tuple(title_key(bare_title(name)) for name in names), tuple(titles), named,
         relation_terms(re.sub(r"@\d+", " ", masked.text)) - named, relation_term(asks.head) if asks.head else "",
         f" {title_key(text)} ", len(text.split()),
     )  # fmt: skip

@@ -56,9 +56,22 @@ def contradicts(question: str, sentence: str) -> bool:
     return bool(figures and others) and figures.isdisjoint(others)
 
 
+# Of these verbs one is not said where another one is meant, as far as they share a clause.
+_RIVALS = tuple(
+    relation_terms(words)
+    for words in ("directed produced written", "founded closed dissolved demolished", "married divorced")
+)
+
+
+def is_rival(question: str, clause: str) -> bool:
+    """Whether a clause says another thing of its subject than what is asked: "produced", not "directed"."""
+    asked, said = relation_terms(question), relation_terms(clause)
+    return any(asked & verbs and said & verbs and not asked & said & verbs for verbs in _RIVALS)
+
+
 _NO_FACT = re.compile(
-    r"\b(?:rumou?r|myth|hoax|alleged|supposedly|fictional|in the novel|untrue|lied|falsely|claim(?:s|ed)? (?:to|that)"
-    r"|would have|(?:want|plann?|hope?|intend)(?:s|e?d) to|ran for|deputy)|\?[\"”]?$",
+    r"\b(?:rumou?r|myth|hoax|respectively|alleged|supposedly|fictional|in the novel|untrue|lied|falsely"
+    r"|claim(?:s|ed)? (?:to|that)|would have|(?:want|plann?|hope?|intend)(?:s|e?d) to|ran for|deputy)|\?[\"”]?$",
     re.I,
 )
 _TAKEN_BACK = re.compile(r"(?:That|This)(?: (?:claim|statement|story))? (?:is|was) (?:untrue|false|wrong|not true)\W*$")
@@ -98,4 +111,7 @@ def differs(question: str, answer: str, sentence: str, above: str = "") -> bool:
     before, _, after = sentence.partition(answer)
     value = "" if _CUE.search(answer) else answer  # "no limit" denies nothing
     clause = f"{_ENDS.split(before)[-1]} {value} {_ENDS.split(after, maxsplit=1)[0]}"
-    return not denied(clause).isdisjoint(relation_terms(f"{re.sub(r'@[0-9]+', ' ', mask(question).text)} {value}"))
+    asked = re.sub(r"@[0-9]+", " ", mask(question).text)
+    if is_rival(asked, clause) or is_rival(asked, " ".join(before.split()[-3:])):  # "directed by A and produced by B"
+        return True
+    return not denied(clause).isdisjoint(relation_terms(f"{asked} {value}"))

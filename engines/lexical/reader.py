@@ -31,7 +31,7 @@ from .features import (
     within,
 )
 from .hops import OWN_PASSAGE, Answer, Hop, best_answers, fitted, rank, read_hops, same
-from .negation import DENIED, contradicts, denied, denied_by, differs, is_no_fact
+from .negation import DENIED, contradicts, denied, denied_by, differs, is_no_fact, is_rival
 from .prompt import ParsedPassage, Sentence
 from .question import answer_type, mask
 from .spans import DATE, TITLE, code, countries, dates, is_adjective, numbers, relation_terms, unnumbered
@@ -250,11 +250,12 @@ ABOUT = 0.7  # least certainty that a passage is about a side of a comparison
 CONSIDERED = 8  # spans of a side
 
 _COMPARATIVE = re.compile(
-    r"\b(first|earlier|earliest|older|oldest|before|later|latest|younger|youngest|last|recently|recent|longer|longest|"
+    r"\b(first|earlier|earliest|older|oldest|before|after|later|latest|younger|youngest|last|recently|recent|longer|longest|"
     r"larger|largest|bigger|higher|highest|taller|tallest|more|most|fewer|less|shorter|smaller|sooner)\b",
     re.I,
 )
 _SMALLER = frozenset("first earlier earliest older oldest before fewer less shorter smaller sooner".split())
+_THAN = re.compile(r"\b(?:than|before|after)\b", re.I)
 _LIVED_LONGER = re.compile(r"\blived longer\b|\blonger li(?:fe|ved)|\blongest life", re.I)
 _SAME = re.compile(r"\bsame\b|\bshare\b|\bin common\b|\bboth (?:located|from|in)\b", re.I)
 _SIDE = r"((?:[a-z]+ of (?:the )?)?@\d+)"
@@ -277,7 +278,8 @@ def compare(question: str, hops: Sequence[Hop], table: SpanTable) -> tuple[Answe
         if len(hops) >= 2 and _SAME.search(question):
             found = _sameness(table, hops[-2], hops[-1], question), "same"
         else:
-            found = _first_wins(question, hops, table) or (_held(question, table), "claim")
+            held = 0.5 if _THAN.search(question) else _held(question, table)  # of sides that cannot be compared
+            found = _first_wins(question, hops, table) or (held, "claim")
     elif kind == "either" and sides:
         if _LIVED_LONGER.search(question):
             found = _lived_longer(sides, table)
@@ -335,6 +337,9 @@ def _sameness(table: SpanTable, left: Hop, right: Hop, question: str) -> float:
         total = math.prod(sum(_countries(table, hop, hop.chances).values()) for hop in (left, right))
         if total:
             return sum(share * b.get(country, 0.0) for country, share in sorted(a.items())) / total
+    told = (table.sentences[table.sentence[_likeliest(hop)[0]]][1].text for hop in (left, right))
+    if any(is_rival(question, sentence) for sentence in told):
+        return 0.5  # nothing tells
     pairs = [(a, b) for a in left.answers for b in right.answers if same(a.text, b.text)]
     return max((a.probability * b.probability for a, b in pairs), default=0.0)
 
@@ -401,7 +406,13 @@ def _first_wins(question: str, hops: Sequence[Hop], table: SpanTable) -> Verdict
     if not kinds:
         return None
     kind = max(sorted(kinds), key=lambda kind: sum(share for k, _, share, _ in (*left, *right) if k == kind))
-    pairs = [(a, b, p * q) for k, a, p, n in left if k == kind for m, b, q, o in right if m == kind and n != o]
+    pairs = [
+        (a, b, p * q)
+        for k, a, p, n in left
+        for m, b, q, o in right
+        # One value of one sentence is said of one side.
+        if k == m == kind and (a != b or table.sentence[n] != table.sentence[o])
+    ]
     total = sum(chance for *_, chance in pairs)
     if not total:
         return None
