@@ -12,7 +12,8 @@ from .spans import quoted, relation_term, relation_terms
 DENIED = 0.2  # most probability of an answer from a sentence that denies something else than the question
 
 _CUES = (
-    r"not(?! only\b| to be confused)|never|cannot|no(?: longer)?|without|neither|nor|none of|except(?: for)?|other than"
+    r"not (?:allowed|permitted|possible|supposed) to(?: be)?|not(?! only\b| to be confused)|never|cannot"
+    r"|no(?: longer)?|without|neither|nor|none of|except(?: for)?|other than"
     r"|apart from|besides|unable to|(?:refus|fail|declin)(?:es?|ed|s)? to"
 )
 _CUE = re.compile(rf"(?:n['’]t|\b(?=[a-z]|\w+ [a-z]|Besides|Except|Apart)(?i:{_CUES}))\b")

@@ -24,7 +24,9 @@ from .spans import (
     quoted,
 )
 
-AUXILIARY = re.compile(r"^(?:is|are|was|were|did|do|does|has|have|had|can|could|will|would)\b", re.IGNORECASE)
+AUXILIARY = re.compile(
+    r"^(?:is|are|was|were|did|do|does|has|have|had|can|could|may|must|should|will|would)\b", re.IGNORECASE
+)
 
 _AT = "\ufe6b"  # replaces an "@" of the question itself
 

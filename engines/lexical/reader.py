@@ -35,7 +35,7 @@ from .negation import DENIED, contradicts, denied, denied_by, differs, is_no_fac
 from .prompt import ParsedPassage, Sentence
 from .question import answer_type, mask
 from .spans import DATE, TITLE, code, countries, dates, is_adjective, numbers, relation_terms, unnumbered
-from .stated import CODE_NOUNS, is_of_type, lacks_subject, stated
+from .stated import CODE_NOUNS, is_of_type, lacks_subject, of_other_entries, stated
 
 SHORT = 12  # most words of a question that is read as a sub-question; longer ones have hidden parts
 MOST = 12  # answers that are weighed against one another
@@ -171,6 +171,7 @@ def _fits(question: str, table: SpanTable, candidate: int) -> float:
     is_odd = is_odd or (span.kind == TITLE and unnumbered(span.text) != span.text)  # "5. Troubleshooting"
     above = f"{passage.title} {passage.headings}"
     other = denied_by(question) and differs(question, span.text, sentence.text, above)
+    other = other or sentence.id in of_other_entries(question, table.passages)
     return MISFIT if cut or plain or is_value or is_odd or other else 1.0
 
 
@@ -221,6 +222,8 @@ def is_supported(question: str, passages: Sequence[ParsedPassage], best: Answer)
     if stated(question, tuple(passages)):
         return True
     if not is_of_type(question, best.text, best.sentence) or lacks_subject(question, best):
+        return False
+    if best.sentence and best.sentence.id in of_other_entries(question, tuple(passages)):
         return False
     if asked.asks.kind == "number" and best.sentence and (counted := _COUNTED_NOUN.search(question)):
         said = best.sentence.terms.union(content_terms(f"{best.passage.title} {best.passage.headings}"))

@@ -40,6 +40,7 @@ _VALUE = rf"(?P<value>{_LITERAL}|(?!\w+ed\b)[\w-]{{1,60}}(?= *(?:[.,;)]|$)))"
 _DEFAULTS = [
     re.compile(pattern)
     for pattern in (
+        rf"^\W*Changed? (?:the )?default (?:[\w-]+ ){{1,3}}to {_VALUE}",
         rf"(?<!imum )\b[Dd]efault(?: value)? of (?P<value>{_NUMBER}|(?i:{_WORD})\b)",  # "is used"; no minimum
         rf"\b[Dd]efault(?:s|ing)? to (?:the value )?(?:of )?{_VALUE}",
         rf"\b[Dd]efault(?: (?!is\b|are\b|to\b)[\w-]+){{0,3}}(?: (?:is|are)(?: set to| to| currently)?|:) ?{_VALUE}",
@@ -85,10 +86,32 @@ _GENERIC = frozenset(
 _GENERIC |= frozenset(map(stem, _NOTES))
 _CODE = re.compile(r"^-|\w[._/:-]\w|_|[a-z][\dA-Z]|^[A-Z][A-Z\d]")
 
+_LABEL = re.compile(r"\W{0,4}([\w.-]*\w)(?:\W{0,3}$|: )")  # of an entry: "tls" or "tls: ..."
+_REMARKS = frozenset("caution default example important note see since syntax tip type usage value warning".split())
 _CLAUSE = re.compile(r"[,;(]")
 _OPTION = re.compile(r"[^\w-]*(--?[\w-]+|\w[\w.-]*\w)\W*")
 _ENTRY = re.compile(r"\W{0,4}[\w.<>%-]{0,60}[\w>]\W{0,4}(?:$|::| [-–|<=] |:$|\(.*\))")
 _ROW = re.compile(r"\W{0,4}[\w.<>%-]{1,60}; [\w ]{1,40}:")  # of a table: an entry for itself
+
+
+@lru_cache(maxsize=64)
+def of_other_entries(question: str, passages: tuple[ParsedPassage, ...]) -> frozenset[str]:
+    """The ids of sentences below an entry, as in a list of definitions, that a question for a value does not name,
+    although it names another entry: "tls. The standard port is 16514." says nothing of tcp."""
+    asks = answer_type(question)
+    if asks.kind not in ("number", "measure") and asks.head != "port" and not ASKS_DEFAULT.search(question):
+        return frozenset()
+    words = {word.strip("`\"',.?").lower() for word in question.split()}
+    names_one, found = False, set[str]()
+    for passage in passages:
+        entry = ""
+        for sentence in passage.sentences:
+            if (label := _LABEL.match(sentence.text)) and label[1].lower() not in _REMARKS:
+                entry = label[1].lower()
+                names_one = names_one or entry in words
+            if entry and entry not in words:
+                found.add(sentence.id)
+    return frozenset(found) if names_one else frozenset()
 
 
 @lru_cache(maxsize=64)
@@ -134,6 +157,9 @@ CODE_NOUNS = frozenset(
 )
 _DOCUMENT = re.compile(r"\w\.(?:html?|md|pdf|rst|txt)$")
 _TIME = re.compile(r"\+?[ -](second|minute|hour|day|week|month|year)s?\b")
+_LENGTH = re.compile(
+    rf"{_TIME.pattern}|[ -]?(?:ms|s|km|cm|mm|m|feet|foot|ft|inch|inches|miles?|(?:kilo)?met(?:er|re)s?|words?|bytes?)\b"
+)
 _COUNTED_TIME = re.compile(r"how many (second|minute|hour|day|week|month|year)s\b", re.I)
 _QUANTITIES = frozenset("delay duration interval length limit period size timeout".split())
 _UNBOUNDED = re.compile(r"unlimited|infinit[ey]|no limit|none|null|nil|undefined|never|disabled|off", re.I)
@@ -156,8 +182,9 @@ def is_of_type(question: str, answer: str, sentence: Sentence | None = None) -> 
         return False  # an example may assign any value
     after = sentence.text.partition(answer)[2] if sentence else ""
     unit, counted = _TIME.match(after), _COUNTED_TIME.match(question)
-    if re.match(r"how long (?:do|does|did|is|are|will)\b", question, re.I) and answer.isdecimal() and not unit:
-        return False  # no time
+    asks_length = re.match(r"how long (?:do|does|did|is|are|will)\b", question, re.I)
+    if asks_length and re.fullmatch(r"[\d.]+", answer) and not _LENGTH.match(after):
+        return False
     if re.match(r"\.[x*]", after) or (unit and counted and unit[1] != counted[1]):
         return False  # the release 1.3.x is no number; twenty years are no days
     if {"memory", "space"} & set(question.lower().split()[:3]) and not re.search(r"[a-zA-Z]{1,9}$", answer):
@@ -173,7 +200,8 @@ def is_of_type(question: str, answer: str, sentence: Sentence | None = None) -> 
     if asked := _ASKS_DAY.match(question):
         return bool(re.search(_DAYS, answer) or (not asked["week"] and (dates(answer) or re.search(MONTHS, answer))))
     if asks.kind in ("number", "measure") or (asks_default and _is_quantity(question)):
-        is_number = any(n.start == 0 for n in numbers(answer)) or (asks_default and re.fullmatch(_NUMBER, answer))
+        is_sized = (asks_default or asks.kind == "measure") and re.fullmatch(_NUMBER, answer)  # "4GB"
+        is_number = any(n.start == 0 for n in numbers(answer)) or is_sized
         is_share = ("%" in answer and "percent" not in question) or re.fullmatch(r"v?\d+(?:\.\d+)+", answer)
         is_vague = is_share if asks.kind == "number" else answer.isalpha()
         return bool((is_number and not is_vague) or (asks_default and _UNBOUNDED.fullmatch(answer)))
@@ -258,8 +286,11 @@ def _nearest(question: str, passages: tuple[ParsedPassage, ...], find: Find) -> 
     """The value that is nearest below what a question asks about, in a passage that has the question's words."""
     topic, keys = frozenset(content_terms(question)) - _GENERIC, _code_keys(question)
     found = list[Answer]()
+    others = of_other_entries(question, passages)
     for passage in passages:
         for n, sentence in enumerate(passage.sentences if _covers(passage, topic) else ()):
+            if sentence.id in others:
+                continue
             values = ((match["value"].strip(" \"“”‘’'`"), match.end()) for match in find(sentence.text))
             value, end = next((pair for pair in values if is_of_type(question, pair[0])), ("", 0))
             end = end if find is _default else len(sentence.text)

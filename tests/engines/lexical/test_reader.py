@@ -204,6 +204,7 @@ OPTIONS = (
         Resin="Version: v4.2; Changes: Added resin to letters. Version: v4.1; Changes: Added resin",
     ),
     *pages(Yard="Couriers wait in the yard at night. yard_lamps. How many lamps burn. The default value is 9"),
+    *pages(Waxing="* Change default wax_count to 7. Add wax_depth (3 seconds by default)"),
     *pages(Copier="Version: v7.1.0; Changes: pruning introduced", Auditor="Release date: 2031-05-23"),
     ParsedPassage("6", "Reference", (Sentence("6s1", "Default: 4."),), "Settings > worker_count"),
 )
@@ -243,6 +244,7 @@ OPTIONS = (
         ("What is the default number of letters?", None),  # not that of seals
         ("What is the default glue?", None),  # not that of wax
         ("In which version was resin added?", "v4.1"),
+        ("What is the default wax_count?", "7"),
         ("Which option says nothing?", "-q"),
         ("Which environment variable says nothing?", None),
     ],
@@ -253,6 +255,26 @@ def test_what_a_manual_states_in_a_fixed_form_is_read_with_its_subject_and_nothi
     best = next(iter(read(question, decompose(question), OPTIONS)), None)
     told = best.text if best and is_supported(question, OPTIONS, best) else None
     assert told == answer
+
+
+TRANSPORTS = (
+    "tls", "It is safe.", "The standard port is 16514.", "tcp", "It is open.", "The standard port is 16509.", "ext",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("What is the standard port of the tcp transport?", "16509"),
+        ("What is the standard port of the tls transport?", "16514"),
+        ("What is the standard port of the ext transport?", None),
+    ],
+)
+def test_a_value_is_that_of_the_entry_above_it(question: str, answer: str | None) -> None:
+    sentences = tuple(Sentence(f"1s{n}", text) for n, text in enumerate(TRANSPORTS, 1))
+    passages = (ParsedPassage("1", "Remote transports", sentences), *pages(Mail="A transport moves mail"))
+    best = next(iter(read(question, [question], passages)), None)
+    assert (best.text if best and is_supported(question, passages, best) else None) == answer
 
 
 @pytest.mark.parametrize("question", ["Who is the author of book_mail?", "Who wrote the book_mail module?"])
@@ -290,6 +312,9 @@ def test_who_did_something_may_stand_below_a_heading(question: str) -> None:
         ("Which option sets the mode?", "the last one", False),
         ("How many downloads does Kiln have?", "v1.20.0", False),
         ("How long does Ledger wait?", "3", False),
+        ("How long does Ledger wait?", "250ms", True),
+        ("How long does Ledger wait?", "2.12", False),
+        ("How large is a booking?", "4GB", True),
         ("Which command-line option sets the mode?", "the last one", False),
         ("Which environment variable sets the mode?", "--mode", False),
         ("Which environment variable sets the mode?", "LEDGER_MODE", True),
@@ -304,6 +329,7 @@ def test_an_answer_is_of_the_type_that_is_asked_for(question: str, answer: str, 
     [
         ("How long does Ledger wait?", "3", "After 3 minutes Ledger stops.", True),
         ("How long does Ledger wait?", "3", "If 3 clients wait, it stops.", False),
+        ("How long is Tarn Bridge?", "30", "Tarn Bridge is 30 metres long.", True),
         ("What is the default port?", "80", "The default port is 80.", True),
         ("What is the default port?", "80", "It can be set back to port 80, the previous default.", False),
     ],
@@ -320,6 +346,7 @@ def test_the_sentence_must_say_a_time_and_the_default_of_today(
         ("Which format does Ledger not read?", "CSV", "Ledger does not read CSV.", False),
         ("Which format does Ledger not read?", "CSV", "Ledger reads CSV.", True),
         ("Which format does Ledger read?", "CSV", "Ledger can't read CSV.", True),
+        ("Which command can root run?", "stamp", "Root is not allowed to run stamp.", True),
         ("Which format does Ledger read?", "XML", "Ledger does not read CSV, but it reads XML.", False),
         ("Which format does Ledger read?", "CSV", "Ledger reads CSV and does not print.", False),
         ("Which mode needs no lock?", "ring", "The mode ring works without a lock.", False),
