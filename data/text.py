@@ -73,10 +73,11 @@ _OPENS = re.compile(
 def quoted(text: str) -> str:
     """A text of a document for a place where our own marks, such as "[2]" and "[notes.md]", tell the sources, and which
     may be read as Markdown: on one line, and with a space in what looks like a mark ("[ 2]"), a link or its address
-    ("] (", "] :"), or HTML ("< script>", "& #91;"), so that it adds no source and no element. A backtick that has no
-    other becomes an apostrophe: code would go on in the next source."""
+    ("] (", "] :"), or HTML ("< script>", "& #91;"), so that it adds no source and no element. Backticks that
+    are not single ones in pairs become apostrophes: code would go on in the next source."""
     text = _OPENS.sub(" ", plain(text))
-    return text.replace("`", "'") if text.count("`") % 2 else text
+    runs = re.findall(r"\\?`+", text)
+    return text.replace("`", "'") if len(runs) % 2 or set(runs) - {"`"} else text
 
 
 MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"

@@ -10,6 +10,7 @@ words for the chain retriever are written likewise. Many segments, or many delet
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
@@ -100,10 +101,12 @@ class _Update(Indexing):
         self._index, self._lucene, self._before = index, lucene, lucene.manifest
         self.gone, self.new = set[str](), set[str]()  # documents that are deleted, and that are written
         self._corpus, self._read = list(self._before.corpus), list[Corpus]()
+        self._known = defaultdict[str, list[Version]](list)  # those of the folders that are read again, by document
 
     def taken(self, document: str, where: str) -> str | None:
         if (
             document in self.new
+            or any(version.content in self._read[-1].unchanged for version in self._known[document])
             or self._has(document)
             or (document not in self.gone and self._passages_of(document, 1))
         ):
@@ -171,6 +174,8 @@ class _Update(Indexing):
         max_words = {"documents": None, "everything": before.max_words, "nothing": 0}[before.split]
         roots = [*before.corpus, *(clean(path.resolve().name) for path in paths if path.is_dir())]
         gone = set(self.gone)
+        for path in filter(Path.is_dir, paths):
+            self._check_folder(path.resolve())
 
         def indexed(what: str, hashed: str) -> list[str]:
             field = {"text": TEXT, "run": RUNS}[what]
@@ -193,19 +198,37 @@ class _Update(Indexing):
             raise IndexFault(f"{path} is not a folder. Add a file with --add.")
         root = f"{clean(path.resolve().name)}/"
         known = {version: Version(version) for version in self._versions(root)}
+        for version in known.values():
+            self._known[version.document].append(version)
         left_out = (problem for problem in self._problems_before() if problem.where.startswith(root))
         corpus = self.corpus_of([path], known, left_out)
         self.gone.update(version.document for version in known.values())  # unless they are met again
         self.add(corpus)
-        kept = corpus.unchanged | {
-            content
-            for content, version in known.items()
-            if corpus.has_failed(version.file) and version.document not in self.new
-        }
+        kept = set[str]()
+        for content, version in known.items():
+            if version.document not in self.new:
+                kept |= {content} if content in corpus.unchanged or corpus.has_failed(version.file) else set()
+            elif content in corpus.unchanged:
+                corpus.reject(Problem(version.file, f"the id {version.document!r} is now that of another", "duplicate"))
         self.gone.difference_update(known[content].document for content in kept)
-        for version in sorted(known.keys() - kept):
-            self.digest.update(version.encode())
-            self._writer.delete(VERSION, version)
+        for content in sorted(known.keys() - kept):
+            self.digest.update(content.encode())
+            self._writer.delete(VERSION, content)
+
+    def _check_folder(self, home: Path) -> None:
+        """Refuse a folder of which the index has another one of the same name, or the one above."""
+        for folder in (home, *home.parents):
+            files = [Version(content).file.partition("/")[2] for content in self._versions(f"{clean(folder.name)}/")]
+            is_that = any((folder / file).exists() for file in files)
+            if folder == home and files and not is_that:
+                raise IndexFault(
+                    f"{home} has none of the files that the index has of a folder {home.name}. If it is another one, "
+                    "rename it, or index the folder above both."
+                )
+            if folder != home and is_that:
+                raise IndexFault(f"{home} is in a folder that was indexed: --update {folder}")
+            if is_that:
+                return
 
     def _problems_before(self) -> Iterator[Problem]:
         """What was skipped before in files that were not read now."""

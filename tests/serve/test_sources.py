@@ -51,6 +51,14 @@ def test_a_quoted_text_is_one_line_without_marks(text: str) -> None:
     assert re.sub(r"\s", "", once) == re.sub(r"\s", "", "".join(c if c.isprintable() else " " for c in text))
 
 
+@given(*[st.lists(st.sampled_from(["`", "``", "```", "\\`", "a", " "]), max_size=6).map("".join)] * 2)
+@example("``` a `", "` b ```")
+@example("\\` a", "\\` b")
+def test_code_of_a_quoted_text_ends_in_it(first: str, second: str) -> None:
+    [_, block, _] = MarkdownIt("commonmark").parse(f"one {quoted(first)}\n[2] {quoted(second)}")
+    assert "softbreak" in [token.type for token in block.children or ()]
+
+
 @given(TEXTS, TEXTS, TEXTS)
 def test_each_source_has_its_own_lines_and_marks(id: str, title: str, text: str) -> None:
     passage = Passage("x" + id, title, text + "x", (text + "x",))

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from polyhop.data.chain import ChainRetriever
 from polyhop.data.dense import DenseIndex, embed_index
-from polyhop.data.errors import IndexFault, Problem
+from polyhop.data.errors import DataError, IndexFault, Problem
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import adopt_index, build_index, check_index
 from polyhop.data.lucene.jvm import autoclass, call, open_directory
@@ -269,6 +269,42 @@ def test_open_retrievers_see_a_change_at_their_next_search(tmp_path: Path, index
         assert not pinned.search("grebe", 1)
         assert pinned.search("egrets", 1)[0].passage.id == "r1"
         assert len(opened) == len(pinned)
+
+
+def test_a_file_and_the_record_that_is_first_keep_their_id(tmp_path: Path) -> None:
+    """As in a new index, whatever the order of the changes."""
+    owl = json.dumps({"id": "r1", "text": "An owl of the wood."})
+    put(tmp_path, {"notes/m.jsonl": f'{{"id": "notes/tern.md", "text": "A false tern."}}\n{owl}\n'})
+    build_index([tmp_path / "notes"], tmp_path / "ix")
+    put(tmp_path, {"notes/tern.md": "# Tern\n\nA tern of the mill.", "notes/a.jsonl": owl.replace("wood", "mill")})
+    for _ in range(3):
+        told: list[Problem] = []
+        update_index(tmp_path / "ix", folders=[tmp_path / "notes"], on_problem=told.append)
+        assert sorted(problem.kind for problem in told) == ["duplicate", "duplicate"]
+        with BM25Index(tmp_path / "ix") as opened:
+            found = {hit.passage.id: hit.passage.text for hit in opened.search("tern owl", 10)}
+            assert found == {"notes/tern.md": "A tern of the mill.", "r1": "An owl of the mill."}
+            assert len(opened) == 2
+    told = []
+    build_index([tmp_path / "notes"], tmp_path / "new", on_problem=told.append)
+    assert len(told) == 2
+    assert contents(tmp_path / "new") == contents(tmp_path / "ix")
+
+
+def test_two_folders_of_one_name_and_a_folder_in_another_are_refused(tmp_path: Path, index: Path) -> None:
+    put(tmp_path, {"other/notes/gull.md": "# Gull\n\nA gull of the mill."})
+    other, before = tmp_path / "other" / "notes", contents(index)
+    with pytest.raises(DataError, match="have one name.*Index the folder above them"):
+        build_index([tmp_path / "notes", other], tmp_path / "both")
+    with pytest.raises(IndexFault, match="none of the files that the index has of a folder notes"):
+        update_index(index, add=[other])
+    with pytest.raises(IndexFault, match="none of the files"):
+        update_index(index, folders=[other])
+    with pytest.raises(IndexFault, match="is in a folder that was indexed: --update .*notes$"):
+        update_index(index, add=[tmp_path / "notes" / "sub"])
+    with pytest.raises(IndexFault, match="is in a folder that was indexed"):
+        update_index(index, folders=[tmp_path / "notes" / "sub"])
+    assert contents(index) == before
 
 
 def test_many_updates_are_merged(tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
