@@ -166,6 +166,8 @@ class GivenPredictions(dspy.Module):
         if made is None or not isinstance(made.get("answer"), str):
             raise PolyhopError("there is no prediction with an answer for this question")
         found: dict[str, Any] = {name: made[name] for name in ("answer", "confidence") if name in made}
+        if wrong := [name for name in ("evidence", "ranking") if not isinstance(made.get(name, []), list)]:
+            raise PolyhopError(f"{wrong[0]} is no list")
         if "evidence" in made:
             found["evidence"] = [self._evidence(each, pool) for each in made["evidence"]]
         if "ranking" in made:

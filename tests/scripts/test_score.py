@@ -83,6 +83,9 @@ def test_sentences_of_predictions_are_numbers(tmp_path: Path) -> None:
     for sentence in (1.5, True, -1, 10**30, "1"):
         made = written(tmp_path / "theirs.jsonl", [{"id": "mill", "answer": "x", "evidence": [["Ada Berg", sentence]]}])
         assert f"{sentence} is no number of a sentence" in run("score", made, "--questions", questions).stderr
+    for name in ("evidence", "ranking"):
+        made = written(tmp_path / "theirs.jsonl", [{"id": "mill", "answer": "x", name: True}])
+        assert f"{name} is no list" in run("score", made, "--questions", questions).stderr
 
 
 @pytest.mark.parametrize(
