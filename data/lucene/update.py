@@ -106,7 +106,7 @@ class _Update(Indexing):
     def taken(self, document: str, where: str) -> str | None:
         if (
             document in self.new
-            or any(version.content in self._read[-1].unchanged for version in self._known[document])
+            or any(version.content in self._read[-1].unchanged for version in self._known.get(document, ()))
             or self._has(document)
             or (document not in self.gone and self._passages_of(document, 1))
         ):

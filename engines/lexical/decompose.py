@@ -159,7 +159,7 @@ def _compare(text: str, taken: int) -> list[str]:
     found = _OR.search(text)
     if not found or not (re.match(rf"(?:{WH}|between|of|out of|in|on|at)\b", text, re.I) or _EARLIER.search(text)):
         found = _AND.search(text) if AUXILIARY.match(text) or _JOINT.search(text) else None
-    than = _THAN.search(text) if AUXILIARY.match(text) else None
+    than = _THAN.search(text) if re.match(r"(?:is|are|was|were|did|does|has)\b", text, re.I) else None
     if not (found := than or found):
         return []
     sides = [re.sub(rf"^(?:{KIND_NOUNS}) (?=@)", "", side.strip()) for side in found.groups() if side]
@@ -179,4 +179,6 @@ def _compare(text: str, taken: int) -> list[str]:
         asked = f"When was {{}} {verb[1]}"
     elif not asked and _EARLIER.search(rest):
         asked = "When was {} born" if person or than else "When was {} founded or opened"
+    if than and not asked:
+        return []
     return [*steps, *((asked or "What is {}").format(side) for side in sides)]

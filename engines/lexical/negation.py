@@ -66,8 +66,10 @@ _RIVALS = tuple(
 
 def is_rival(question: str, clause: str) -> bool:
     """Whether a clause says another thing of its subject than what is asked: "produced", not "directed"."""
-    asked, said = relation_terms(question), relation_terms(clause)
-    return any(asked & verbs and said & verbs and not asked & said & verbs for verbs in _RIVALS)
+    asked = relation_terms(question)
+    return any(
+        asked & verbs and (said := relation_terms(clause) & verbs) and asked.isdisjoint(said) for verbs in _RIVALS
+    )
 
 
 _NO_FACT = re.compile(

@@ -281,8 +281,8 @@ def compare(question: str, hops: Sequence[Hop], table: SpanTable) -> tuple[Answe
         if len(hops) >= 2 and _SAME.search(question):
             found = _sameness(table, hops[-2], hops[-1], question), "same"
         else:
-            held = 0.5 if _THAN.search(question) else _held(question, table)  # of sides that cannot be compared
-            found = _first_wins(question, hops, table) or (held, "claim")
+            is_unknown = len(hops) >= 2 and _THAN.search(question)  # sides that cannot be compared
+            found = _first_wins(question, hops, table) or (0.5 if is_unknown else _held(question, table), "claim")
     elif kind == "either" and sides:
         if _LIVED_LONGER.search(question):
             found = _lived_longer(sides, table)
