@@ -74,6 +74,7 @@ def is_rival(question: str, clause: str) -> bool:
 
 _NO_FACT = re.compile(
     r"\b(?:rumou?r|myth|hoax|respectively|alleged|supposedly|fictional|in the novel|untrue|lied|falsely"
+    r"|nearly|hardly|doubts?|anyone but|vice|nominated|w(?:as|ere) to be"
     r"|claim(?:s|ed)? (?:to|that)|would have|(?:want|plann?|hope?|intend)(?:s|e?d) to|ran for|deputy)|\?[\"”]?$",
     re.I,
 )
@@ -86,11 +87,36 @@ _KIN = re.compile(
 _RELATED = re.compile(r"\bthe (?!number|order|center|river|tower|member)([a-z]+(?:er|or|ary)) of ([^,;]*)$", re.I)
 
 
+# What a question asks of a name, and how a sentence says it of that name instead.
+_ROLES = tuple(
+    (re.compile(asked, re.I), said)
+    for asked, said in (
+        (r"who (?P<verb>(?!is|was|are|were|did)[a-z]+) (?P<name>@\d+)", r"{name} {verb}\b(?! by\b)"),
+        (r"who (?:is|was|were|are) (?P<verb>[a-z]+) by (?P<name>@\d+)", r"{name} (?:is|was|were) {verb} by\b"),
+        (r"who (?:is|was) the (?P<verb>[a-z]+) of (?P<name>@\d+)", r"{name} (?:is|was) (?:the|an?) {verb} of\b"),
+    )
+)
+
+
+def reverses(question: str, sentence: str) -> bool:
+    """Whether a sentence says of the named one what the question asks of others: "Ann sued Tom" for "Who sued Ann?"."""
+    masked = mask(question)
+    for asked, said in _ROLES:
+        if found := asked.match(masked.text):
+            name, verb = re.escape(masked.unmask(found["name"])), found["verb"]
+            return bool(re.search(said.format(name=name, verb=verb), sentence))
+    return False
+
+
 def is_no_fact(question: str, answer: str, sentence: str, following: str = "") -> bool:
     """Whether a sentence, or the one that follows, does not state what it has: a rumour, a plan, a question; or whether
-    it speaks of a relative, or of the supplier of what the question names."""
+    it speaks of a relative, or of the supplier of what the question names, or says it the other way round."""
     told = (found[0].lower() for found in _NO_FACT.finditer(sentence))
-    if _TAKEN_BACK.match(following) or any("?" in each or each not in question.lower() for each in told):
+    if (
+        reverses(question, sentence)
+        or _TAKEN_BACK.match(following)
+        or any("?" in each or each not in question.lower() for each in told)
+    ):
         return True
     before, terms = _ENDS.split(sentence.partition(answer)[0])[-1], relation_terms(question)
     if (kin := _KIN.search(before)) and relation_term(kin[1]) not in terms:
