@@ -37,10 +37,10 @@ _SAME = 0.5
 richer one (the manuals of Python and git, Debian's policy), 749 have more; of 1,500 pairs with other names, one has."""
 _BOOKS = frozenset((".epub", ".pdf"))
 _MOST_LOST = 0.3  # of the words of a page, without links; of 1,500 pages of manuals, one that was broken had less
-_IN_OTHERS, _RUN, _FEWEST, _MOST = 0.75, 6, 20, 200
+_IN_OTHERS, _RUN, _FEWEST, _MOST, _COMMON = 0.75, 6, 20, 200, 3
 """A book is left out if this share of its runs of so many words is in documents of other formats, whatever their names;
-of so few runs it cannot be told, and of more than so many, not all are looked up. Of ten manuals of Erlang, GnuTLS and
-bash, as PDF and as HTML, 83 to 98% are."""
+of so few runs it cannot be told, and of more than so many, not all are looked up. What so many documents have is common
+to them, and does not count. Of ten manuals of Erlang, GnuTLS and bash, as PDF and as HTML, 83 to 98% are."""
 
 _MARKUP = frozenset(".html .htm .xhtml .md .markdown .mdx".split())
 _HEADING = re.compile(
@@ -305,16 +305,26 @@ class Corpus:
 
     def _holder(self, runs: list[str], source: Source) -> str | None:
         """The document that has the most of a book, if others have nearly all of it; of other documents, the runs are
-        noted."""
+        noted. Runs that many documents have, as contracts do, do not count."""
         if source.path.suffix.lower() not in _BOOKS:
             for run in runs:
-                self._earlier(f"run {run}", source.name)
+                for n in range(_COMMON):
+                    if self._earlier(f"run {n} {run}", source.name) in (None, source.name):
+                        break
             return None
         some = runs[:: 1 + len(runs) // _MOST]
         runs.clear()  # those of one book say nothing about another
-        holders = Counter(filter(None, (self._first("run", run, "") for run in some)))
-        is_there = len(some) >= _FEWEST and holders.total() >= _IN_OTHERS * len(some)
+        held = [self._holders(run, source.name) for run in some]
+        told = [found for found in held if len(found) < _COMMON]
+        holders = Counter(found[0] for found in told if found)
+        is_there = len(told) >= _FEWEST and holders.total() >= _IN_OTHERS * len(told)
         return holders.most_common(1)[0][0] if is_there else None
+
+    def _holders(self, run: str, name: str) -> list[str]:
+        """The documents of other formats that have a run, not more than `_COMMON` of those read now."""
+        noted = (self._earlier(f"run {n} {run}", "") for n in range(_COMMON))
+        indexed = (each for each in self._indexed("run", run) if each not in self._replaced)
+        return [each for each in dict.fromkeys([*indexed, *filter(None, noted)]) if each != name]
 
     def _records(self, source: Source) -> Iterator[tuple[Passage, str]]:
         before = self._done

@@ -218,6 +218,23 @@ def test_a_book_is_compared_with_pages_that_are_there(tmp_path: Path) -> None:
     assert update_index(index, folders=[root]).documents == 1  # books are not compared with each other
 
 
+@pytest.mark.parametrize("before", [0, 1, 4])
+def test_a_contract_is_no_copy_of_others_with_the_same_clauses(tmp_path: Path, before: int) -> None:
+    """Whether these are in the index, new, or some of both."""
+    clauses = [f"Clause {n} documents the parameter p{n} of agreements." for n in range(40)]
+    root, index = tmp_path / "notes", tmp_path / "ix"
+    pages = {f"notes/c{n}.html": f"<h1>Contract {n}</h1><p>Signed by N{n}. {' '.join(clauses)}" for n in range(4)}
+    put(tmp_path, {"notes/other.md": "# Other", **dict(list(pages.items())[:before])})
+    build_index([root], index)
+    put(tmp_path, pages)
+    write_pdf(root / "signed.pdf", ["Signed by Ida Moor.", *clauses])
+    problems: list[Problem] = []
+    update_index(index, folders=[root], on_problem=problems.append)
+    assert problems == []
+    with BM25Index(index) as opened:
+        assert opened.search("Ida Moor", 1)[0].passage.document == "notes/signed.pdf"
+
+
 def test_a_page_that_lost_its_text_is_told_each_time(tmp_path: Path) -> None:
     root, index = tmp_path / "notes", tmp_path / "ix"
     linked = f"<p>The stork.<nav>{'<a href=x>A link to another page.</a> ' * 60}</nav>"
