@@ -396,6 +396,7 @@ def test_a_number_is_of_what_is_counted(question: str, said: str, counts: bool) 
         ("Who was born first, Ann Lee or Tom Fox?", ("was born in 1900", "was born in 1850"), "Tom Fox"),
         ("Who was born first, Ann Lee or Tom Fox?", ("was born in 1900", "was not born in 1850"), None),
         ("Who was born first, Ann Lee or Tom Fox?", ("was born in 1900", "paints"), None),
+        ("Which is higher, the Ann Lee tower or the Tom Fox tower?", ("tower is 20 metres high", "is a town"), None),
         ("Was Ann Lee born after Tom Fox?", ("was born in 1900", "was born in 1850"), "yes"),
         ("Was Ann Lee born before Tom Fox?", ("was born in 1900", "paints"), None),
         ("Is the river Ann Lee longer than the river Tom Fox?", ("is 900 km long", "is 800 miles long"), "no"),
