@@ -109,7 +109,7 @@ def test_a_book_of_pages_under_other_names_is_left_out(tmp_path: Path) -> None:
     put(folder / "zz.md", " ".join(map(chapter, (2, 1))))  # people write so
     pages = {"docs/zz.md", *(f"docs/z{number}.html" for number in range(1, 4))}
     read_too = {"docs/more.pdf", "docs/again.pdf", "docs/short.pdf"}
-    assert read(folder) == (pages | read_too, {"docs/all.pdf": "docs/z1.html"})
+    assert read(folder) == (pages | read_too, {"docs/all.pdf": "docs/z3.html"})  # zz.md has much of the others
 
 
 def test_copies_are_left_out(tmp_path: Path) -> None:
