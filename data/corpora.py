@@ -112,7 +112,6 @@ class Corpus:
     Attributes:
         file: What is read now.
         version: Of the document of the last passage.
-        documents: The files that are documents.
         unchanged: The versions among ``known`` that were met.
         failed: The files and folders in which something could not be read.
     """
@@ -139,19 +138,18 @@ class Corpus:
         self._strict, self._on_problem, self._on_progress = strict, on_problem, on_progress
         self.file, self.version, self.unchanged, self.failed = "", Version(), set[str](), set[str]()
         self.names = tuple(clean(path.resolve().name) for path in paths)
-        homes = {clean(home.name): home for path in paths if (home := path.resolve()).is_dir()}
-        for path in paths:
-            home = path.resolve()
-            if path.is_dir() and home != (other := homes[clean(home.name)]):
+        homes = dict[str, Path]()
+        for home in (path.resolve() for path in paths if path.is_dir()):
+            if (other := homes.setdefault(clean(home.name), home)) != home:
                 raise DataError(
-                    f"The folders {home} and {other} have one name, with which the ids of their files begin. Index the "
+                    f"The folders {other} and {home} have one name, with which the ids of their files begin. Index the "
                     "folder above them, or rename one."
                 )
         self._covered = set[str]()  # the files and folders that were named
         self._sources = [source for path in paths for source in self._found(path, roots)]
         self._replaced = {Version(content).document for content in known}  # without those that are as they were
         documents = [source for source in self._sources if source.is_document]
-        self.documents = {source.name for source in documents}
+        self._documents = {source.name for source in documents}
         self._shared, addresses = _looked_at(documents)
         self._links = LinkMap([*(source.name for source in documents), *self._replaced], addresses)
         self._done, self._all = 0, sum(source.size for source in self._sources) or 1
@@ -337,7 +335,7 @@ class Corpus:
             passages, is_benchmark = passages_of(records, lambda problem: self._fail(problem, source))
             are_documents, passages = (False, passages) if is_benchmark else _are_documents(passages)
             for passage, where in passages:
-                if passage.document in self.documents:
+                if passage.document in self._documents:
                     self.reject(Problem(where, f"the id {passage.document!r} is that of a file", "duplicate"))
                     continue
                 version = Version()

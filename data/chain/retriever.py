@@ -217,7 +217,7 @@ class _Chain:
         document = self._graph.document[order]
         again = ~self._of_chosen()[order]
         again[np.unique(document, return_index=True)[1]] = False
-        gains[order[again]] *= self._weights.again
+        gains[order[again]] = self._lowered(gains[order[again]])
         return [self._step(node, gains, named) for node in _ordered(order, gains)[:most].tolist()]
 
     def _candidates(self, gains: Floats) -> Ints:
@@ -231,13 +231,19 @@ class _Chain:
         left of the first passage's page, if the question names that page.
         """
         graph, chosen = self._graph, [each.node for each in self._chosen]
+        is_version = self._copies & ~self._of_chosen()  # of a page that the chain has
+        is_left = self._not(chosen) & ~is_version & (graph.bm25 > 0)
         if len(chosen) == _BEST:
             best = int(graph.bm25.argmax())
-            return best if graph.later[best] and best not in chosen else None
+            return best if graph.later[best] and is_left[best] else None
         if len(chosen) != _FURTHER or not graph.match_certainty[chosen[0]]:
             return None
-        of_page = np.where((graph.document == graph.document[chosen[0]]) & self._not(chosen), graph.bm25, 0.0)
+        of_page = np.where(is_left & (graph.document == graph.document[chosen[0]]), graph.bm25, 0.0)
         return int(of_page.argmax()) if of_page.any() else None
+
+    def _lowered(self, gains: Floats) -> Floats:
+        """Those of further passages of a document; a negative gain stays."""
+        return np.minimum(gains, gains * self._weights.again)
 
     def _of_chosen(self) -> Bools:
         """Which nodes are of a chosen passage's document."""
@@ -285,7 +291,7 @@ class _Chain:
         gains += weights.sentence * sentence + weights.opening * opening
         gains -= weights.surplus * graph.surplus + weights.length * graph.length
         gains -= weights.listing * np.maximum(graph.listing - _LISTING, 0.0)
-        gains[self._of_chosen()] *= weights.again
+        gains = np.where(self._of_chosen(), self._lowered(gains), gains)
         gains[self._copies] = _COPY
         return gains, named
 

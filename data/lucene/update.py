@@ -10,7 +10,6 @@ words for the chain retriever are written likewise. Many segments, or many delet
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
@@ -101,12 +100,12 @@ class _Update(Indexing):
         self._index, self._lucene, self._before = index, lucene, lucene.manifest
         self.gone, self.new = set[str](), set[str]()  # documents that are deleted, and that are written
         self._corpus, self._read = list(self._before.corpus), list[Corpus]()
-        self._known = defaultdict[str, list[Version]](list)  # those of the folders that are read again, by document
+        self._known = dict[str, str]()  # the contents of the versions in folders that are read again, by document
 
     def taken(self, document: str, where: str) -> str | None:
         if (
             document in self.new
-            or any(version.content in self._read[-1].unchanged for version in self._known.get(document, ()))
+            or (document in self._known and self._known[document] in self._read[-1].unchanged)
             or self._has(document)
             or (document not in self.gone and self._passages_of(document, 1))
         ):
@@ -198,8 +197,7 @@ class _Update(Indexing):
             raise IndexFault(f"{path} is not a folder. Add a file with --add.")
         root = f"{clean(path.resolve().name)}/"
         known = {version: Version(version) for version in self._versions(root)}
-        for version in known.values():
-            self._known[version.document].append(version)
+        self._known |= {version.document: content for content, version in known.items()}
         left_out = (problem for problem in self._problems_before() if problem.where.startswith(root))
         corpus = self.corpus_of([path], known, left_out)
         self.gone.update(version.document for version in known.values())  # unless they are met again
@@ -218,9 +216,10 @@ class _Update(Indexing):
     def _check_folder(self, home: Path) -> None:
         """Refuse a folder of which the index has another one of the same name, or the one above."""
         for folder in (home, *home.parents):
-            files = [Version(content).file.partition("/")[2] for content in self._versions(f"{clean(folder.name)}/")]
+            root = f"{clean(folder.name)}/"
+            files = (Version(content).file.removeprefix(root) for content in self._versions(root))
             is_that = any((folder / file).exists() for file in files)
-            if folder == home and files and not is_that:
+            if folder == home and not is_that and any(self._versions(root)):
                 raise IndexFault(
                     f"{home} has none of the files that the index has of a folder {home.name}. If it is another one, "
                     "rename it, or index the folder above both."

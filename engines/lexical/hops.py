@@ -24,7 +24,7 @@ from threadpoolctl import ThreadpoolController
 from ...data.references import references, replace_references
 from ...data.text import title_key
 from .features import Matrix, ParsedQuestion, SpanTable, Vector, about, features, parse_question, span_table, within
-from .negation import denied, differs, is_rival
+from .negation import denied, differs, rivals
 from .prompt import ParsedPassage, Sentence
 from .spans import relation_terms
 
@@ -111,8 +111,10 @@ def _hops(sub_questions: tuple[str, ...], passages: tuple[ParsedPassage, ...]) -
     # Few sentences deny anything, or say what is like it: only their spans are compared with each sub-question.
     denies = [bool(denied(said.text) or denied(_above(passage))) for passage, said in table.sentences]
     for text in sub_questions:
-        rivals = (is_rival(text, said.text) for _, said in table.sentences)
-        doubted = np.array([any(pair) for pair in zip(denies, rivals, strict=True)], bool)
+        others = rivals(text)
+        doubted = np.array(
+            [no or not others.isdisjoint(row.where) for no, row in zip(denies, table.rows, strict=True)], bool
+        )
         suspects = np.flatnonzero(doubted[table.sentence]) if table.spans else ()
         chances = np.zeros(len(table.spans), np.float32)
         for bound, weight in _bound(text, found):

@@ -62,14 +62,19 @@ _RIVALS = tuple(
     relation_terms(words)
     for words in ("directed produced written", "founded closed dissolved demolished", "married divorced")
 )
+_VERBS = frozenset[str]().union(*_RIVALS)
+
+
+def rivals(question: str) -> frozenset[str]:
+    """The verbs that say another thing of a subject than what is asked: "produced" and "written" for "directed"."""
+    asked = relation_terms(question)
+    return frozenset[str]().union(*(verbs - asked for verbs in _RIVALS if verbs & asked))
 
 
 def is_rival(question: str, clause: str) -> bool:
-    """Whether a clause says another thing of its subject than what is asked: "produced", not "directed"."""
-    asked = relation_terms(question)
-    return any(
-        asked & verbs and (said := relation_terms(clause) & verbs) and asked.isdisjoint(said) for verbs in _RIVALS
-    )
+    """Whether a clause has one of the `rivals`, and not the verb that is asked for."""
+    said = relation_terms(clause)
+    return not said.isdisjoint(rivals(question)) and said.isdisjoint(relation_terms(question) & _VERBS)
 
 
 _NO_FACT = re.compile(

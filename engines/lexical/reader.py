@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -140,7 +140,8 @@ def _chances(question: str, hops: Sequence[Hop], table: SpanTable) -> Vector:
         chances = np.sqrt(chances * rank("whole", np.hstack([rows, _chain_columns(hops, table)])))
     elif len(question.split()) <= SHORT:
         chances = np.sqrt(chances * hops[0].chances)
-    fits = [_fits(question, table, n) for n in range(len(table.spans))]
+    others = of_other_entries(question, table.passages)
+    fits = [_fits(question, table, n, others) for n in range(len(table.spans))]
     chances = chances * np.array(fits, np.float32)
     if asks.kind == "either" and (sides := options(question)):  # only these two are allowed
         keys = [title_key(side) for side in sides]
@@ -155,7 +156,7 @@ def _is_near(side: str, key: str) -> bool:
     return within(side, key) and len(key.split()) <= len(side.split()) + 1
 
 
-def _fits(question: str, table: SpanTable, candidate: int) -> float:
+def _fits(question: str, table: SpanTable, candidate: int, others: Collection[str]) -> float:
     """How well a span fits what is asked for, where the rankers, which know encyclopedias, cannot tell: a number has
     its unit of time or memory, a year is no full date, and of a part of a program the name looks like one."""
     span, asks = table.spans[candidate], answer_type(question)
@@ -171,8 +172,7 @@ def _fits(question: str, table: SpanTable, candidate: int) -> float:
     is_odd = is_odd or (span.kind == TITLE and unnumbered(span.text) != span.text)  # "5. Troubleshooting"
     above = f"{passage.title} {passage.headings}"
     other = denied_by(question) and differs(question, span.text, sentence.text, above)
-    other = other or sentence.id in of_other_entries(question, table.passages)
-    return MISFIT if cut or plain or is_value or is_odd or other else 1.0
+    return MISFIT if cut or plain or is_value or is_odd or other or sentence.id in others else 1.0
 
 
 def _chain_columns(hops: Sequence[Hop], table: SpanTable) -> Matrix:

@@ -254,6 +254,7 @@ def test_documents_come_before_their_other_passages() -> None:
 
 ASKED = "What does the pump take in winter at the Oil Mill?"
 TELLS = "The pump takes seed oil in winter."
+CARE = "Ida cleans its valves with sand, soap, brushes and hot water."
 NOTES = [
     part(f"{n}.html", 0, f"Note {n}", f"The Oil Mill of note {n} has a pump, and winter is long.") for n in range(9)
 ]
@@ -261,7 +262,7 @@ NOTES = [
 
 def test_of_a_page_that_is_named_two_passages_are_found() -> None:
     """The question's words are in one later passage; other pages mention the page and share the words."""
-    page = manual("Oil Mill", "The mill is old.", "It has a wheel.", TELLS, "A pump of the mill is new.")
+    page = manual("Oil Mill", "The mill is old.", "It has a wheel.", TELLS, "A pump that Ida bought in Vale shines.")
     hits = over(*page, *NOTES).search(ASKED, 5)
     assert hits[0].passage.document == hits[4].passage.document == "Oil Mill.html"
     assert documents(hits).count("Oil Mill.html") == 2
@@ -272,13 +273,28 @@ def test_of_a_page_that_is_named_two_passages_are_found() -> None:
 def test_the_best_passage_of_bm25_is_the_fourth_if_the_chain_leaves_it() -> None:
     mill = manual("Oil Mill", "The mill is old, as is the Brass Pump.", "It has a wheel.")
     pump = manual(
-        "Brass Pump", "The pump takes oil in winter at the Oil Mill.", f"Winter pump. {4 * 'The pump takes oil. '}"
+        "Brass Pump",
+        "The pump takes oil in winter at the Oil Mill.",
+        f"Winter pump. {4 * 'The pump takes oil. '}{CARE}",
     )
     pool = PassagePool([*mill, *pump, *NOTES])
     question = "What does the Brass Pump take in winter at the Oil Mill?"
     assert pool.search(question, 1)[0].passage == pump[1]
     hits = ChainRetriever(pool, ChainWeights(again=0.0)).search(question, 5)
     assert hits[3].passage == pump[1]
+
+
+def test_no_copy_of_a_chosen_passage_comes_fourth() -> None:
+    """BM25's best one may be a version of what the chain has."""
+    text = f"Winter pump, a pump in winter. {CARE}"
+    new = part("new.html", 0, "Brass Pump", f"{text} Somebody wrote this down once more.")
+    old = part("old.html", 1, "Brass Pump", text)
+    pool = PassagePool([new, old, *NOTES])
+    question = "What does the Brass Pump take in winter?"
+    assert pool.search(question, 1)[0].passage == old
+    hits = [hit.passage for hit in ChainRetriever(pool).search(question, 5)]
+    assert hits[0] == new
+    assert old not in hits
 
 
 @pytest.mark.parametrize("listed", [0, 1])
