@@ -86,7 +86,7 @@ _GENERIC = frozenset(
 _GENERIC |= frozenset(map(stem, _NOTES))
 _CODE = re.compile(r"^-|\w[._/:-]\w|_|[a-z][\dA-Z]|^[A-Z][A-Z\d]")
 
-_LABEL = re.compile(r"\W{0,4}([\w.-]*\w)(?:\W{0,3}$|: )")  # of an entry: "tls" or "tls: ..."
+_LABEL = re.compile(r"\W{0,4}([\w.-]*\w)(?:[^\w.!?]{0,3}$|: )")  # of an entry: "tls" or "tls: ..."
 _REMARKS = frozenset("caution default example important note see since syntax tip type usage value warning".split())
 _CLAUSE = re.compile(r"[,;(]")
 _OPTION = re.compile(r"[^\w-]*(--?[\w-]+|\w[\w.-]*\w)\W*")

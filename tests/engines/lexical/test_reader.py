@@ -258,7 +258,7 @@ def test_what_a_manual_states_in_a_fixed_form_is_read_with_its_subject_and_nothi
 
 
 TRANSPORTS = (
-    "tls", "It is safe.", "The standard port is 16514.", "tcp", "It is open.", "The standard port is 16509.", "ext",
+    "tls", "Safe.", "The standard port is 16514.", "tcp", "Open.", "The standard port is 16509.", "ext",
 )  # fmt: skip
 
 
