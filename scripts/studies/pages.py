@@ -47,7 +47,9 @@ def _words(text: str) -> list[str]:
 def main(paths: list[str], most: int = 200) -> None:
     for path in paths:
         index = BM25Index(path)
-        asked = list(questions(index, most))
+        if not (asked := list(questions(index, most))):
+            print(path, "has no page of three passages")
+            continue
         for name, retriever in (("bm25", index), ("chain", ChainRetriever(index))):
             found = [[hit.passage.id for hit in retriever.search(question, 10)] for question, _ in asked]
             shares = (sum(id in ids[:k] for ids, (_, id) in zip(found, asked, strict=True)) for k in (5, 10))
