@@ -792,3 +792,51 @@ HELLO = "Grüße aus Köln von Ada."
 def test_other_encodings(name: str, content: bytes, title: str, tmp_path: Path) -> None:
     text = convert(written(tmp_path / name, content))
     assert (text.title, texts(text)) == (title, [HELLO])
+
+
+def test_what_is_indented_below_a_term_or_beside_it_explains_it(tmp_path: Path) -> None:
+    source = """KILN(8)            Kiln Tools            KILN(8)
+
+OPTIONS
+   Fuel
+       -k fuel, --keep=fuel (since 2.1)
+              Keep the fuel. It burns.
+
+              It may be
+
+              peat   Dry. It is the
+                     default.
+              coal   Black.
+
+              Not at night, as was said in:
+                  the guide.
+       A paragraph whose second line is indented
+          goes on.
+
+       1. An item
+          goes on.
+
+       -q     Be silent. Nothing is said,
+              not even a warning.
+       It is all.
+
+FILES
+       fire
+"""
+    text = convert(written(tmp_path / "kiln.8.txt", source))
+    fuel = ("OPTIONS", "Fuel")
+    keep = "-k fuel, --keep=fuel"
+    assert [(line.text, line.headings, line.terms) for line in text.lines] == [
+        ("OPTIONS:", ("OPTIONS",), ()),
+        ("Fuel:", fuel, ()),
+        ("-k fuel, --keep=fuel (since 2.1) Keep the fuel.", fuel, ()),
+        *((said, fuel, (keep,)) for said in ("It burns.", "It may be", "peat Dry.")),
+        ("It is the default.", fuel, (keep, "peat")),
+        *((said, fuel, (keep,)) for said in ("coal Black.", "Not at night, as was said in: the guide.")),
+        ("A paragraph whose second line is indented goes on.", fuel, ()),
+        ("1. An item goes on.", fuel, ()),
+        ("-q Be silent.", fuel, ()),
+        ("Nothing is said, not even a warning.", fuel, ("-q",)),
+        ("It is all.", fuel, ()),
+        *((said, ("FILES",), ()) for said in ("FILES:", "fire")),
+    ]
