@@ -55,8 +55,9 @@ _COMMENT = re.compile(r"(?:^|\s)(?:#|//|/?\*|--\s).*$", re.MULTILINE)
 _CALLED = re.compile(r"\s*\(.*", re.DOTALL)  # what a term says behind its name, such as parameters
 _GAP = re.compile(r"((?:[ \t]*\n)+[ \t]*)")  # between lines that have text
 _RULE = re.compile(r"^[ \t]*([-=_*~])\1{4,}[ \t]*$", re.MULTILINE)
-_ITEM = re.compile(r"(?:[*•+-]|o\s|[a-z0-9]{1,3}[.)])\s")
-_OPTION = re.compile(r"--?\w|\[")
+_ITEM = re.compile(r"\s*(?:[*•+-]|o(?=  )|(?:[a-z]|[ivx]{2,4}|\d{1,3})[.)])\s+\S")
+_BESIDE = re.compile(r"\s*(\S+(?: \S+)*) {2,}(?=\S)")
+_USUAL, _NARROW = 0.9, 60  # share of the rows that are not longer than paragraphs are wide, and the least width
 _COLUMNS = re.compile(r"\S {4,}\S")
 _ADDED = re.compile(r"\s+(?:[|–—·»-]\s.*|\([^()]*\)$)")  # to the title of a page, such as the site's name
 
@@ -90,6 +91,44 @@ def is_prose(text: str) -> bool:
         and len(words) >= _PROSE_LINE * len(lines)
         and sum(map(bool, map(_COLUMNS.search, lines))) <= _PROSE_COLUMNS * len(lines)
     )
+
+
+def width_of(rows: Iterable[str]) -> int:
+    """How wide the paragraphs are of a text that is broken into lines."""
+    widths = sorted(len(row) for row in rows if row.strip())
+    return max(_NARROW, widths[int(_USUAL * len(widths))] if widths else 0)
+
+
+def term_of(row: str, following: str, width: int) -> str:
+    """What the following row explains, or goes on to explain behind it; "" if that is nothing.
+
+    A row that is broken where the next word would have had room is a term, the start of a paragraph is none:
+
+        -k, --keep
+                Keep the files.
+        KiB     1,024 bytes. Other names
+                are accepted.
+    """
+    below, beside = column(following), _BESIDE.match(row)
+    if below <= column(row) or is_item(row) or not (row.strip() and following.strip()):
+        return ""
+    is_wrapped = len(row.rstrip()) + 1 + len(following.split()[0]) > width
+    text = beside[1] if beside and beside.end() == below else "" if is_wrapped else " ".join(row.split())
+    is_name = re.search(r"(?:\w\w|-\w).*[\w\])>}=?!%*\"'”’]$|-\w$", text) and text.split()[-1] not in FUNCTION_WORDS
+    return text if is_name and following[below] not in "[|{" and len(text) <= LONGEST_HEADING else ""
+
+
+def column(row: str) -> int:
+    return len(row) - len(row.lstrip())
+
+
+def is_item(row: str) -> bool:
+    return _ITEM.match(row) is not None
+
+
+def label_of(term: str) -> str:
+    """A term without what it says behind its name, such as parameters."""
+    return _CALLED.sub("", term) or term
 
 
 def of_html(markup: str, *, title: str = "", first_heading: bool = False) -> Text:
@@ -176,7 +215,7 @@ class _Reader:
         self._under_heading = 0  # lines before the first one that is below the last heading
         self._has_heading = False  # outside of the main part
         self._code = self._list_count = 0
-        self._indent = self._rows = 0  # of a paragraph of preformatted prose
+        self._indent = self._rows = self._width = 0  # of a paragraph of preformatted prose
         self._lists: list[int] = []
         self._link: tuple[str, int, int] | None = None  # an open one: its target, its `Href.at`, texts before it
         self._image = ""  # what it shows instead of a text
@@ -240,6 +279,7 @@ class _Reader:
         kind = "heading" if tag in HEADINGS else "main" if is_main else tag
         if tag == "pre" and not self._open["prose"] and is_prose("".join(element.itertext())):
             kind, self._indent, self._rows = "prose", 0, 0
+            self._width = width_of("".join(element.itertext()).splitlines())
         self._frames.append((kind, self._path))
         self._open[kind] += 1
         if tag == "a":
@@ -292,23 +332,22 @@ class _Reader:
     def _end_row(self, is_blank: bool, indent: int, following: str) -> None:
         """The end of a line of prose, where the following one has an indentation."""
         if self._size > self._kept:
-            text, is_option = "" if self._rows else "".join(self._text).rstrip(), _OPTION.match(following)
-            is_item = _ITEM.match(following) or is_option
-            # "o  An item", whose text goes on below its start, and "-x    What it does" are no terms.
-            start = text[: indent - self._indent]
-            is_beside = _ITEM.match(text) or start.endswith("  ") or _COLUMNS.search(text) or following[:1] == "["
-            is_term = text and indent > self._indent and len(text) <= LONGEST_HEADING and not self._kept
-            if is_term and not (is_beside or (is_option and _OPTION.match(text)) or text.endswith((".", ",", ";"))):
+            text = " " * self._indent + "".join(self._text)
+            term = "" if self._rows or self._kept else term_of(text, " " * indent + (following or "?"), self._width)
+            if term and term == folded(text):
                 if self._indent or not self.title:
                     self._term()
                 else:
                     self._end_heading(6)
-            elif is_blank or indent < self._indent or is_item:
-                self._flush()
             else:
-                self._text.append(" ")
-                self._rows, self._indent = self._rows + 1, indent
-                return
+                if term:
+                    self._add_term(term)
+                if not is_blank and indent >= self._indent and not is_item(following):
+                    self._text.append(" ")
+                    self._rows, self._indent = self._rows + 1, indent
+                    return
+                self._flush()
+        self._path = self._above_terms(indent)
         self._rows, self._indent = 0, indent
 
     def _end_term(self) -> bool:
@@ -324,16 +363,19 @@ class _Reader:
         self._end_link()
         text = re.sub(r" (?=;|\.$)", "", folded("".join(self._text)))
         self._lines([text], is_term=True)
-        if self._open["dt"]:  # of preformatted prose, it is not known where the definition ends
-            self._path = (*self._path, (self._term_level(), _CALLED.sub("", text) or text))
-            self._under_heading = len(self._found)
+        self._add_term(text)
 
-    def _term_level(self) -> int:
-        return _SEE_LEVEL + max(1, self._open["dl"])
+    def _add_term(self, text: str) -> None:
+        self._path = (*self._path, (self._term_level(self._indent), label_of(text)))
+        self._under_heading = len(self._found)
 
-    def _above_terms(self) -> tuple[tuple[int, str], ...]:
+    def _term_level(self, indent: int) -> int:
+        """Of preformatted prose, by its indentation."""
+        return _SEE_LEVEL + max(1, self._open["dl"]) + (1 + indent if self._open["prose"] else 0)
+
+    def _above_terms(self, indent: int = 0) -> tuple[tuple[int, str], ...]:
         """The headings, and the terms of outer definitions."""
-        return tuple(each for each in self._path if each[0] < self._term_level())
+        return tuple(each for each in self._path if each[0] < self._term_level(indent))
 
     def _break(self, is_end: bool = False, is_last: bool = False) -> None:
         """The end of a block, or a space in a heading or in code."""
@@ -361,7 +403,7 @@ class _Reader:
         sees = _SEE.fullmatch(label)
         if not self._links and (sees or label.casefold() in _LABELS) and not is_last:
             if sees:  # of a list of terms, this one alone
-                level = self._term_level() if self._frames[-1][0] == "dt" else _SEE_LEVEL
+                level = self._term_level(0) if self._frames[-1][0] == "dt" else _SEE_LEVEL
                 self._path = (*(each for each in self._path if each[0] < level), (level, label))
                 self._under_heading = len(self._found)
             self._next_block(f"{label}: ", self._anchors)

@@ -186,8 +186,8 @@ def _headings(piece: Iterable[_Sized]) -> tuple[str, ...]:
     """The headings above all of a piece, and the terms that its first sentence goes on to explain."""
     parts = [each.line for each in piece if not each.line.is_heading]
     shared = takewhile(lambda level: len(set(level)) == 1, zip(*(line.headings for line in parts), strict=False))
-    goes_on = parts and not parts[0].is_term
-    return (*(level[0] for level in shared), *(parts[0].terms if goes_on else ()))
+    terms = parts[0].terms if parts and not parts[0].is_term else ()
+    return (*(level[0] for level in shared), *(term for term in terms if not parts[0].text.startswith(term)))
 
 
 def _chunks(lines: Sequence[_Sized], size: int, max_words: int) -> Iterator[list[_Sized]]:

@@ -275,6 +275,7 @@ def test_preformatted_prose_is_joined_and_code_is_not() -> None:
         ),
         *((text, ("SEE ALSO",)) for text in ("SEE ALSO:", "ash(1)")),
     ]
+    assert [line.terms for line in lines][4:8] == [("-h",), (), ("--heat",), ()]
     assert [(*link[1:],) for line in lines for link in line.links] == [
         ("d.html", "900", "text"),
         ("ash.html", "ash(1)", "see"),
@@ -810,7 +811,7 @@ OPTIONS
 
               Not at night, as was said in:
                   the guide.
-       A paragraph whose second line is indented
+       A paragraph whose second line is indented by three columns
           goes on.
 
        1. An item
@@ -829,14 +830,13 @@ FILES
     assert [(line.text, line.headings, line.terms) for line in text.lines] == [
         ("OPTIONS:", ("OPTIONS",), ()),
         ("Fuel:", fuel, ()),
-        ("-k fuel, --keep=fuel (since 2.1) Keep the fuel.", fuel, ()),
-        *((said, fuel, (keep,)) for said in ("It burns.", "It may be", "peat Dry.")),
-        ("It is the default.", fuel, (keep, "peat")),
+        ("-k fuel, --keep=fuel (since 2.1)", fuel, ()),
+        *((said, fuel, (keep,)) for said in ("Keep the fuel.", "It burns.", "It may be")),
+        *((said, fuel, (keep, "peat")) for said in ("peat Dry.", "It is the default.")),
         *((said, fuel, (keep,)) for said in ("coal Black.", "Not at night, as was said in: the guide.")),
-        ("A paragraph whose second line is indented goes on.", fuel, ()),
+        ("A paragraph whose second line is indented by three columns goes on.", fuel, ()),
         ("1. An item goes on.", fuel, ()),
-        ("-q Be silent.", fuel, ()),
-        ("Nothing is said, not even a warning.", fuel, ("-q",)),
+        *((said, fuel, ("-q",)) for said in ("-q Be silent.", "Nothing is said, not even a warning.")),
         ("It is all.", fuel, ()),
         *((said, ("FILES",), ()) for said in ("FILES:", "fire")),
     ]
