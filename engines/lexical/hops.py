@@ -23,6 +23,7 @@ from threadpoolctl import ThreadpoolController
 
 from ...data.references import references, replace_references
 from ...data.text import title_key
+from .clauses import misplaced
 from .features import Matrix, ParsedQuestion, SpanTable, Vector, about, features, parse_question, span_table, within
 from .negation import denied, differs, rivals
 from .prompt import ParsedPassage, Sentence
@@ -30,6 +31,7 @@ from .spans import relation_terms
 
 BEAM = 3  # answers of a sub-question that are put into later ones
 LEAST = 0.15  # of them, least share of the best answer's probability
+MISFIT = 0.02  # factor of a span that does not fit what is asked for
 OWN_PASSAGE = 0.5  # least certainty that a passage is about the bearer of a name
 
 
@@ -118,7 +120,7 @@ def _hops(sub_questions: tuple[str, ...], passages: tuple[ParsedPassage, ...]) -
         suspects = np.flatnonzero(doubted[table.sentence]) if table.spans else ()
         chances = np.zeros(len(table.spans), np.float32)
         for bound, weight in _bound(text, found):
-            chances += weight * rank("hop", features(bound, table))
+            chances += weight * rank("hop", features(bound, table)) * np.where(misplaced(bound, table), MISFIT, 1)
         affirmed = chances.copy()
         for n in suspects:
             passage, sentence = table.sentences[table.sentence[n]]

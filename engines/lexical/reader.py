@@ -19,6 +19,7 @@ from functools import lru_cache
 import numpy as np
 
 from ...data.text import bare_title, content_terms, title_key
+from .clauses import misplaced
 from .features import (
     Matrix,
     ParsedQuestion,
@@ -30,7 +31,7 @@ from .features import (
     span_table,
     within,
 )
-from .hops import OWN_PASSAGE, Answer, Hop, best_answers, fitted, rank, read_hops, same
+from .hops import MISFIT, OWN_PASSAGE, Answer, Hop, best_answers, fitted, rank, read_hops, same
 from .negation import DENIED, contradicts, denied, denied_by, differs, is_no_fact, is_rival
 from .prompt import ParsedPassage, Sentence
 from .question import answer_type, mask
@@ -39,7 +40,6 @@ from .stated import CODE_NOUNS, is_of_type, lacks_subject, of_other_entries, sta
 
 SHORT = 12  # most words of a question that is read as a sub-question; longer ones have hidden parts
 MOST = 12  # answers that are weighed against one another
-MISFIT = 0.02  # factor of a span that is not of the kind that is asked for
 
 _COUNTED_NOUN = re.compile(
     r"\bhow many (?!people|inhabitants|residents|times)((?:[a-z-]+ ){1,4}?)"
@@ -134,7 +134,8 @@ def _f1(a: Counter[str], b: Counter[str]) -> float:
 
 def _chances(question: str, hops: Sequence[Hop], table: SpanTable) -> Vector:
     """The probability of each span to answer a whole question."""
-    rows, asks = features(parse_question(question), table), answer_type(question)
+    parsed, asks = parse_question(question), answer_type(question)
+    rows = features(parsed, table)
     chances = rank("bare", rows)
     if len(hops) > 1:  # the geometric mean of two rankers errs less than either
         chances = np.sqrt(chances * rank("whole", np.hstack([rows, _chain_columns(hops, table)])))
@@ -143,6 +144,8 @@ def _chances(question: str, hops: Sequence[Hop], table: SpanTable) -> Vector:
     others = of_other_entries(question, table.passages)
     fits = [_fits(question, table, n, others) for n in range(len(table.spans))]
     chances = chances * np.array(fits, np.float32)
+    if len(hops) == 1:
+        chances = chances * np.where(misplaced(parsed, table), MISFIT, 1)
     if asks.kind == "either" and (sides := options(question)):  # only these two are allowed
         keys = [title_key(side) for side in sides]
         offered = np.array([any(within(key, side) or _is_near(side, key) for side in keys) for key in table.keys])
