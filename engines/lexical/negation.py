@@ -113,21 +113,27 @@ def reverses(question: str, sentence: str) -> bool:
     return False
 
 
+def is_hedged(question: str, sentence: str) -> bool:
+    """Whether a sentence is a rumour, a plan or a question, unless the question asks for it as such."""
+    told = (found[0].lower() for found in _NO_FACT.finditer(sentence))
+    return any("?" in each or each not in question.lower() for each in told)
+
+
+def is_unlike(name: str, sentence: str) -> bool:
+    """Whether a sentence says of others what is not so of a name."""
+    return re.search(rf"\b[Uu]nlike (?:the )?{re.escape(name)}", sentence) is not None
+
+
 def is_no_fact(question: str, answer: str, sentence: str, following: str = "") -> bool:
     """Whether a sentence, or the one that follows, does not state what it has: a rumour, a plan, a question; or whether
     it speaks of a relative, or of the supplier of what the question names, or says it the other way round."""
-    told = (found[0].lower() for found in _NO_FACT.finditer(sentence))
-    if (
-        reverses(question, sentence)
-        or _TAKEN_BACK.match(following)
-        or any("?" in each or each not in question.lower() for each in told)
-    ):
+    if reverses(question, sentence) or _TAKEN_BACK.match(following) or is_hedged(question, sentence):
         return True
     before, terms = _ENDS.split(sentence.partition(answer)[0])[-1], relation_terms(question)
     if (kin := _KIN.search(before)) and relation_term(kin[1]) not in terms:
         return True
     names = mask(question).names
-    if any(re.search(rf"\b[Uu]nlike (?:the )?{re.escape(name)}", sentence) for name in names):
+    if any(is_unlike(name, sentence) for name in names):
         return True
     related = _RELATED.search(before)
     return bool(related and any(name in related[2] for name in names) and relation_term(related[1]) not in terms)

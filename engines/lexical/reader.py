@@ -19,7 +19,7 @@ from functools import lru_cache
 import numpy as np
 
 from ...data.text import bare_title, content_terms, title_key
-from .clauses import misplaced
+from .clauses import clauses, misplaced
 from .features import (
     Matrix,
     ParsedQuestion,
@@ -32,8 +32,8 @@ from .features import (
     within,
 )
 from .hops import MISFIT, OWN_PASSAGE, Answer, Hop, best_answers, fitted, rank, read_hops, same
-from .negation import DENIED, contradicts, denied, denied_by, differs, is_no_fact, is_rival
-from .prompt import ParsedPassage, Sentence
+from .negation import DENIED, contradicts, denied, denied_by, differs, is_hedged, is_no_fact, is_rival, is_unlike
+from .prompt import ParsedPassage
 from .question import answer_type, mask
 from .spans import DATE, TITLE, code, countries, dates, is_adjective, numbers, relation_terms, unnumbered
 from .stated import CODE_NOUNS, is_of_type, lacks_subject, of_other_entries, stated
@@ -266,6 +266,7 @@ _LIVED_LONGER = re.compile(r"\blived longer\b|\blonger li(?:fe|ved)|\blongest li
 _SAME = re.compile(r"\bsame\b|\bshare\b|\bin common\b|\bboth (?:located|from|in)\b", re.I)
 _SIDE = r"((?:[a-z]+ of (?:the )?)?@\d+)"
 _OR = re.compile(rf"{_SIDE}[^@,]{{0,20}},? or (?:the |an? )?(?:[a-z]+ ){{0,3}}?{_SIDE}")
+_AND = re.compile(rf"{_SIDE},? and (?:the )?{_SIDE}")
 _AFTER_COMMA = re.compile(r"^(?:[^,:]|[,:](?! ))*[,:] (?:the )?(.+?),? or (?:the )?([^?]+)\??", re.I)
 
 Verdict = tuple[float, str]
@@ -324,14 +325,18 @@ def _claimed(question: str, sides: tuple[str, str], table: SpanTable) -> Verdict
 
 
 def _shares(question: str, sides: tuple[str, str], table: SpanTable) -> list[float]:
-    """How much of the question's other words is stated of each side, in passages about it or sentences that name it."""
-    claim = frozenset(content_terms(question)).difference(*(content_terms(side) for side in sides))
+    """How much of the question's other words is stated of each side, in passages about it or clauses that name it."""
+    claim = relation_terms(question).difference({"both"}, *map(relation_terms, sides))
     found = list[float]()
-    for side in sides:
+    for side, other in (sides, sides[::-1]):
+        named, rival = relation_terms(side), relation_terms(other)
         own = [p for p in table.passages if about(p, title_key(bare_title(side)), title_key(side)) >= ABOUT]
-        terms, named = frozenset[str]().union(*(p.terms for p in own)), frozenset(content_terms(side))
-        rows = [(s, terms) for p in own for s in p.sentences]
-        rows += [(s, s.terms) for p in table.passages for s in p.sentences if named <= s.terms]
+        texts = [s.text for p in own for s in p.sentences if not rival <= relation_terms(s.text)]
+        terms = frozenset[str]().union(*map(relation_terms, (*texts, *(p.title for p in own))))
+        rows = [(text, terms) for text in texts]
+        for each in (s.text for p in table.passages for s in p.sentences if not is_unlike(side, s.text)):
+            told = re.sub(rf", (?=(?:{re.escape(side)}|{re.escape(other)})\b)", " and ", each)  # "A in Rome, B in Oslo"
+            rows += [(told[c.start : c.end], c.terms) for c in clauses(told) if named <= c.terms]
         found.append(_stated(claim, question, rows))
     return found
 
@@ -366,26 +371,27 @@ def _likeliest(hop: Hop) -> list[int]:
 
 def _held(question: str, table: SpanTable) -> float:
     """The share of a claim that is stated; for "both", of what is least stated of one."""
-    key = f" {title_key(question)} "
+    masked, key = mask(question), f" {title_key(question)} "
+    if re.search(r"\bboth\b", question, re.I) and (sides := _AND.search(masked.text)):
+        first, second = map(masked.unmask, sides.groups())
+        return min(_shares(question, (first, second), table))
     named = [p for p in table.passages if any(f" {name} " in key for name in p.names)] or list(table.passages)
-    claim = frozenset(content_terms(question)) - {"both"}
-    rows = [(s, s.terms) for p in table.passages for s in p.sentences]
-    if re.search(r"\bboth\b", question, re.I):
-        claim -= frozenset().union(*(p.title_terms for p in named))
-        own = ([(s, p.terms) for s in p.sentences] for p in named)
-        about = ([row for row in rows if p.title_terms <= row[0].terms] for p in named)
-        return min((_stated(claim, question, [*a, *b]) for a, b in zip(own, about, strict=True)), default=0.0)
-    each = (_stated(claim - p.title_terms, question, [(s, s.terms) for s in p.sentences]) for p in named)
+    claim = relation_terms(question)
+    each = (
+        _stated(claim - relation_terms(p.title), question, [(s.text, relation_terms(s.text)) for s in p.sentences])
+        for p in named
+    )
     return max(each, default=0.0)
 
 
-def _stated(claim: frozenset[str], question: str, rows: Iterable[tuple[Sentence, frozenset[str]]]) -> float:
-    """The largest share of a claim that sentences have, each with the terms that count; what is lacking, if the
-    sentence with most of it denies it."""
-    shares = ((_share(claim, terms), _share(claim, sentence.terms), sentence.text) for sentence, terms in rows)
+def _stated(claim: frozenset[str], question: str, rows: Iterable[tuple[str, frozenset[str]]]) -> float:
+    """The largest share of a claim that texts have, each with the terms that count; what is lacking, if the text with
+    most of it denies it, but no more than it has."""
+    facts = ((text, terms) for text, terms in rows if not is_hedged(question, text))
+    shares = ((_share(claim, terms), _share(claim, relation_terms(text)), text) for text, terms in facts)
     share, _, said = max(shares, key=lambda each: each[:2], default=(0.0, 0.0, ""))
     is_denied = contradicts(question, said) or not denied(said).isdisjoint(relation_terms(question))
-    return 1 - share if is_denied else share
+    return min(share, 1 - share) if is_denied else share
 
 
 def _share(claim: frozenset[str], terms: frozenset[str]) -> float:
