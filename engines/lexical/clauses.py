@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from .features import ParsedQuestion, SpanTable
 from .spans import DATE, NUMBER, QUANTITY, TITLE, YEAR, Span, relation_term, relation_terms
 
-_JOINT = re.compile(r"[,;]? (?:and|but|while|whereas) |; |, (?=th(?:at|ose) of\b)")
-_OWN_SUBJECT = re.compile(r"(?:the |an? )?[A-Z][\w’'-]*(?: [A-Z][\w’'-]*)*|th(?:at|ose) (?=of )|\w+[_.-][\w.-]*\w")
+_NAME = r"[A-Z][\w’'-]*(?: [A-Z][\w’'-]*)*"
+_JOINT = re.compile(rf"[,;]? (?:and|but|while|whereas) |; |, (?=th(?:at|ose) of\b)| (?={_NAME}, (?:who|the|an?) )")
+_OWN_SUBJECT = re.compile(rf"(?:the |an? )?{_NAME}|th(?:at|ose) (?=of )|\w+[_.-][\w.-]*\w")
 _MARK = re.compile(r"\b(?:an?|the|in|on|at|of|as|by|for|from|to|with|under|until|since)\b")
 _VERB = re.compile(r"\b(?:is|are|was|were|has|have|had|does|did|do|will|can|may|must)\b")
 
@@ -39,40 +40,37 @@ def clauses(text: str) -> tuple[Clause, ...]:
     """The clauses of a sentence; names that are only listed are in the clause before them, or behind them at first."""
     starts, ends = [0], list[int]()
     for joint in _JOINT.finditer(text):
-        if ends or re.search(r"\b[a-z]", text[: joint.start()]):
+        above = text[: joint.start()]
+        is_inside = joint[0] == " " and above.split()[-1][0].isupper()  # a name
+        if not is_inside and (ends or re.search(r"\b[a-z]", above)):
             ends.append(joint.start())
             starts.append(joint.end())
     ends.append(len(text))
-    found = list[Clause]()
-    for start, end in zip(starts, ends, strict=True):
-        said = text[start:end]
+    found = [Clause(0, ends[0], 0, True, relation_terms(text[: ends[0]]))]
+    for start, end in zip(starts[1:], ends[1:], strict=True):
+        said, last = text[start:end], found[-1]
         own = _OWN_SUBJECT.match(said)
-        shared = (
-            0 if not found else _shared(text[: found[-1].end], found[0].start, said[own.end() :] if own else said, own)
-        )
-        if found and (shared is None or not re.search(r"\b[a-z]", said)):
-            last = found.pop()
-            found.append(last._replace(end=end, terms=last.terms | relation_terms(said)))
+        shared = _shared(text[: last.end], said[own.end() :] if own else said, own is not None)
+        if shared is None or not re.search(r"\b[a-z]", said):
+            found[-1] = last._replace(end=end, terms=last.terms | relation_terms(said))
             continue
-        above = text[found[0].start : shared] if found else ""
-        if own:
-            above = " ".join(word for word in above.split() if word[0].islower())
-        found.append(Clause(start, end, shared or 0, own is not None, relation_terms(said) | relation_terms(above)))
+        words = [word for word in text[:shared].split() if not own or word[0].islower()]
+        terms = relation_terms(said) | relation_terms(" ".join(words))
+        found.append(Clause(start, end, shared, own is not None, terms))
     return tuple(found)
 
 
-def _shared(before: str, start: int, rest: str, own: re.Match[str] | None) -> int | None:
+def _shared(before: str, rest: str, is_own: bool) -> int | None:
     """Where the part of the sentence ends that the rest of a clause, behind its own subject, goes on from; None if it
     is no clause but the end of a list: "stars Ann and Tom as children"."""
     mark = _MARK.match(rest.lstrip())
-    if _VERB.search(rest) if mark else own and re.match(r" [a-z]", rest):
+    if _VERB.search(rest) if mark else is_own and re.match(r",? [a-z]", rest):
         return 0
-    if mark or own:
-        there = re.compile(rf"\b{mark[0]}\b").search(before, start) if mark else None
+    if mark or is_own:
+        there = re.search(rf"\b{mark[0]}\b", before) if mark else None
         return there.start() if there else None
-    subject = (word.start() for word in re.finditer(r"\b[a-z]\w*", before[start:]) if relation_term(word[0]))
-    verb = _VERB.search(before, start)
-    return min([start + next(subject, 0), *([verb.start()] if verb else [])])
+    words = re.finditer(r"\b[a-z]\w*", before)
+    return next((word.start() for word in words if _VERB.match(word[0]) or relation_term(word[0])), 0)
 
 
 def misplaced(question: ParsedQuestion, table: SpanTable) -> NDArray[np.bool_]:

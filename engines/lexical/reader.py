@@ -173,6 +173,7 @@ def _fits(question: str, table: SpanTable, candidate: int, others: Collection[st
     plain = asks.head in CODE_NOUNS and not any(found.text == span.text for found in code(span.text))
     is_odd = asks.kind not in ("who", "when") and not is_of_type(question, span.text, sentence)
     is_odd = is_odd or (span.kind == TITLE and unnumbered(span.text) != span.text)  # "5. Troubleshooting"
+    is_odd = is_odd or span.text.lower() == "default"
     above = f"{passage.title} {passage.headings}"
     other = denied_by(question) and differs(question, span.text, sentence.text, above)
     return MISFIT if cut or plain or is_value or is_odd or other or sentence.id in others else 1.0
