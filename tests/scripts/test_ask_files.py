@@ -96,6 +96,29 @@ def test_what_is_not_an_output_of_answer_is_not_replaced(tmp_path: Path) -> None
     assert "none.txt cannot be read or written: No such file" in told
 
 
+def test_answers_that_somebody_has_changed_are_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "q.txt").write_text(f"{FILM}\n{FIRM}\n", "utf-8")
+    out = tmp_path / "a.jsonl"
+    command = ("ask", "--file", tmp_path / "q.txt", "--out", out, "--index", "sample", "--program", "naive")
+    assert polyhop(*command, "--budget-calls", "1").exit_code == 1
+    part = out.read_bytes()
+    for mine in (b"mine", part.replace(b"Tarkovsky", b"T."), b""):
+        out.write_bytes(mine)
+        assert "is not as this command wrote it: move it away" in refused(*command)
+        assert out.read_bytes() == mine
+    out.write_bytes(part)
+    done(*command)
+    assert [each["id"] for each in records(out)] == ["1", "2"]
+    out.write_bytes(part)  # as a kill leaves it before the new content is in its place
+    done(*command)
+    out.unlink()
+    done(*command)
+    assert [each["id"] for each in records(out)] == ["1", "2"]
+    out.unlink()
+    out.mkdir()
+    assert "move it away" in refused(*command)
+
+
 # --- search -----------------------------------------------------------------------------------------------------------
 
 
