@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
+from polyhop.eval.run import evaluate
+
 from .cli import done, polyhop, records, refused
 
 FIRM = "In what year was the firm that built the Tyne Bridge founded?"
@@ -117,6 +119,17 @@ def test_answers_that_somebody_has_changed_are_not_replaced(tmp_path: Path) -> N
     out.unlink()
     out.mkdir()
     assert "move it away" in refused(*command)
+
+
+def test_answers_that_come_while_the_command_runs_are_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "a.jsonl"
+    monkeypatch.setattr(
+        "polyhop.scripts.ask.evaluate", lambda *given, **more: (evaluate(*given, **more), out.write_text("mine"))
+    )
+    refused("ask", "--file", "-", "--out", out, "--index", "sample", "--program", "naive", stdin=FILM)
+    assert out.read_text() == "mine"
 
 
 # --- search -----------------------------------------------------------------------------------------------------------

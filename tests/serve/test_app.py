@@ -228,7 +228,7 @@ def test_a_question_is_counted_from_its_first_event_until_its_client_leaves() ->
         running, waits = held[2], asked.events(QUESTION)
         await anext(running)
         assert [(await anext(waits))["event"] for _ in range(2)] == ["start", "waiting"]
-        waiting = asyncio.create_task(anext(waits))  # type: ignore[arg-type]
+        waiting = asyncio.create_task(anext(waits))
         await asyncio.sleep(0)
         waiting.cancel()
         await asyncio.wait([waiting])
