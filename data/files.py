@@ -60,14 +60,14 @@ def check_regular(path: Path) -> None:
 
 
 def check_unlinked(folder: Path) -> None:
-    """Refuse a folder to write to whose files may be elsewhere.
+    """Refuse a folder, to read or to write, whose files may be elsewhere.
 
     Raises:
         OSError: the folder cannot be read.
         ValueError: it contains a symbolic link.
     """
     if link := next((entry for entry in folder.iterdir() if entry.is_symlink()), None):
-        raise ValueError(f"{link} is a symbolic link, which could have other files written: remove it")
+        raise ValueError(f"{link} is a symbolic link, and links are not followed here: put a copy in its place")
 
 
 def read_bytes(path: Path, most: int = LARGEST_JSON) -> bytes:

@@ -26,7 +26,7 @@ from pydantic import (
 )
 
 from ..data.errors import first_error
-from ..data.files import LARGEST_JSON, bounded_lines, check_regular
+from ..data.files import LARGEST_JSON, bounded_lines
 from .folder import ACCOUNT, PREDICTIONS, RunError, claimed, cut_half_line
 from .metrics import METRICS
 from .settings import RunManifest
@@ -131,6 +131,7 @@ class RunRecord(BaseModel):
 def opened(path: Path, manifest: RunManifest) -> Iterator[None]:
     """Hold the folder, new or of the same run, without the partial line that a kill may have left."""
     with claimed(path, manifest.to_json(), lambda: RunManifest.read(path).to_json(), beside=(ACCOUNT,)):
+        _check_file(path / PREDICTIONS)
         with (path / PREDICTIONS).open("a+b") as file:
             cut_half_line(file)
         yield
@@ -164,26 +165,32 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
             yield json.loads(file.readline())
 
 
+def _check_file(path: Path) -> None:
+    if path.exists() and not path.is_file():
+        raise RunError(f"{path} is not a file: move it away, or choose another --out.")
+
+
 DELETE = "Delete the line to have its question executed again, or choose another --out."
 
 
 def _offsets(path: Path, count: int) -> dict[int, int]:
     """Where the last line of each of ``count`` questions begins, by number."""
     offsets, offset, number = dict[int, int](), 0, 1
+    _check_file(path)
     try:
-        if path.exists():
-            check_regular(path)
         with path.open("rb") as file:
             for text in bounded_lines(file, LARGEST_JSON):
                 if text is not None and not text.endswith(b"\n"):
                     break  # being written, or cut off by a kill
                 line = json.loads(text or b"")
-                if type(line["n"]) is not int or not 0 <= line["n"] < count or not isinstance(line["id"], str):
-                    raise ValueError(f"its n is not the number of one of {count:,} questions, or it has no id")
-                offsets[line["n"]] = offset
+                n, id = (line.get("n"), line.get("id")) if isinstance(line, dict) else (None, None)
+                if type(n) is not int or not 0 <= n < count or not isinstance(id, str):
+                    told = f"its n is not the number of one of {count:,} questions, or it has no id"
+                    raise ValueError(f"it is no object, {told}")
+                offsets[n] = offset
                 offset, number = file.tell(), number + 1
     except FileNotFoundError:
         raise RunError(f"{path.parent} has no {PREDICTIONS}: it is not the folder of a run.") from None
-    except (ValueError, TypeError, LookupError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise RunError(f"{path}, line {number} is damaged ({error}). {DELETE}") from error
     return offsets

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from hashlib import file_digest
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -14,6 +15,7 @@ import dspy
 import typer
 
 from ..data.errors import PolyhopError
+from ..data.files import read_bytes
 from ..data.text import clean, count
 from ..engines.costs import FREE, Ledger
 from ..engines.replies import ModelError, model_errors
@@ -31,6 +33,8 @@ from .source import chosen_index, open_source
 from .terminal import warn
 from .view import IN_DOUBT, print_answer, showing_progress, to_record
 
+_WRITTEN = "answers.sha256"  # in the folder of the run: of what --out was, and of what replaces it
+
 
 def ask(given: Ask) -> None:
     file, out = given.file, given.out
@@ -38,8 +42,8 @@ def ask(given: Ask) -> None:
         raise typer.BadParameter("ask one question, or those of a --file, whose answers can go to --out")
     asked = _read(file) if file else [("1", check_question(given.question or ""))]
     folder = out.with_name(f"{out.name}.run") if out else None
-    if out and (out.is_dir() or (out.exists() and folder and not folder.exists())):
-        raise PolyhopError(f"{out} exists and was not made by this command: choose another --out")
+    if out and folder:
+        _check_own(out, folder)
     index = chosen_index(given.index) if searches(given.program) else None
     source = open_source(index) if index else None
     program = build_program(given.program, source, given)
@@ -113,9 +117,23 @@ def _read(file: str) -> Iterator[tuple[str, str]]:
         raise PolyhopError(f"{file} has no questions")
 
 
+def _check_own(out: Path, folder: Path) -> None:
+    """Refuse to replace what the last call with this run's folder has not written."""
+    written = folder / _WRITTEN
+    known = read_bytes(written).split() if written.exists() else []
+    if out.exists() and not (out.is_file() and _hash(out).encode() in known):
+        raise PolyhopError(f"{out} exists and is not as this command wrote it: move it away, or choose another --out")
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
 def _write(folder: Path, out: Path) -> None:
     """Write the answers of a run, as far as it is."""
     done = failed = 0
+    _check_own(out, folder)
     with replacing(out) as file:
         for record in read_records(folder):
             line: dict[str, Any] = {"id": record.id, "question": record.question}
@@ -126,4 +144,7 @@ def _write(folder: Path, out: Path) -> None:
                 done += 1
                 line |= record.model_dump(include={"answer", "guess", "confidence", "status", "evidence"})
             file.write(json.dumps({**line, "costs": record.costs}, ensure_ascii=False) + "\n")
+        file.flush()
+        with replacing(folder / _WRITTEN) as hashes:  # first: a kill leaves one of the two contents
+            hashes.writelines(f"{_hash(each)}\n" for each in (out, Path(file.name)) if each.exists())
     typer.echo(f"{out}: {count(done, 'question')} answered, {failed} failed", err=True)

@@ -15,6 +15,7 @@ def score(given: Score) -> None:
     dataset = given.dataset or dataset_of(given.questions)
     asked = Questions(dataset, given.questions, split=split_of(dataset, given.split))
     source = Source(asked, given.index)
+    source.check_gold(asked)
     program = GivenPredictions(given.predictions, asked, source.look_up or (lambda title: []))
     summary = source.evaluate(program, given.predictions.stem, given.out, file=given.predictions)
     print_summary(summary, given.predictions.stem, asked, given.out, given.as_json)

@@ -179,23 +179,27 @@ class Source:
         """Warn on stderr about gold passages of your own questions that are missing from the index.
 
         Raises:
-            PolyhopError: a name is that of several documents.
+            PolyhopError: a name is that of several documents, or the index has none of them.
         """
-        index, missing = self.index, list[tuple[str, str]]()
+        index, missing, found = self.index, list[tuple[str, str]](), False
         if index is None or self.questions.dataset != "own":
             return
         for example in questions:
             where = example.get("where") or plain(str(example.get("question")))[:80]  # examples of Python have no line
-            for fact in dict.fromkeys(fact.passage for fact in gold_facts(example) if fact.text is None):
+            for fact in dict.fromkeys(fact.passage for fact in gold_facts(example)):
                 documents = list(dict.fromkeys(passage.document for passage in index.named(fact.title)))
-                if len(documents) > 1:
+                if len(documents) > 1 and fact.text is None:
                     listed = ", ".join(documents[:_SHOWN]) + (", ..." if len(documents) > _SHOWN else "")
                     raise PolyhopError(
                         f"{where}: {fact.title!r} names {len(documents)} documents: {listed}. Give its id, more of "
                         "the path, or words of the passage as text."
                     )
+                found = found or bool(documents)
                 if not documents:
                     missing.append((where, fact.title))
+        if missing and not found:
+            listed = ", ".join(repr(name) for _, name in missing[:_SHOWN])
+            raise PolyhopError(f"no gold passage is in {index.path}: is it the right --index? Gold is {listed}")
         for where, name in missing[:_SHOWN]:
             names = [each for hit in index.search(name, 10) for each in (hit.passage.title, hit.passage.id)]
             near = [f": is it {each!r}?" for each in get_close_matches(name, names, n=1)]

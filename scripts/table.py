@@ -132,6 +132,7 @@ def table(given: Table) -> None:
             index, setting = setting_of(each.dataset, None, each.index, each.questions)
             asked = Questions(each.dataset, each.questions, setting=setting, limit=limit, seed=seed)
             source, summaries = Source(asked, index), dict[str, dict[str, Any]]()
+            source.check_gold(asked)
             if paper and retriever is None and each.index and paper.retriever in _WITH_VECTORS:
                 embed_index(index_of(each.index))
             for row in (row for row in rows if row.program):

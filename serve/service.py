@@ -99,7 +99,7 @@ class Service:
         self.seconds, self.budget, self.outcomes = seconds, budget, Counter[str]()
         self._build, self._built, self._building = build, dict[str, dspy.Module](), Lock()
         self._retrievers = dict[str, Any]()
-        self._places, self._most_waiting, self.waiting = asyncio.Semaphore(concurrency), waiting, 0
+        self._places, self._most, self.waiting = asyncio.Semaphore(concurrency), concurrency + waiting, 0
         self.threads = ThreadPoolExecutor(concurrency + 8, "question")
         self._running = set[_Asked]()
 
@@ -191,15 +191,18 @@ class Service:
             run = self._built.get(name) or await self.in_thread(lambda: self.program(name))
         except PolyhopError as error:
             raise error if isinstance(error, ServiceError) else ServiceError("question", explain(error)) from error
-        if self._places.locked() and self.waiting >= self._most_waiting:
+        if self.running + self.waiting >= self._most:
             raise ServiceError("busy", "too many questions at once: try again in a few seconds")
         asked = _Asked(self, run, question, name)
-        yield asked.event("start", question=question, program=name)
-        if self._places.locked():
-            yield asked.event("waiting", text="waiting for other questions")
-        self.waiting += 1
+        self.waiting += 1  # before an event: others may come until the next one is taken
         try:
+            yield asked.event("start", question=question, program=name)
+            if self._places.locked():
+                yield asked.event("waiting", text="waiting for other questions")
             await self._places.acquire()
+        except (asyncio.CancelledError, GeneratorExit):
+            self._count(asked)
+            raise
         finally:
             self.waiting -= 1
         self._running.add(asked)
@@ -217,6 +220,9 @@ class Service:
     def _finished(self, asked: _Asked) -> None:
         self._running.discard(asked)
         self._places.release()
+        self._count(asked)
+
+    def _count(self, asked: _Asked) -> None:
         self.outcomes[asked.outcome] += 1
         cancelled = asked.ledger.incidents.get(CANCELLED, 0)
         told = {"program": asked.name, "outcome": asked.outcome, "seconds": round(asked.seconds, 3)}

@@ -87,6 +87,17 @@ def test_the_python_of_a_page_runs(page: Path, folder: Path, monkeypatch: pytest
         assert names["own"].answer == "Zavrazhye"
 
 
+def test_your_own_questions_are_evaluated_as_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    page = ROOT / "docs" / "evaluation.md"
+    (folder / "q.jsonl").write_text(blocks(page, "json")[0], encoding="utf-8")
+    (command,) = (each for each in blocks(page, "sh") if "--dataset own" in each)
+    result = CliRunner().invoke(app, command.split()[1:])
+    assert (result.exit_code, result.stderr) == (0, ""), result.output
+    means = json.loads((folder / "runs" / "a" / "summary.json").read_text())["metrics"]
+    assert [means[name] for name in ("answer_em", "passage_recall@5")] == [1.0, 1.0]
+
+
 def test_the_profiles_can_be_read(tmp_path: Path) -> None:
     found = blocks(ROOT / "docs" / "models.md", "toml")
     assert found

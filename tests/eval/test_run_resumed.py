@@ -91,9 +91,10 @@ def test_half_a_line_is_cut_off(tmp_path: Path, left: bytes) -> None:
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        (None, "line 1 is damaged"),
-        ({"n": 99}, "line 1 is damaged .its n is not"),
-        ({"n": -1}, "line 1 is damaged .its n is not"),
+        ("no JSON", "line 1 is damaged"),
+        *((line, "line 1 is damaged .it is no object, ") for line in ("null", "[]", "{}", "7")),
+        ({"n": 99}, "line 1 is damaged .*its n is not"),
+        ({"n": -1}, "line 1 is damaged .*its n is not"),
         ({"id": 7}, "line 1 is damaged .*it has no id"),
         ({"scores": {"answer_em": "good"}}, "question 0 is damaged .scores.answer_em"),
         ({"scores": {"answer_em": float("nan")}}, "question 0 is damaged .scores.answer_em"),
@@ -102,14 +103,23 @@ def test_half_a_line_is_cut_off(tmp_path: Path, left: bytes) -> None:
         ({"costs": {"tokens": -1}}, "question 0 is damaged .costs.tokens"),
     ],
 )
-def test_a_record_of_nonsense_is_named(change: dict[str, Any] | None, what: str, tmp_path: Path) -> None:
+def test_a_record_of_nonsense_is_named(change: dict[str, Any] | str, what: str, tmp_path: Path) -> None:
     evaluate(Fake(), numbered(4), tmp_path / "run")
     predictions = tmp_path / "run" / "predictions.jsonl"
     first, rest = predictions.read_text().split("\n", 1)
-    changed = "no JSON" if change is None else json.dumps(json.loads(first) | change)
+    changed = change if isinstance(change, str) else json.dumps(json.loads(first) | change)
     predictions.write_text(changed + "\n" + rest)
     for use in (lambda: evaluate(Fake(), numbered(4), tmp_path / "run"), lambda: list(read_records(tmp_path / "run"))):
         with pytest.raises(RunError, match=f"predictions.jsonl.*{what}.*Delete the line"):
+            use()
+
+
+def test_a_folder_in_place_of_the_records_is_told(tmp_path: Path) -> None:
+    evaluate(Fake(), numbered(4), tmp_path / "run")
+    (tmp_path / "run" / "predictions.jsonl").unlink()
+    (tmp_path / "run" / "predictions.jsonl").mkdir()
+    for use in (lambda: evaluate(Fake(), numbered(4), tmp_path / "run"), lambda: list(read_records(tmp_path / "run"))):
+        with pytest.raises(RunError, match=r"predictions\.jsonl is not a file: move it away, or choose an"):
             use()
 
 

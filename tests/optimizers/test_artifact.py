@@ -216,7 +216,7 @@ def test_missing_and_changed_files(artifact: Path, tmp_path: Path) -> None:
     refused(artifact, "artifact.json is damaged")
     file.rename(tmp_path / "real.json")
     file.symlink_to(tmp_path / "real.json")
-    refused(artifact, "symbolic link")
+    refused(artifact, "is a symbolic link, and links are not followed here: put a copy in its place")
 
 
 def test_another_format_is_refused_with_advice(artifact: Path) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
+from polyhop.eval.run import evaluate
+
 from .cli import done, polyhop, records, refused
 
 FIRM = "In what year was the firm that built the Tyne Bridge founded?"
@@ -94,6 +96,40 @@ def test_what_is_not_an_output_of_answer_is_not_replaced(tmp_path: Path) -> None
     assert (tmp_path / "a.jsonl").read_text() == "mine"
     told = refused("ask", "--file", tmp_path / "none.txt", "--index", "sample")
     assert "none.txt cannot be read or written: No such file" in told
+
+
+def test_answers_that_somebody_has_changed_are_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "q.txt").write_text(f"{FILM}\n{FIRM}\n", "utf-8")
+    out = tmp_path / "a.jsonl"
+    command = ("ask", "--file", tmp_path / "q.txt", "--out", out, "--index", "sample", "--program", "naive")
+    assert polyhop(*command, "--budget-calls", "1").exit_code == 1
+    part = out.read_bytes()
+    for mine in (b"mine", part.replace(b"Tarkovsky", b"T."), b""):
+        out.write_bytes(mine)
+        assert "is not as this command wrote it: move it away" in refused(*command)
+        assert out.read_bytes() == mine
+    out.write_bytes(part)
+    done(*command)
+    assert [each["id"] for each in records(out)] == ["1", "2"]
+    out.write_bytes(part)  # as a kill leaves it before the new content is in its place
+    done(*command)
+    out.unlink()
+    done(*command)
+    assert [each["id"] for each in records(out)] == ["1", "2"]
+    out.unlink()
+    out.mkdir()
+    assert "move it away" in refused(*command)
+
+
+def test_answers_that_come_while_the_command_runs_are_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "a.jsonl"
+    monkeypatch.setattr(
+        "polyhop.scripts.ask.evaluate", lambda *given, **more: (evaluate(*given, **more), out.write_text("mine"))
+    )
+    refused("ask", "--file", "-", "--out", out, "--index", "sample", "--program", "naive", stdin=FILM)
+    assert out.read_text() == "mine"
 
 
 # --- search -----------------------------------------------------------------------------------------------------------

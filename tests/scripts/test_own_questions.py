@@ -11,7 +11,7 @@ import pytest
 import polyhop
 from polyhop.data.lucene.index import build_index
 
-from .cli import done
+from .cli import done, refused
 from .cli import polyhop as run
 
 TEXTS = {
@@ -79,6 +79,24 @@ def test_names_that_no_passage_has_are_told(tmp_path: Path, index: Path) -> None
     assert "1 of 6 questions have gold passages that are not in the index" in result.stderr
 
 
+def test_a_run_whose_gold_is_all_elsewhere_is_refused(tmp_path: Path, index: Path) -> None:
+    gold: list[Any] = [["kestral.md", "sub/ada.md"], "freya.md", {"title": "Kestral Mill", "text": "mill"}]
+    records = [record | {"gold": each} for record, each in zip(QUESTIONS, gold, strict=False)]
+    questions, predictions = written(tmp_path, [*records, QUESTIONS[-1]]), tmp_path / "theirs.jsonl"
+    predictions.write_text(json.dumps({"question": QUESTIONS[0]["question"], "answer": "Tarnwick"}))
+    for command in (
+        ("evaluate", "--questions", questions, "--index", index, "--program", "naive", "--out", tmp_path / "out"),
+        ("table", "--on", f"own:{questions}:{index}", "--program", "naive", "--out", tmp_path / "out"),
+        ("score", predictions, "--questions", questions, "--index", index, "--out", tmp_path / "out"),
+    ):
+        told = refused(*command)
+        assert f"no gold passage is in {index}: is it the right --index? Gold is 'kestral.md', " in told
+        assert not list((tmp_path / "out").glob("**/predictions.jsonl"))
+    questions = written(tmp_path, [*records, QUESTIONS[4]])
+    some = done("evaluate", "--questions", questions, "--index", index, "--program", "naive")
+    assert "'freya.md' names no passage" in some.stderr
+
+
 def test_without_gold(tmp_path: Path, index: Path) -> None:
     questions = written(tmp_path, without_gold())
     result = run("evaluate", "--questions", questions, "--index", index, "--program", "naive", "--json")
@@ -134,11 +152,11 @@ def test_the_end_of_a_path_names_a_document(tmp_path: Path) -> None:
     asked = ("evaluate", "--index", tmp_path / "idx", "--program", "naive", "-k", "4", "--questions")
     first = "docs/md/redis/commands/n.md"
     for name in ("redis/commands/n.md", f"{first}#1"):  # the second: it is not split
-        questions = written(tmp_path, [{"question": "Text 0?", "answer": "Text", "gold": [name]}])
+        questions = written(tmp_path, [{"question": "Text 0?", "answer": "Text", "gold": ["Other", name]}])
         result = run(*asked, questions, "--json")
         missing = name != "redis/commands/n.md"
         assert ("names no passage" in result.stderr) == missing, result.output
-        assert json.loads(result.stdout)["metrics"]["passage_recall@5"] == (not missing)
+        assert json.loads(result.stdout)["metrics"]["passage_recall@5"] == (0.5 if missing else 1)
     for name, documents in (
         ("n.md", f"3 documents: docs/md/argo/commands/n.md, {first}, docs/md/redis/old/commands/n.md"),
         ("commands/n.md", "3 documents: "),

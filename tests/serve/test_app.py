@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import threading
@@ -30,7 +31,7 @@ from ..faults.faults import FAULTS
 from ..faults.listening import Listening
 from ..faults.schedule import Always
 from ..faults.server import Server
-from .conftest import QUESTION, events_of, sample
+from .conftest import QUESTION, events_of, sample, service
 
 
 def ended(address: str, outcome: str) -> int:
@@ -212,6 +213,30 @@ def test_too_many_questions_are_refused_and_others_wait(start: Callable[..., str
             statuses = list(threads.map(ask, range(6)))
     assert statuses.count(200) >= 2
     assert statuses.count(503) >= 1
+
+
+def test_a_question_is_counted_from_its_first_event_until_its_client_leaves() -> None:
+    async def run() -> None:
+        asked = service(concurrency=1, waiting=2)
+        asked.program("polyhop")
+        held = [asked.events(QUESTION) for _ in range(6)]
+        first = await asyncio.gather(*map(anext, held), return_exceptions=True)
+        assert [getattr(each, "kind", "") for each in first] == [""] * 3 + ["busy"] * 3
+        for events in held[:2]:
+            await events.aclose()
+        assert (asked.waiting, asked.outcomes) == (1, {"left": 2})
+        running, waits = held[2], asked.events(QUESTION)
+        await anext(running)
+        assert [(await anext(waits))["event"] for _ in range(2)] == ["start", "waiting"]
+        waiting = asyncio.create_task(anext(waits))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        assert (asked.running, asked.waiting, asked.outcomes) == (1, 0, {"left": 3})
+        await running.aclose()
+        asked.close()
+
+    asyncio.run(run())
 
 
 def test_an_error_of_the_model_is_told_without_its_key(start: Callable[..., str]) -> None:

@@ -83,7 +83,7 @@ def test_documents_that_wait_are_bounded(index: Path, monkeypatch: pytest.Monkey
 
 def test_names_lead_nowhere_else(address: str, index: Path) -> None:
     before = sorted(index.parent.rglob("*.md"))
-    for name in ("../x.md", "/etc/x.md", "a/b.md", ".hidden.md", "", "..", "a\0.md", "a" * 200):
+    for name in ("../x.md", "/etc/x.md", "a/b.md", ".hidden.md", "", " ", "..", "a\0.md", "a" * 200):
         reply = add(address, name, ADA.encode())
         assert (reply.status_code, "cannot be the name of a document" in reply.text) == (422, True)
     assert sorted(index.parent.rglob("*.md")) == before
