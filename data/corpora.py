@@ -23,7 +23,7 @@ import ujson
 from .benchmarks.corpora import passages_of
 from .converters import CONVERTERS, Text, Unreadable, conversions
 from .errors import DataError, Problem
-from .folder import LINES, Source, source_of, suffix_of, walk, why_unread
+from .folder import LINES, UNOPENED, Source, source_of, suffix_of, walk, why_unread
 from .importing import installs
 from .links import LinkMap
 from .passages import Passage
@@ -73,6 +73,11 @@ class Version(NamedTuple):
         return self.content.split("\n", 2)[0]
 
     @property
+    def is_closed(self) -> bool:
+        """Whether its file could not be opened."""
+        return self.content.split("\n", 2)[1:2] == [""]
+
+    @property
     def document(self) -> str:
         return self.content.split("\n", 2)[2]
 
@@ -114,6 +119,7 @@ class Corpus:
         version: Of the document of the last passage.
         unchanged: The versions among ``known`` that were met.
         failed: The files and folders in which something could not be read.
+        closed: Those of them that could not be opened, or whose library is missing: what they say is unknown.
     """
 
     def __init__(
@@ -136,7 +142,8 @@ class Corpus:
         self._indexed = indexed
         self._max_words, self._everything = MAX_WORDS if max_words is None else max_words, bool(max_words)
         self._strict, self._on_problem, self._on_progress = strict, on_problem, on_progress
-        self.file, self.version, self.unchanged, self.failed = "", Version(), set[str](), set[str]()
+        self.file, self.version = "", Version()
+        self.unchanged, self.failed, self.closed = set[str](), set[str](), set[str]()
         self.names = tuple(clean(path.resolve().name) for path in paths)
         homes = dict[str, Path]()
         for home in (path.resolve() for path in paths if path.is_dir()):
@@ -170,11 +177,7 @@ class Corpus:
 
     def covers(self, where: str) -> bool:
         """Whether a place is in one of the files or folders that are read."""
-        return _is_in(where, self._covered) or where.partition(":")[0] in self._covered
-
-    def has_failed(self, name: str) -> bool:
-        """Whether a file, or a folder that it is in, could not be read."""
-        return _is_in(name, self.failed)
+        return is_in(where, self._covered) or where.partition(":")[0] in self._covered
 
     def reject(self, problem: Problem) -> None:
         """Report a skipped record, or raise if ``strict``."""
@@ -210,12 +213,14 @@ class Corpus:
                     yield source_of(file, name, in_folder=True)
                     count += 1
             except OSError as error:
-                reason = error.strerror or "it cannot be read"
+                reason = error.strerror or UNOPENED
+                self.closed.add(name)
             except ValueError as error:
                 reason = str(error).removeprefix(f"{file} ")
             if reason:
                 is_missed = not unread or not file.suffix  # other than a link to a picture
                 self.failed.update([name] if is_missed else ())
+                self.closed.update([name] if reason == UNOPENED else ())
                 self._on_problem(Problem(name, reason, "damaged" if is_missed else "other"))
         if not count:
             kinds = ", ".join(filter(None, (*CONVERTERS, *LINES)))
@@ -259,6 +264,7 @@ class Corpus:
 
     def _document(self, job: _Job, text: Text | Unreadable | None) -> Iterator[tuple[Passage, str]]:
         source, version = job.source, job.version
+        self.closed.update([source.name] if version.is_closed else ())
         if text is None and version.content in self._known:
             self.unchanged.add(version.content)
             if version.content in self._left_out:  # as partial
@@ -270,6 +276,7 @@ class Corpus:
         elif isinstance(text, Unreadable):
             is_final = installs("documents") not in str(text)
             self._fail(Problem(source.name, str(text), version=version.content if is_final else ""), source)
+            self.closed.update(() if is_final else [source.name])
         elif len(source.name) > LONGEST_ID:
             self._fail(Problem(source.name, f"the id is longer than {LONGEST_ID} characters"), source)
         elif other := _twin(text, source.name, job.twins):
@@ -349,6 +356,7 @@ class Corpus:
             if self._strict or not source.in_folder:
                 raise
             self._fail(Problem(source.name, str(error)), source)
+            self.closed.update([source.name] if _version(source).is_closed else ())
 
     def _split(self, passage: Passage, is_document: bool) -> list[Passage]:
         most = self._max_words if self._everything or is_document else LONGEST_PASSAGE
@@ -369,7 +377,7 @@ class Corpus:
         self.reject(problem)
 
 
-def _is_in(name: str, names: Collection[str]) -> bool:
+def is_in(name: str, names: Collection[str]) -> bool:
     """Whether a file, or a folder that it is in, is among some."""
     return any(each in names for each in (name, *map(str, PurePosixPath(name).parents)))
 

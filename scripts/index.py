@@ -106,6 +106,8 @@ def _write(given: Index, out: Path, names: list[str]) -> None:
             manifest, made, is_changed = changes.manifest, 0, bool(changes.documents)
             change = f"{count(changes.added, 'passage')} added, {changes.deleted:,} deleted"
             rows["changed"] = f"{count(changes.documents, 'document')}: {change}" if is_changed else "nothing"
+            if changes.unreadable:
+                rows["removed"] = f"{count(changes.unreadable, 'document')} whose files cannot be read any more"
         else:
             manifest = build_index(
                 corpus, out, max_words=given.max_words, strict=given.strict, on_progress=show, on_problem=skip
