@@ -290,8 +290,8 @@ class Corpus:
         elif version.content in self._known:
             self.unchanged.add(version.content)
         else:
-            if text.share < _MOST_LOST:
-                reason = f"only {text.share:.0%} of its text is read: the rest is in forms and navigation"
+            reason = f"only {text.share:.0%} of its text is read: the rest is in forms and navigation"
+            if reason := text.lost or (reason if text.share < _MOST_LOST else ""):
                 self._on_problem(Problem(source.name, reason, "partial", version.content))
             if (dirname(source.name), _plain_title(text.title)) in self._shared:
                 text = _below_shared_title(text)

@@ -117,7 +117,7 @@ def _write(given: Index, out: Path, names: list[str]) -> None:
     documents = f" of {manifest.documents:,} documents" if manifest.documents < manifest.passages else ""
     skipped = [f"{counts[kind]:,} {kind}" for kind in ("damaged", "duplicate")]
     if counts["partial"]:
-        skipped.append(f"most of {count(counts['partial'], 'file')}")
+        skipped.append(f"parts of {count(counts['partial'], 'file')}")
     if counts["other"]:
         most = sorted(others.items(), key=lambda each: -len(each[1]))[:_SHOWN]
         kinds = (f"{len(names):,} {kind} ({', '.join(names[:2])}{', ...' * (len(names) > 2)})" for kind, names in most)

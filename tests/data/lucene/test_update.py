@@ -240,14 +240,20 @@ def test_a_page_that_lost_its_text_is_told_each_time(tmp_path: Path) -> None:
     root, index = tmp_path / "notes", tmp_path / "ix"
     linked = f"<p>The stork.<nav>{'<a href=x>A link to another page.</a> ' * 60}</nav>"
     put(tmp_path, {"notes/a.html": f"<p>The heron.<footer>{LONG}</footer>", "notes/b.html": linked})
+    write_pdf(root / "c.pdf", ["The mill."])
+    with (root / "c.pdf").open("ab") as file:
+        file.write(b"9 0 obj <</Filter/FlateDecode>>stream\nx\nendstream endobj")
     for change in (
         lambda **told: build_index([root], index, **told),
         lambda **told: update_index(index, folders=[root], **told),
     ):
         problems: list[Problem] = []
         change(on_problem=problems.append)
-        assert [(each.where, each.kind) for each in problems] == [("notes/a.html", "partial")]
-    assert contents(index).keys() == {"notes/a.html", "notes/b.html"}
+        assert [(each.where, each.kind) for each in problems] == [
+            ("notes/a.html", "partial"),
+            ("notes/c.pdf", "partial"),
+        ]
+    assert contents(index).keys() == {"notes/a.html", "notes/b.html", "notes/c.pdf"}
 
 
 def none_converted(jobs: Any, on_wait: Any) -> Any:
