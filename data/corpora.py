@@ -16,6 +16,7 @@ from html import unescape
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from posixpath import dirname
+from statistics import median
 from typing import NamedTuple
 
 import ujson
@@ -41,6 +42,9 @@ _IN_OTHERS, _RUN, _FEWEST, _MOST, _COMMON = 0.75, 6, 20, 200, 3
 """A book is left out if this share of its runs of so many words is in documents of other formats, whatever their names;
 of so few runs it cannot be told, and of more than so many, not all are looked up. What so many documents have is common
 to them, and does not count. Of ten manuals of Erlang, GnuTLS and bash, as PDF and as HTML, 83 to 98% are."""
+_LARGE, _IN_PAGES, _IN_ONE, _OF_PAGE = 8, 0.9, 0.5, 100
+"""So is a page that is so many times as large as most, if this share of all its runs is in others, but not more than so
+much in one; of at least so many runs. Of ten manuals of 200 to 2,900 pages, that is one page: all others as one."""
 
 _MARKUP = frozenset(".html .htm .xhtml .md .markdown .mdx".split())
 _HEADING = re.compile(
@@ -95,7 +99,8 @@ class Corpus:
     """Passages streamed from files and folders, in the order given; files of one name in several formats together.
 
     A document with the text of another is left out, and so is one that has the name of another and mostly its text in a
-    poorer format (see `FORMATS`), and a PDF or a book whose text is in documents of other formats.
+    poorer format (see `FORMATS`), a PDF or a book whose text is in documents of other formats, and a page that has all
+    others of a manual.
 
     Args:
         paths: Documents with one of the suffixes in `CONVERTERS`; records with the text of one passage or document each
@@ -157,6 +162,9 @@ class Corpus:
         self._replaced = {Version(content).document for content in known}  # without those that are as they were
         documents = [source for source in self._sources if source.is_document]
         self._documents = {source.name for source in documents}
+        sizes = {source.name: source.size for source in documents if not _is_book(source)}
+        usual = median(sizes.values() or [0])
+        self._large = {name: size for name, size in sizes.items() if size > _LARGE * usual}
         self._shared, addresses = _looked_at(documents)
         self._links = LinkMap([*(source.name for source in documents), *self._replaced], addresses)
         self._done, self._all = 0, sum(source.size for source in self._sources) or 1
@@ -249,9 +257,9 @@ class Corpus:
         }
         self._replaced -= known & settled  # before any is read: files that follow may be copies of what is there
 
-        def books(group: Sequence[Source]) -> tuple[bool, bool]:
-            are = [source.path.suffix.lower() in _BOOKS for source in group]
-            return any(are), all(are)
+        def books(group: Sequence[Source]) -> tuple[bool, bool, int]:
+            are = [_is_book(source) for source in group]
+            return any(are), all(are), max(self._large.get(source.name, 0) for source in group)
 
         for group in sorted(groups.values(), key=books):  # these are compared with the others
             is_document = group[0].is_document
@@ -285,7 +293,7 @@ class Corpus:
         elif other := self._first("text", digest := _text_hash(text), source.name):
             self._on_problem(Problem(source.name, f"the same text as {other}", "duplicate", version.content, other))
         elif other := self._holder(runs := _runs(text), source):
-            reason = f"its text is in documents of other formats, most of it in {other}"
+            reason = f"its text is in other documents, most of it in {other}"
             self._on_problem(Problem(source.name, reason, "duplicate", version.content, other))
         elif version.content in self._known:
             self.unchanged.add(version.content)
@@ -309,25 +317,28 @@ class Corpus:
         return first if first != name else None
 
     def _holder(self, runs: list[str], source: Source) -> str | None:
-        """The document that has the most of a book, if others have nearly all of it; of other documents, the runs are
-        noted. Runs that many documents have, as contracts do, do not count."""
-        if source.path.suffix.lower() not in _BOOKS:
-            for run in runs:
-                for n in range(_COMMON):
-                    if self._earlier(f"run {n} {run}", source.name) in (None, source.name):
-                        break
-            return None
-        some = runs[:: 1 + len(runs) // _MOST]
-        runs.clear()  # those of one book say nothing about another
-        held = [self._holders(run, source.name) for run in some]
-        told = [found for found in held if len(found) < _COMMON]
-        holders = Counter(found[0] for found in told if found)
-        is_there = len(told) >= _FEWEST and holders.total() >= _IN_OTHERS * len(told)
-        return holders.most_common(1)[0][0] if is_there else None
+        """The document that has the most of a book or a large page, if others have nearly all of it; the runs of other
+        documents are noted. Runs that many documents have, as contracts do, do not count."""
+        is_book = _is_book(source)
+        if is_book or source.name in self._large:
+            fewest, share, in_one = (_FEWEST, _IN_OTHERS, 1) if is_book else (_OF_PAGE, _IN_PAGES, _IN_ONE)
+            held = [self._holders(run, source.name, is_book) for run in runs[:: 1 + len(runs) // _MOST]]
+            told = [found for found in held if len(found) < _COMMON]
+            holders = Counter(found[0] for found in told if found)
+            of = len(told if is_book else held)
+            if of >= fewest and holders.total() >= share * of and max(holders.values()) <= in_one * of:
+                return holders.most_common(1)[0][0]
+        if is_book:
+            runs.clear()  # those of one book say nothing about another
+        for run in runs:
+            for n in range(_COMMON):
+                if self._earlier(f"run {n} {run}", source.name) in (None, source.name):
+                    break
+        return None
 
-    def _holders(self, run: str, name: str) -> list[str]:
-        """The documents of other formats that have a run, not more than `_COMMON` of those read now."""
-        noted = (self._earlier(f"run {n} {run}", "") for n in range(_COMMON))
+    def _holders(self, run: str, name: str, is_book: bool) -> list[str]:
+        """The documents other than books that have a run, not more than `_COMMON` of those read now."""
+        noted = (self._earlier(f"run {n} {run}", "" if is_book else name) for n in range(_COMMON))
         indexed = (each for each in self._indexed("run", run) if each not in self._replaced)
         return [each for each in dict.fromkeys([*indexed, *filter(None, noted)]) if each != name]
 
@@ -375,6 +386,10 @@ class Corpus:
     def _fail(self, problem: Problem, source: Source) -> None:
         self.failed.add(source.name)
         self.reject(problem)
+
+
+def _is_book(source: Source) -> bool:
+    return source.path.suffix.lower() in _BOOKS
 
 
 def is_in(name: str, names: Collection[str]) -> bool:
