@@ -38,7 +38,7 @@ from .markdown import rendered
 from .pdf import of_pdf
 from .splitting import Href, Line, bounded_metadata
 from .tables import LONGEST_CELL
-from .text import clean, split_sentences
+from .text import clean, count, split_sentences
 from .underlined import of_plain
 
 __all__ = ["CONVERTERS", "Text", "Unreadable", "conversions", "convert", "looks_like_text", "of_html"]
@@ -60,6 +60,7 @@ _MOST_ACCENTS, _LONGEST_OUTPUT = 0.3, 2_000  # share of accented letters; charac
 _WIDEST = codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE
 _WIDE = *_WIDEST, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
 _PRINTED = re.compile(r"[^\x00-\x07\x0e-\x1f\x7f]*")  # a backspace prints bold in pages of manuals
+_WHOLE = re.compile(rb"</(?:\w+:)?(?:html|svg)\s*>", re.IGNORECASE)  # the end of a chapter
 _LARGE = {".pdf": "pypdfium2", ".docx": "mammoth", ".epub": "zipfile"}  # what may grow, and the library that reads it
 
 Job = TypeVar("Job")
@@ -85,9 +86,10 @@ def convert(path: Path) -> Text:
     except (MemoryError, RecursionError) as error:
         raise Unreadable(f"too large or nested too deep ({type(error).__name__})") from None
     except Exception as error:  # noqa: BLE001  # a library may raise anything for a damaged or hostile file
-        raise Unreadable(f"damaged ({type(error).__name__}: {str(error)[:100]})") from None
-    if not text.lines and not text.title:
-        raise Unreadable("empty")
+        said = f": {str(error)[:100]}" if " " in str(error) else f", or no {suffix} file"  # words, or a name of a part
+        raise Unreadable(f"damaged{said}") from None
+    if not text.lines and (text.lost or not text.title):
+        raise Unreadable(text.lost or "empty")
     if sum(len(line.text) for line in text.lines) > LARGEST_RECORD:
         raise Unreadable(_TOO_LARGE)
     if len(text.lines) > _MOST_LINES:
@@ -321,7 +323,11 @@ def _epub(content: bytes) -> Text:
         package = etree.fromstring(parts.read(place), parser)
         files = {each.get("id"): unquote(each.get("href")) for each in package.iter("{*}item")}
         names = [files[each.get("idref")] for each in package.iter("{*}itemref") if each.get("idref") in files]
-        chapters = [_html(parts.read(normpath(f"{dirname(place)}/{name}".lstrip("/")))) for name in names]
+        paths, there = [normpath(f"{dirname(place)}/{name}".lstrip("/")) for name in names], set(parts.namelist())
+        contents = [parts.read(path) if path in there else b"" for path in paths]
+    chapters = list(map(_html, contents))
+    damaged = [name for name, each in zip(names, contents, strict=True) if not _WHOLE.search(each.replace(b"\0", b""))]
+    lost = f"{count(len(damaged), 'chapter')} of it cut off or missing, such as {clean(damaged[0])}" if damaged else ""
     title = next((each.text for each in package.iter("{http://purl.org/dc/elements/1.1/}title") if each.text), "")
     lines: list[Line] = []
     for chapter in chapters:
@@ -335,7 +341,7 @@ def _epub(content: bytes) -> Text:
             )
             if not any(link.kind == "contents" and link.target.startswith("#") for link in links):
                 lines.append(line._replace(headings=(*above, *line.headings), links=links))
-    return Text(" ".join(clean(title).split())[:LONGEST_HEADING], lines)
+    return Text(" ".join(clean(title).split())[:LONGEST_HEADING], lines, lost=lost)
 
 
 def _docx(content: bytes) -> Text:

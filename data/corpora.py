@@ -16,6 +16,7 @@ from html import unescape
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from posixpath import dirname
+from statistics import median
 from typing import NamedTuple
 
 import ujson
@@ -23,7 +24,7 @@ import ujson
 from .benchmarks.corpora import passages_of
 from .converters import CONVERTERS, Text, Unreadable, conversions
 from .errors import DataError, Problem
-from .folder import LINES, Source, source_of, suffix_of, walk, why_unread
+from .folder import LINES, UNOPENED, Source, source_of, suffix_of, walk, why_unread
 from .importing import installs
 from .links import LinkMap
 from .passages import Passage
@@ -41,6 +42,9 @@ _IN_OTHERS, _RUN, _FEWEST, _MOST, _COMMON = 0.75, 6, 20, 200, 3
 """A book is left out if this share of its runs of so many words is in documents of other formats, whatever their names;
 of so few runs it cannot be told, and of more than so many, not all are looked up. What so many documents have is common
 to them, and does not count. Of ten manuals of Erlang, GnuTLS and bash, as PDF and as HTML, 83 to 98% are."""
+_LARGE, _IN_PAGES, _IN_ONE, _OF_PAGE = 8, 0.9, 0.5, 100
+"""So is a page that is so many times as large as most, if this share of all its runs is in others, but not more than so
+much in one; of at least so many runs. Of ten manuals of 200 to 2,900 pages, that is one page: all others as one."""
 
 _MARKUP = frozenset(".html .htm .xhtml .md .markdown .mdx".split())
 _HEADING = re.compile(
@@ -73,6 +77,11 @@ class Version(NamedTuple):
         return self.content.split("\n", 2)[0]
 
     @property
+    def is_closed(self) -> bool:
+        """Whether its file could not be opened."""
+        return self.content.split("\n", 2)[1:2] == [""]
+
+    @property
     def document(self) -> str:
         return self.content.split("\n", 2)[2]
 
@@ -90,7 +99,8 @@ class Corpus:
     """Passages streamed from files and folders, in the order given; files of one name in several formats together.
 
     A document with the text of another is left out, and so is one that has the name of another and mostly its text in a
-    poorer format (see `FORMATS`), and a PDF or a book whose text is in documents of other formats.
+    poorer format (see `FORMATS`), a PDF or a book whose text is in documents of other formats, and a page that has all
+    others of a manual.
 
     Args:
         paths: Documents with one of the suffixes in `CONVERTERS`; records with the text of one passage or document each
@@ -114,6 +124,7 @@ class Corpus:
         version: Of the document of the last passage.
         unchanged: The versions among ``known`` that were met.
         failed: The files and folders in which something could not be read.
+        closed: Those of them that could not be opened, or whose library is missing: what they say is unknown.
     """
 
     def __init__(
@@ -136,7 +147,8 @@ class Corpus:
         self._indexed = indexed
         self._max_words, self._everything = MAX_WORDS if max_words is None else max_words, bool(max_words)
         self._strict, self._on_problem, self._on_progress = strict, on_problem, on_progress
-        self.file, self.version, self.unchanged, self.failed = "", Version(), set[str](), set[str]()
+        self.file, self.version = "", Version()
+        self.unchanged, self.failed, self.closed = set[str](), set[str](), set[str]()
         self.names = tuple(clean(path.resolve().name) for path in paths)
         homes = dict[str, Path]()
         for home in (path.resolve() for path in paths if path.is_dir()):
@@ -150,6 +162,9 @@ class Corpus:
         self._replaced = {Version(content).document for content in known}  # without those that are as they were
         documents = [source for source in self._sources if source.is_document]
         self._documents = {source.name for source in documents}
+        sizes = {source.name: source.size for source in documents if not _is_book(source)}
+        usual = median(sizes.values() or [0])
+        self._large = {name: size for name, size in sizes.items() if size > _LARGE * usual}
         self._shared, addresses = _looked_at(documents)
         self._links = LinkMap([*(source.name for source in documents), *self._replaced], addresses)
         self._done, self._all = 0, sum(source.size for source in self._sources) or 1
@@ -170,11 +185,7 @@ class Corpus:
 
     def covers(self, where: str) -> bool:
         """Whether a place is in one of the files or folders that are read."""
-        return _is_in(where, self._covered) or where.partition(":")[0] in self._covered
-
-    def has_failed(self, name: str) -> bool:
-        """Whether a file, or a folder that it is in, could not be read."""
-        return _is_in(name, self.failed)
+        return is_in(where, self._covered) or where.partition(":")[0] in self._covered
 
     def reject(self, problem: Problem) -> None:
         """Report a skipped record, or raise if ``strict``."""
@@ -210,12 +221,14 @@ class Corpus:
                     yield source_of(file, name, in_folder=True)
                     count += 1
             except OSError as error:
-                reason = error.strerror or "it cannot be read"
+                reason = error.strerror or UNOPENED
+                self.closed.add(name)
             except ValueError as error:
                 reason = str(error).removeprefix(f"{file} ")
             if reason:
                 is_missed = not unread or not file.suffix  # other than a link to a picture
                 self.failed.update([name] if is_missed else ())
+                self.closed.update([name] if reason == UNOPENED else ())
                 self._on_problem(Problem(name, reason, "damaged" if is_missed else "other"))
         if not count:
             kinds = ", ".join(filter(None, (*CONVERTERS, *LINES)))
@@ -244,9 +257,9 @@ class Corpus:
         }
         self._replaced -= known & settled  # before any is read: files that follow may be copies of what is there
 
-        def books(group: Sequence[Source]) -> tuple[bool, bool]:
-            are = [source.path.suffix.lower() in _BOOKS for source in group]
-            return any(are), all(are)
+        def books(group: Sequence[Source]) -> tuple[bool, bool, int]:
+            are = [_is_book(source) for source in group]
+            return any(are), all(are), max(self._large.get(source.name, 0) for source in group)
 
         for group in sorted(groups.values(), key=books):  # these are compared with the others
             is_document = group[0].is_document
@@ -259,6 +272,7 @@ class Corpus:
 
     def _document(self, job: _Job, text: Text | Unreadable | None) -> Iterator[tuple[Passage, str]]:
         source, version = job.source, job.version
+        self.closed.update([source.name] if version.is_closed else ())
         if text is None and version.content in self._known:
             self.unchanged.add(version.content)
             if version.content in self._left_out:  # as partial
@@ -270,6 +284,7 @@ class Corpus:
         elif isinstance(text, Unreadable):
             is_final = installs("documents") not in str(text)
             self._fail(Problem(source.name, str(text), version=version.content if is_final else ""), source)
+            self.closed.update(() if is_final else [source.name])
         elif len(source.name) > LONGEST_ID:
             self._fail(Problem(source.name, f"the id is longer than {LONGEST_ID} characters"), source)
         elif other := _twin(text, source.name, job.twins):
@@ -278,13 +293,13 @@ class Corpus:
         elif other := self._first("text", digest := _text_hash(text), source.name):
             self._on_problem(Problem(source.name, f"the same text as {other}", "duplicate", version.content, other))
         elif other := self._holder(runs := _runs(text), source):
-            reason = f"its text is in documents of other formats, most of it in {other}"
+            reason = f"its text is in other documents, most of it in {other}"
             self._on_problem(Problem(source.name, reason, "duplicate", version.content, other))
         elif version.content in self._known:
             self.unchanged.add(version.content)
         else:
-            if text.share < _MOST_LOST:
-                reason = f"only {text.share:.0%} of its text is read: the rest is in forms and navigation"
+            reason = f"only {text.share:.0%} of its text is read: the rest is in forms and navigation"
+            if reason := text.lost or (reason if text.share < _MOST_LOST else ""):
                 self._on_problem(Problem(source.name, reason, "partial", version.content))
             if (dirname(source.name), _plain_title(text.title)) in self._shared:
                 text = _below_shared_title(text)
@@ -302,25 +317,28 @@ class Corpus:
         return first if first != name else None
 
     def _holder(self, runs: list[str], source: Source) -> str | None:
-        """The document that has the most of a book, if others have nearly all of it; of other documents, the runs are
-        noted. Runs that many documents have, as contracts do, do not count."""
-        if source.path.suffix.lower() not in _BOOKS:
-            for run in runs:
-                for n in range(_COMMON):
-                    if self._earlier(f"run {n} {run}", source.name) in (None, source.name):
-                        break
-            return None
-        some = runs[:: 1 + len(runs) // _MOST]
-        runs.clear()  # those of one book say nothing about another
-        held = [self._holders(run, source.name) for run in some]
-        told = [found for found in held if len(found) < _COMMON]
-        holders = Counter(found[0] for found in told if found)
-        is_there = len(told) >= _FEWEST and holders.total() >= _IN_OTHERS * len(told)
-        return holders.most_common(1)[0][0] if is_there else None
+        """The document that has the most of a book or a large page, if others have nearly all of it; the runs of other
+        documents are noted. Runs that many documents have, as contracts do, do not count."""
+        is_book = _is_book(source)
+        if is_book or source.name in self._large:
+            fewest, share, in_one = (_FEWEST, _IN_OTHERS, 1) if is_book else (_OF_PAGE, _IN_PAGES, _IN_ONE)
+            held = [self._holders(run, source.name, is_book) for run in runs[:: 1 + len(runs) // _MOST]]
+            told = [found for found in held if len(found) < _COMMON]
+            holders = Counter(found[0] for found in told if found)
+            of = len(told if is_book else held)
+            if of >= fewest and holders.total() >= share * of and max(holders.values()) <= in_one * of:
+                return holders.most_common(1)[0][0]
+        if is_book:
+            runs.clear()  # those of one book say nothing about another
+        for run in runs:
+            for n in range(_COMMON):
+                if self._earlier(f"run {n} {run}", source.name) in (None, source.name):
+                    break
+        return None
 
-    def _holders(self, run: str, name: str) -> list[str]:
-        """The documents of other formats that have a run, not more than `_COMMON` of those read now."""
-        noted = (self._earlier(f"run {n} {run}", "") for n in range(_COMMON))
+    def _holders(self, run: str, name: str, is_book: bool) -> list[str]:
+        """The documents other than books that have a run, not more than `_COMMON` of those read now."""
+        noted = (self._earlier(f"run {n} {run}", "" if is_book else name) for n in range(_COMMON))
         indexed = (each for each in self._indexed("run", run) if each not in self._replaced)
         return [each for each in dict.fromkeys([*indexed, *filter(None, noted)]) if each != name]
 
@@ -349,6 +367,7 @@ class Corpus:
             if self._strict or not source.in_folder:
                 raise
             self._fail(Problem(source.name, str(error)), source)
+            self.closed.update([source.name] if _version(source).is_closed else ())
 
     def _split(self, passage: Passage, is_document: bool) -> list[Passage]:
         most = self._max_words if self._everything or is_document else LONGEST_PASSAGE
@@ -369,7 +388,11 @@ class Corpus:
         self.reject(problem)
 
 
-def _is_in(name: str, names: Collection[str]) -> bool:
+def _is_book(source: Source) -> bool:
+    return source.path.suffix.lower() in _BOOKS
+
+
+def is_in(name: str, names: Collection[str]) -> bool:
     """Whether a file, or a folder that it is in, is among some."""
     return any(each in names for each in (name, *map(str, PurePosixPath(name).parents)))
 

@@ -29,7 +29,7 @@ class Problem(NamedTuple):
     """A skipped record or file: its place (``"corpus.jsonl:17"``), the reason, and which kind of reason it is.
 
     Attributes:
-        kind: "damaged" (it should have been read), "partial" (most of it was left out), "duplicate" (another says the
+        kind: "damaged" (it should have been read), "partial" (part of it is lost), "duplicate" (another says the
             same) or "other" (of a kind that nobody expects to be read, such as pictures).
         version: Of a file that would be skipped again (see `polyhop.data.corpora.Corpus`).
         other: The id of the document that says the same.

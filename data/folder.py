@@ -21,6 +21,7 @@ SKIPPED = frozenset(("node_modules", "__pycache__", "__MACOSX"))
 _LISTS, _LONGEST_LIST = (".gitignore", ".polyhopignore"), 1 << 16  # with at most so many bytes
 _LINEAR = "re2"  # time, however many stars a rule has
 _UNFOLLOWED = "its rules are not followed, so that files may be read that it leaves out"
+UNOPENED = "it cannot be opened"
 _OUTSIDE = "a link out of the folder, or to itself: name its target, if you want it read"
 
 _Rules = tuple[tuple[Path, GitIgnoreSpec], ...]  # of the lists that count in a folder, the nearest first
@@ -69,7 +70,7 @@ def walk(folder: Path) -> list[tuple[Path, str]]:
         try:
             inside = list(here.iterdir())
         except OSError:
-            found.append((here, "it cannot be read"))
+            found.append((here, UNOPENED))
             continue
         if here != home and any(each.name == "write.lock" or each.name.startswith("segments_") for each in inside):
             continue  # an index of Lucene, perhaps the one that is being built

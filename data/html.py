@@ -67,13 +67,14 @@ class Unreadable(Exception):
 
 
 class Text(NamedTuple):
-    """What a file says: its title, or "" for none, its lines, its metadata, and which share of the words outside of
-    links it has of those that a page has."""
+    """What a file says: its title, or "" for none, its lines, its metadata, which share of the words outside of links
+    it has of those that a page has, and what else of it is lost."""
 
     title: str
     lines: list[Line]
     metadata: Mapping[str, Any] | None = None
     share: float = 1.0
+    lost: str = ""
 
 
 def is_prose(text: str) -> bool:

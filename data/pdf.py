@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from ctypes import c_int, create_string_buffer
@@ -12,7 +13,7 @@ from typing import Any
 
 from .html import LONGEST_ANCHOR_TEXT, LONGEST_HEADING, Text, Unreadable
 from .splitting import Href, Line
-from .text import DIVIDED, FUNCTION_WORDS, clean, split_sentences
+from .text import DIVIDED, FUNCTION_WORDS, clean, count, split_sentences
 
 _AT_END, _LONGEST_HEADER = re.compile(r"^\d{1,4}\b|\b\d{1,4}$"), 100  # numbers, and characters of the line
 _PAGE_NUMBER = re.compile(r"\d+|^[ivxlc]+$")
@@ -25,6 +26,8 @@ _GENERIC = frozenset(("name", "contents", "table of contents", "untitled", "abst
 _MADE_FROM = re.compile(r".*\.(?:dvi|e?ps|tex|ms|fm|docx?|odt|rtf|pdf|indd|qxd|pptx?|xlsx?)", re.IGNORECASE)
 _MANUAL = re.compile(r"(\S+\(\w+\))\s.*\s\1")  # the header of a page of a manual
 _FOOTNOTES = " ∗†‡§¶"  # marks
+_STREAM = re.compile(rb"obj\b((?:(?!endobj).){1,1000}?)>>\s*stream\r?\n", re.DOTALL)
+_PACKED, _PIECE = re.compile(rb"/Filter\s*\[?\s*/FlateDecode"), 1 << 16
 
 _Page = tuple[list[str], list[tuple[str, str]], float]  # lines; texts and targets of links; height of the first
 
@@ -40,9 +43,9 @@ def of_pdf(content: bytes) -> Text:
         raise
     has_gaps = "Ghostscript" in document.get_metadata_value("Producer")
     pages = [_pdf_page(document, page, has_gaps) for page in document]
-    first = next((lines for lines, *_ in pages if lines), None)
+    first, lost = next((lines for lines, *_ in pages if lines), None), _lost(content)
     if not first:
-        raise Unreadable("no text in it: scanned pages need OCR first")
+        raise Unreadable(lost or "no text in it: scanned pages need OCR first")
     header = _MANUAL.fullmatch(first[0])
     _leave_out_running([lines for lines, *_ in pages], [top for *_, top in pages])
     title = _title(document.get_metadata_value("Title")) or (header[1] if header else "")
@@ -51,7 +54,28 @@ def of_pdf(content: bytes) -> Text:
     first = next((lines for lines, *_ in pages if lines), [])
     if not title and len(first) > 1 and len(first[0]) <= 100 and first[0][-1] not in ".,;" and _title(first[0]):
         title = _title(first.pop(0))
-    return Text(title[:LONGEST_HEADING], list(_paged(pages)))
+    return Text(title[:LONGEST_HEADING], list(_paged(pages)), lost=lost)
+
+
+def _lost(content: bytes) -> str:
+    """Whether a stream cannot be unpacked, other than of a picture: PDFium leaves out what follows the damage."""
+    found = _STREAM.finditer(content if b"/Encrypt" not in content else b"")
+    packed = (each.end() for each in found if _PACKED.search(each[1]) and b"/Image" not in each[1])
+    damaged = sum(not _unpacks(content, start) for start in packed)
+    return f"{count(damaged, 'part')} of it cannot be unpacked: the text of pages may be missing" if damaged else ""
+
+
+def _unpacks(content: bytes, at: int) -> bool:
+    unpacking, rest = zlib.decompressobj(), b""
+    try:
+        while not unpacking.eof and (rest or at < len(content)):
+            if not rest:
+                rest, at = content[at : at + _PIECE], at + _PIECE
+            unpacking.decompress(rest, _PIECE)
+            rest = unpacking.unconsumed_tail
+    except zlib.error:
+        return False
+    return unpacking.eof
 
 
 def _title(written: str) -> str:

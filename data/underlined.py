@@ -45,7 +45,7 @@ def of_plain(source: str, has_title: bool = True) -> Text:
         rows = [row for row in rows if not foot.fullmatch(row)]
     width = width_of(rows)
     before, is_next = "", True  # the row above, and whether a term can follow it
-    for row, following in zip(rows, [*rows[1:], ""], strict=True):
+    for row, following in zip(rows, [*rows[1:], ""], strict=False):
         rule = _RULE.fullmatch(following)
         is_under = rule is not None and rule[1] and len(following.strip()) >= len(row.rstrip()) - 2
         if _RULE.fullmatch(row):

@@ -123,7 +123,7 @@ def _ties(index: BM25Index) -> Iterator[Finding]:
     with suppress(OSError), (index.manifest.home(index.path) / PROBLEMS).open(encoding="utf-8") as file:
         lost = [problem["where"] for problem in map(json.loads, file) if problem.get("kind") == "partial"]
         if lost:
-            found = f"of {count(len(lost), 'document')} most of the text was not read, such as {plain(lost[0])}"
+            found = f"of {count(len(lost), 'document')} part of the text was not read, such as {plain(lost[0])}"
             yield Finding("warning", "text", found, f"look at them: {file.name} lists all")
     linked = f"{ties.linking:.0%} of the documents link to others, {ties.linked:.0%} are linked by others"
     named = f"{ties.mentioned:.0%} are mentioned by others, by title or alias"

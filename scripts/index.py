@@ -106,6 +106,8 @@ def _write(given: Index, out: Path, names: list[str]) -> None:
             manifest, made, is_changed = changes.manifest, 0, bool(changes.documents)
             change = f"{count(changes.added, 'passage')} added, {changes.deleted:,} deleted"
             rows["changed"] = f"{count(changes.documents, 'document')}: {change}" if is_changed else "nothing"
+            if changes.unreadable:
+                rows["removed"] = f"{count(changes.unreadable, 'document')} whose files cannot be read any more"
         else:
             manifest = build_index(
                 corpus, out, max_words=given.max_words, strict=given.strict, on_progress=show, on_problem=skip
@@ -115,7 +117,7 @@ def _write(given: Index, out: Path, names: list[str]) -> None:
     documents = f" of {manifest.documents:,} documents" if manifest.documents < manifest.passages else ""
     skipped = [f"{counts[kind]:,} {kind}" for kind in ("damaged", "duplicate")]
     if counts["partial"]:
-        skipped.append(f"most of {count(counts['partial'], 'file')}")
+        skipped.append(f"parts of {count(counts['partial'], 'file')}")
     if counts["other"]:
         most = sorted(others.items(), key=lambda each: -len(each[1]))[:_SHOWN]
         kinds = (f"{len(names):,} {kind} ({', '.join(names[:2])}{', ...' * (len(names) > 2)})" for kind, names in most)

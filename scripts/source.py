@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import islice
@@ -17,11 +19,11 @@ import typer
 from ..data.benchmarks import SAMPLE, find_benchmark, recognize_file
 from ..data.errors import PolyhopError
 from ..data.lucene.bm25 import BM25Index
-from ..data.lucene.layout import HOME, index_above, index_of, newest_segments
+from ..data.lucene.layout import HOME, PROBLEMS, index_above, index_of, newest_segments
 from ..data.passages import Passage
 from ..data.pool import PassagePool
 from ..data.sample import sample_passages
-from ..data.text import plain
+from ..data.text import ends_path, plain
 from ..eval.gold import ABSTENTIONS, gold_facts
 from ..eval.options import ProgramOptions
 from ..eval.questions import Questions, is_code
@@ -202,7 +204,16 @@ class Source:
             raise PolyhopError(f"no gold passage is in {index.path}: is it the right --index? Gold is {listed}")
         for where, name in missing[:_SHOWN]:
             names = [each for hit in index.search(name, 10) for each in (hit.passage.title, hit.passage.id)]
-            near = [f": is it {each!r}?" for each in get_close_matches(name, names, n=1)]
-            warn(f"{where}: {name!r} names no passage of the index{''.join(near)}")
+            hints = [*_why_left_out(index, name), *(f"is it {each!r}?" for each in get_close_matches(name, names, n=1))]
+            warn(f"{where}: {name!r} names no passage of the index{''.join(f': {hint}' for hint in hints[:1])}")
         if len(missing) > _SHOWN:
             warn(f"... {len(missing)} names of gold passages in total")
+
+
+def _why_left_out(index: BM25Index, name: str) -> Iterator[str]:
+    """Why an index has no file of a name, if it was skipped; and what to name instead of a copy."""
+    with suppress(OSError), (index.manifest.home(index.path) / PROBLEMS).open(encoding="utf-8") as file:
+        for problem in map(json.loads, file):
+            if ends_path(problem["where"], name):
+                instead = f"; name {problem['other']!r} instead" if "other" in problem else ""
+                yield f"it was left out: {plain(problem['reason'])}{instead}"

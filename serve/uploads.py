@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -77,5 +78,7 @@ class Uploads:
                 file.unlink(missing_ok=True)
             else:
                 write(before)
+                with suppress(PolyhopError):  # what was read of it is in the index
+                    update_index(self._index, folders=[self._folder])
             raise
         return {"added": changes.added, "deleted": changes.deleted, "problems": [each.reason for each in problems]}

@@ -19,7 +19,7 @@ import numpy as np
 import ujson
 
 from ..chain.words import Bools
-from ..corpora import Corpus, Version
+from ..corpora import Corpus, Version, is_in
 from ..errors import IndexFault, Problem
 from ..passages import Passage
 from ..text import clean
@@ -39,12 +39,14 @@ class Changes(NamedTuple):
     Attributes:
         documents: The number of those that are new, changed or gone.
         added, deleted: Numbers of passages; of a changed document, all old ones are deleted and all new ones added.
+        unreadable: The number of documents that are gone because their files cannot be read any more.
     """
 
     manifest: IndexManifest
     documents: int
     added: int
     deleted: int
+    unreadable: int = 0
 
 
 def update_index(
@@ -63,7 +65,7 @@ def update_index(
         add: Files and folders to add; documents that the index has are reported as duplicates.
         delete: Ids of documents, or their file names.
         folders: Folders that were indexed: what is new in them is added, what has changed replaced, and what is gone
-            deleted. A file that cannot be read any more stays as it was.
+            deleted, also if its file is damaged now. A file or a folder that cannot be opened stays as it was.
         compact: Merge all segments into one without deleted passages; else only if these are many.
 
     Raises:
@@ -100,25 +102,21 @@ class _Update(Indexing):
         self._index, self._lucene, self._before = index, lucene, lucene.manifest
         self.gone, self.new = set[str](), set[str]()  # documents that are deleted, and that are written
         self._corpus, self._read = list(self._before.corpus), list[Corpus]()
+        self._unreadable = 0
         self._known = dict[str, str]()  # the contents of the versions in folders that are read again, by document
 
     def taken(self, document: str, where: str) -> str | None:
-        if (
-            document in self.new
-            or (document in self._known and self._known[document] in self._read[-1].unchanged)
-            or self._has(document)
-            or (document not in self.gone and self._passages_of(document, 1))
-        ):
-            return f"the id {document!r} is in the index: --update replaces what has changed"
-        self.new.add(document)
-        return None
+        if (why := self.taken_passage(document, where)) is None:
+            self.new.add(document)
+        return why
 
     def taken_passage(self, id: str, where: str) -> str | None:
-        return f"the id {id!r} is in the index" if self._has(id) else super().taken_passage(id, where)
-
-    def _has(self, id: str) -> bool:
-        """Whether a passage has an id, of a document that stays."""
-        return any(passage.document not in self.gone for passage in self._lucene.look_up(ID, id, 1))
+        there = [each.document for field in (DOCUMENT, ID) for each in self._lucene.look_up(field, id, 1)]
+        if any(each not in self.gone or self._known.get(each) in self._read[-1].unchanged for each in there):
+            return f"the id {id!r} is in the index: --update replaces what has changed"
+        if any(each != id and each not in self.new for each in there):  # these perhaps stay, and are met later
+            self._writer.delete(ID, id)
+        return super().taken_passage(id, where)
 
     def commit(self, compact: bool) -> Changes:
         before = self._before
@@ -146,7 +144,8 @@ class _Update(Indexing):
             },
             {} if merge or compact else before.chain,
         )
-        return Changes(manifest, len(self.gone | self.new), self.passages, before.passages - kept)
+        deleted = before.passages - kept
+        return Changes(manifest, len(self.gone | self.new), self.passages, deleted, self._unreadable)
 
     def _left(self) -> tuple[Bools, bool]:
         """Which of the passages before are left; and whether the segments are to be merged, without the others."""
@@ -204,10 +203,13 @@ class _Update(Indexing):
         self.add(corpus)
         kept = set[str]()
         for content, version in known.items():
-            if version.document not in self.new:
-                kept |= {content} if content in corpus.unchanged or corpus.has_failed(version.file) else set()
-            elif content in corpus.unchanged:
-                corpus.reject(Problem(version.file, f"the id {version.document!r} is now that of another", "duplicate"))
+            if content in corpus.unchanged or is_in(version.file, corpus.closed):
+                if why := super().taken_passage(version.document, version.file):
+                    corpus.reject(Problem(version.file, why, "duplicate"))
+                else:
+                    kept.add(content)
+            elif version.document not in self.new:
+                self._unreadable += is_in(version.file, corpus.failed)
         self.gone.difference_update(known[content].document for content in kept)
         for content in sorted(known.keys() - kept):
             self.digest.update(content.encode())

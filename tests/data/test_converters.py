@@ -487,6 +487,14 @@ Not one: `[[code]]`, [[1]](c.md). <a href="raw.html">Raw</a> and [Hugo]({{< ref 
     assert [link[1:3] for link in last.links] == [("raw.html", "Raw"), ("d.md#x", "Hugo")]
 
 
+def bare(name: str) -> bytes:
+    """A zip file with one part that says nothing."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as made:
+        made.writestr(name, "<a/>")
+    return out.getvalue()
+
+
 BOMB = io.BytesIO()
 with zipfile.ZipFile(BOMB, "w") as bomb:
     bomb.writestr("word/document.xml", b" ")
@@ -505,11 +513,13 @@ with zipfile.ZipFile(BOMB, "w") as bomb:
         ("a.ipynb", b'{"cells": [1]}', "not a notebook"),
         ("a.ipynb", b"[" * 100_000, "not a notebook"),
         ("a.txt", b" \n", "empty"),
+        ("a.txt", b"", "empty"),
+        ("a.epub", bare("META-INF/container.xml"), "damaged, or no .epub file"),
         ("a.csv", b"a\n" + b"x" * (5 << 20), "not a table"),
         ("a.html", b"<div>" * 100_000 + b"x", "elements are nested too deep"),
         ("a.md", b">" * 5_000 + b" x", "too large or nested too deep"),
     ],
-    ids=range(12),
+    ids=range(14),
 )
 def test_what_cannot_be_read_has_a_reason(tmp_path: Path, name: str, content: bytes, reason: str) -> None:
     with pytest.raises(Unreadable, match=re.escape(reason)):
@@ -755,10 +765,14 @@ def test_a_book(tmp_path: Path) -> None:
             "<h1>Ash</h1><p>See <a href='a.xhtml#x'>x</a>, <a href='https://example.org'>y</a>.</p><h2>Use</h2><p>None."
         ),
     }
-    with zipfile.ZipFile(tmp_path / "a.epub", "w") as book:
-        for name, content in parts.items():
-            book.writestr(name, content)
-    assert convert(tmp_path / "a.epub") == Text(
+
+    def book() -> Text:
+        with zipfile.ZipFile(tmp_path / "a.epub", "w") as made:
+            for name, content in parts.items():
+                made.writestr(name, content)
+        return convert(tmp_path / "a.epub")
+
+    assert book() == Text(
         "The & Kiln",
         [
             Line("Ash:", ("Ash",), True),
@@ -767,6 +781,16 @@ def test_a_book(tmp_path: Path) -> None:
             Line("None.", ("Ash", "Use")),
         ],
     )
+    whole = parts["in/a.xhtml"]
+    for damaged in ("", "\0" * 300, whole[:100]):
+        parts["in/a.xhtml"] = damaged
+        assert book().lost == "1 chapter of it cut off or missing, such as a.xhtml"
+    for chapter in ("<svg:svg xmlns:svg='x'></svg:svg>", whole.upper()):  # a cover
+        parts["in/a.xhtml"] = chapter
+        assert not book().lost
+    parts["in/a.xhtml"] = parts["in/b c.xhtml"] = ""
+    with pytest.raises(Unreadable, match="2 chapters of it cut off or missing"):
+        book()
 
 
 HELLO = "Grüße aus Köln von Ada."

@@ -165,6 +165,21 @@ def test_links_of_a_pdf(tmp_path: Path) -> None:
     assert second.links == ()
 
 
+def test_damaged_pages_are_told(tmp_path: Path) -> None:
+    writer = pdf_of("BT /F1 10 Tf 50 700 Td (The kiln is hot.) Tj ET")
+    writer.append(io.BytesIO(bytes_of(pdf_of(f"BT /F1 10 Tf 50 700 Td (The mill is cold.) Tj ET {'q Q ' * 300}"))))
+    for page in writer.pages:
+        page.compress_content_streams()
+    whole = bytes_of(writer)
+    second = whole.rindex(b"stream\nx") + 9
+    for content, lost in ((whole, ""), (whole[:second] + b"x" * 20 + whole[second + 20 :], "1 part of it cannot be")):
+        (tmp_path / "a.pdf").write_bytes(content)
+        text = convert(tmp_path / "a.pdf")
+        assert texts(text)[:1] == ["The kiln is hot."]
+        assert text.lost[: len(lost) or None] == lost
+    assert len(texts(text)) == 1
+
+
 @pytest.mark.parametrize(
     ("password", "reason"), [(None, "no text in it: scanned pages need OCR first"), ("secret", "needs a password")]
 )

@@ -112,6 +112,27 @@ def test_a_book_of_pages_under_other_names_is_left_out(tmp_path: Path) -> None:
     assert read(folder) == (pages | read_too, {"docs/all.pdf": "docs/z3.html"})  # zz.md has much of the others
 
 
+def test_a_page_of_all_other_pages_is_left_out(tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+
+    def of(number: int) -> str:
+        return chapter(number).replace(" of", f"x{number} of")
+
+    for number in range(30):
+        put(folder / f"z{number}.html", of(number))
+    large = {
+        "all": [*range(30), *range(40, 50)],  # the last in a large page
+        "large": [*range(40, 50)],
+        "more": [*range(40, 51)],  # nearly all in one
+        "overview": [*range(10), *range(60, 67)],
+    }
+    for name, chapters in large.items():
+        put(folder / f"{name}.html", " ".join(map(of, chapters)))
+    documents, left_out = read(folder)
+    assert left_out.keys() == {"docs/all.html"}
+    assert len(documents) == 33
+
+
 def test_copies_are_left_out(tmp_path: Path) -> None:
     folder = tmp_path / "docs"
     for name in ("a.md", "deep/b.md", "c.txt"):

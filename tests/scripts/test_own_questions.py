@@ -148,6 +148,7 @@ def test_the_end_of_a_path_names_a_document(tmp_path: Path) -> None:
         (tmp_path / "docs" / place).mkdir(parents=True)
         (tmp_path / "docs" / place / "n.md").write_text(f"# Note {n}\n\nText {n}.")
     (tmp_path / "docs" / "other.md").write_text("# Other\n\nText.")
+    (tmp_path / "docs" / "same.md").write_text("# Other\n\nText.")
     build_index([tmp_path / "docs"], tmp_path / "idx")
     asked = ("evaluate", "--index", tmp_path / "idx", "--program", "naive", "-k", "4", "--questions")
     first = "docs/md/redis/commands/n.md"
@@ -157,6 +158,18 @@ def test_the_end_of_a_path_names_a_document(tmp_path: Path) -> None:
         missing = name != "redis/commands/n.md"
         assert ("names no passage" in result.stderr) == missing, result.output
         assert json.loads(result.stdout)["metrics"]["passage_recall@5"] == (0.5 if missing else 1)
+    result = run(
+        *asked,
+        written(
+            tmp_path,
+            [
+                {"question": "Text 0?", "answer": "Text", "gold": ["same.md"]},
+                {"question": "Text 1?", "answer": "Text", "gold": ["other.md"]},
+            ],
+        ),
+        "--json",
+    )
+    assert "it was left out: the same text as docs/other.md; name 'docs/other.md' instead" in result.stderr
     for name, documents in (
         ("n.md", f"3 documents: docs/md/argo/commands/n.md, {first}, docs/md/redis/old/commands/n.md"),
         ("commands/n.md", "3 documents: "),

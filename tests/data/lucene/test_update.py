@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partialmethod
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -107,7 +108,7 @@ def test_an_update_gives_what_a_new_index_would_have(tmp_path: Path, index: Path
     assert manifest.documents == manifest_of(tmp_path / "fresh").documents
     assert (manifest.updates, check_index(index).problems) == (1, ())
     again = update_index(index, folders=[tmp_path / "notes"])
-    assert again == (manifest, 0, 0, 0)
+    assert again == (manifest, 0, 0, 0, 0)
     kept = {path.name for path in (index / "polyhop").iterdir() if path.is_dir()}
     assert kept == {manifest.generation, *manifest.chain}
 
@@ -239,14 +240,20 @@ def test_a_page_that_lost_its_text_is_told_each_time(tmp_path: Path) -> None:
     root, index = tmp_path / "notes", tmp_path / "ix"
     linked = f"<p>The stork.<nav>{'<a href=x>A link to another page.</a> ' * 60}</nav>"
     put(tmp_path, {"notes/a.html": f"<p>The heron.<footer>{LONG}</footer>", "notes/b.html": linked})
+    write_pdf(root / "c.pdf", ["The mill."])
+    with (root / "c.pdf").open("ab") as file:
+        file.write(b"9 0 obj <</Filter/FlateDecode>>stream\nx\nendstream endobj")
     for change in (
         lambda **told: build_index([root], index, **told),
         lambda **told: update_index(index, folders=[root], **told),
     ):
         problems: list[Problem] = []
         change(on_problem=problems.append)
-        assert [(each.where, each.kind) for each in problems] == [("notes/a.html", "partial")]
-    assert contents(index).keys() == {"notes/a.html", "notes/b.html"}
+        assert [(each.where, each.kind) for each in problems] == [
+            ("notes/a.html", "partial"),
+            ("notes/c.pdf", "partial"),
+        ]
+    assert contents(index).keys() == {"notes/a.html", "notes/b.html", "notes/c.pdf"}
 
 
 def none_converted(jobs: Any, on_wait: Any) -> Any:
@@ -255,17 +262,33 @@ def none_converted(jobs: Any, on_wait: Any) -> Any:
         yield job, lambda: None
 
 
-def test_what_became_unreadable_stays_and_what_its_folder_has_is_not_deleted(
+def test_what_became_unreadable_is_gone_and_what_cannot_be_opened_stays(
     tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = contents(index)
-    (tmp_path / "notes/sub/stork.md").write_bytes(b"a\x00b")
-    for _ in range(2):  # it is not converted again
+    before, notes = contents(index), tmp_path / "notes"
+    (notes / "sub/stork.md").write_bytes(b"a\x00b")
+    (notes / "data.jsonl").write_text('{"id": "r1", "text": "A record of egrets."}\n{"id": "r2"\n')
+    for unreadable in (2, 0):  # it is not converted again
         problems: list[Problem] = []
-        update_index(index, folders=[tmp_path / "notes"], on_problem=problems.append)
-        assert [problem.where for problem in problems] == ["notes/sub/stork.md"]
+        assert update_index(index, folders=[notes], on_problem=problems.append).unreadable == unreadable
+        assert [problem.where for problem in problems] == ["notes/data.jsonl:2", "notes/sub/stork.md"]
         monkeypatch.setattr("polyhop.data.corpora.conversions", none_converted)
     monkeypatch.undo()
+    assert contents(index) == fresh(tmp_path)
+    put(tmp_path, NOTES)
+    update_index(index, folders=[notes])
+    for closed in ("table.csv", "sub"):
+
+        def refuse(path: Path, *given: Any, refused: str = closed, does: Any = None, **options: Any) -> Any:
+            if path.name == refused:
+                raise PermissionError(13, "Permission denied")
+            return does(path, *given, **options)
+
+        for name in ("open", "iterdir"):
+            monkeypatch.setattr(Path, name, partialmethod(refuse, does=getattr(Path, name)))
+        assert update_index(index, folders=[notes], on_problem=problems.append).documents == 0
+        assert problems.pop().where == f"notes/{closed}"
+        monkeypatch.undo()
     with pytest.raises(IndexFault, match="heron.md is still in its folder"):
         update_index(index, folders=[tmp_path / "notes"], delete=["heron.md"])
     assert contents(index) == before
@@ -306,6 +329,18 @@ def test_a_file_and_the_record_that_is_first_keep_their_id(tmp_path: Path) -> No
     build_index([tmp_path / "notes"], tmp_path / "new", on_problem=told.append)
     assert len(told) == 2
     assert contents(tmp_path / "new") == contents(tmp_path / "ix")
+
+
+def test_no_id_is_given_twice(tmp_path: Path) -> None:
+    """To a file, and to a passage of another that has grown; read before it or after it."""
+    put(tmp_path, {"notes/n": "A heron.", "notes/n#1": "Another heron.", "notes/z.md": f"# Z\n\n{LONG * 2}"})
+    put(tmp_path, {"notes/a.jsonl": '{"id": "notes/k#2", "text": "A record."}\n', "notes/k": "A stork."})
+    build_index([tmp_path / "notes"], tmp_path / "ix")
+    record = '{"id": "notes/z.md#2", "text": "A new record."}\n'
+    put(tmp_path, {"notes/n": LONG, "notes/k": LONG.replace("mill", "stork"), "notes/b.jsonl": record})
+    for _ in range(2):
+        update_index(tmp_path / "ix", folders=[tmp_path / "notes"])
+        assert contents(tmp_path / "ix") == fresh(tmp_path)
 
 
 def test_two_folders_of_one_name_and_a_folder_in_another_are_refused(tmp_path: Path, index: Path) -> None:
@@ -378,6 +413,8 @@ def test_commands(tmp_path: Path, index: Path) -> None:
     assert "passages" not in run("--update", tmp_path / "notes").partition("time")[2]
     assert "1 document: 0 passages added, 1 deleted" in run("--delete", "grebe.md")
     assert "1 document: 1 passage added, 0 deleted" in run("--add", tmp_path / "notes" / "grebe.md")
+    put(tmp_path, {"notes/grebe.md": ""})
+    assert "removed   1 document whose files cannot be read any more" in run("--update", tmp_path / "notes")
     wrong = CliRunner().invoke(app, ["index", "--add", "--delete", "x", "--out", str(index)])
     assert (wrong.exit_code, "choose one of" in wrong.output) == (2, True)
 
