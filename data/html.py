@@ -20,6 +20,7 @@ from .navigation import is_left_out
 from .passages import LinkKind
 from .splitting import Href, Line
 from .tables import HEADINGS, INLINE, flatten, folded
+from .terms import is_item, label_of, term_of, width_of
 from .text import DIVIDED, FUNCTION_WORDS, MONTH, clean, split_sentences
 
 LONGEST_HEADING = LONGEST_ANCHOR_TEXT = _LONGEST_ANCHOR = 200  # characters
@@ -52,12 +53,8 @@ _NUMBERED = re.compile(r"^(?:(?:Chapter|Section|Appendix|Part)\s+)?(?:(?:[A-Z]\.
 _HEADING_END = re.compile(r"(<h([1-6])\b[^<>]*>(?:[^<]|<(?!/?h[1-6]\b)){0,2000}</h)[1-6](?=\s*>)", re.IGNORECASE)
 _WORD = re.compile(r"[(\"'“‘<]*[^\W\d_]+(?:['’-][^\W\d_]+)*[)\"'”’>]*[.,;:!?]*[)\"'”’]*")
 _COMMENT = re.compile(r"(?:^|\s)(?:#|//|/?\*|--\s).*$", re.MULTILINE)
-_CALLED = re.compile(r"\s*\(.*", re.DOTALL)  # what a term says behind its name, such as parameters
 _GAP = re.compile(r"((?:[ \t]*\n)+[ \t]*)")  # between lines that have text
 _RULE = re.compile(r"^[ \t]*([-=_*~])\1{4,}[ \t]*$", re.MULTILINE)
-_ITEM = re.compile(r"\s*(?:[*•+-]|o(?=  )|(?:[a-z]|[ivx]{2,4}|\d{1,3})[.)])\s+\S")
-_BESIDE = re.compile(r"\s*(\S+(?: \S+)*) {2,}(?=\S)")
-_USUAL, _NARROW = 0.9, 60  # share of the rows that are not longer than paragraphs are wide, and the least width
 _COLUMNS = re.compile(r"\S {4,}\S")
 _ADDED = re.compile(r"\s+(?:[|–—·»-]\s.*|\([^()]*\)$)")  # to the title of a page, such as the site's name
 
@@ -92,44 +89,6 @@ def is_prose(text: str) -> bool:
         and len(words) >= _PROSE_LINE * len(lines)
         and sum(map(bool, map(_COLUMNS.search, lines))) <= _PROSE_COLUMNS * len(lines)
     )
-
-
-def width_of(rows: Iterable[str]) -> int:
-    """How wide the paragraphs are of a text that is broken into lines."""
-    widths = sorted(len(row) for row in rows if row.strip())
-    return max(_NARROW, widths[int(_USUAL * len(widths))] if widths else 0)
-
-
-def term_of(row: str, following: str, width: int) -> str:
-    """What the following row explains, or goes on to explain behind it; "" if that is nothing.
-
-    A row that is broken where the next word would have had room is a term, the start of a paragraph is none:
-
-        -k, --keep
-                Keep the files.
-        KiB     1,024 bytes. Other names
-                are accepted.
-    """
-    below, beside = column(following), _BESIDE.match(row)
-    if below <= column(row) or is_item(row) or not (row.strip() and following.strip()):
-        return ""
-    is_wrapped = len(row.rstrip()) + 1 + len(following.split()[0]) > width
-    text = beside[1] if beside and beside.end() == below else "" if is_wrapped else " ".join(row.split())
-    is_name = re.search(r"(?:\w\w|-\w).*[\w\])>}=?!%*\"'”’]$|-\w$", text) and text.split()[-1] not in FUNCTION_WORDS
-    return text if is_name and following[below] not in "[|{" and len(text) <= LONGEST_HEADING else ""
-
-
-def column(row: str) -> int:
-    return len(row) - len(row.lstrip())
-
-
-def is_item(row: str) -> bool:
-    return _ITEM.match(row) is not None
-
-
-def label_of(term: str) -> str:
-    """A term without what it says behind its name, such as parameters."""
-    return _CALLED.sub("", term) or term
 
 
 def of_html(markup: str, *, title: str = "", first_heading: bool = False) -> Text:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from .html import LONGEST_HEADING, Text, column, differ_in_numbers, is_item, label_of, term_of, width_of
+from .html import LONGEST_HEADING, Text, differ_in_numbers
 from .splitting import Line
+from .terms import column, is_item, label_of, term_of, width_of
 from .text import DIVIDED, split_sentences
 
 _RULE = re.compile(r"\s*(?:([-=_*~#+^])\1{2,}|-{2,}%<-*)\s*")
