@@ -11,24 +11,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .features import ParsedQuestion, SpanTable
-from .spans import DATE, NUMBER, QUANTITY, TITLE, YEAR, Span, relation_term, relation_terms
+from .spans import DATE, NUMBER, QUANTITY, TITLE, VERBS, YEAR, Span, relation_term, relation_terms
 
 _NAME = r"[A-Z][\w’'-]*(?: [A-Z][\w’'-]*)*"
 _JOINT = re.compile(rf"[,;]? (?:and|but|while|whereas) |; |, (?=th(?:at|ose) of\b)| (?={_NAME}, (?:who|the|an?) )")
 _OWN_SUBJECT = re.compile(rf"(?:the |an? )?{_NAME}|th(?:at|ose) (?=of )|\w+[_.-][\w.-]*\w")
 _MARK = re.compile(r"\b(?:an?|the|in|on|at|of|as|by|for|from|to|with|under|until|since)\b")
+_PREDICATE = re.compile(rf"(?:he|she|it|they|then|later|also|\w+ed|\w+s|{'|'.join(VERBS)})\b")
 _VERB = re.compile(r"\b(?:is|are|was|were|has|have|had|does|did|do|will|can|may|must)\b")
 
 
 class Clause(NamedTuple):
     """Where it is in the sentence, where the part of the one before it ends that it goes on from (0 if it is complete),
-    whether the subject is its own, and its terms with those that it goes on from."""
+    whether the subject is its own, and its words behind those that it goes on from."""
 
     start: int
     end: int
     shared: int
     is_own: bool
-    terms: frozenset[str]
+    text: str
 
     def has(self, span: Span) -> bool:
         """Whether a span is in the clause, or in what it goes on from."""
@@ -46,17 +47,16 @@ def clauses(text: str) -> tuple[Clause, ...]:
             ends.append(joint.start())
             starts.append(joint.end())
     ends.append(len(text))
-    found = [Clause(0, ends[0], 0, True, relation_terms(text[: ends[0]]))]
+    found = [Clause(0, ends[0], 0, True, text[: ends[0]])]
     for start, end in zip(starts[1:], ends[1:], strict=True):
         said, last = text[start:end], found[-1]
         own = _OWN_SUBJECT.match(said)
         shared = _shared(text[: last.end], said[own.end() :] if own else said, own is not None)
         if shared is None or not re.search(r"\b[a-z]", said):
-            found[-1] = last._replace(end=end, terms=last.terms | relation_terms(said))
+            found[-1] = last._replace(end=end, text=f"{last.text}{text[last.end : end]}")
             continue
         words = [word for word in text[:shared].split() if not own or word[0].islower()]
-        terms = relation_terms(said) | relation_terms(" ".join(words))
-        found.append(Clause(start, end, shared, own is not None, terms))
+        found.append(Clause(start, end, shared, own is not None, " ".join([*words, said])))
     return tuple(found)
 
 
@@ -66,9 +66,11 @@ def _shared(before: str, rest: str, is_own: bool) -> int | None:
     mark = _MARK.match(rest.lstrip())
     if _VERB.search(rest) if mark else is_own and re.match(r",? [a-z]", rest):
         return 0
-    if mark or is_own:
-        there = re.search(rf"\b{mark[0]}\b", before) if mark else None
-        return there.start() if there else None
+    first = re.match(r" ?([a-z]\w*)", rest)
+    if first and (there := re.search(rf"\b{first[1]}\b", before)):
+        return there.start()
+    if mark or is_own or not _PREDICATE.match(rest):
+        return None
     words = re.finditer(r"\b[a-z]\w*", before)
     return next((word.start() for word in words if _VERB.match(word[0]) or relation_term(word[0])), 0)
 
@@ -80,7 +82,7 @@ def misplaced(question: ParsedQuestion, table: SpanTable) -> NDArray[np.bool_]:
         if len(parts := clauses(sentence.text)) > 1:
             first, last = np.searchsorted(table.sentence, (n, n + 1))
             rows = [row for row in range(first, last) if table.spans[row].kind != TITLE]
-            said = {row: [part.terms & asked for part in parts if part.has(table.spans[row])] for row in rows}
+            said = {row: [relation_terms(p.text) & asked for p in parts if p.has(table.spans[row])] for row in rows}
             for row in rows:
                 kind = _kind(table.spans[row])
                 rivals = {

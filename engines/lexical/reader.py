@@ -327,17 +327,17 @@ def _claimed(question: str, sides: tuple[str, str], table: SpanTable) -> Verdict
 
 def _shares(question: str, sides: tuple[str, str], table: SpanTable) -> list[float]:
     """How much of the question's other words is stated of each side, in passages about it or clauses that name it."""
-    claim = relation_terms(question).difference({"both"}, *map(relation_terms, sides))
+    claim = frozenset(content_terms(question)).difference({"both"}, *map(content_terms, sides))
     found = list[float]()
     for side, other in (sides, sides[::-1]):
-        named, rival = relation_terms(side), relation_terms(other)
+        named, rival = frozenset(content_terms(side)), frozenset(content_terms(other))
         own = [p for p in table.passages if about(p, title_key(bare_title(side)), title_key(side)) >= ABOUT]
-        texts = [s.text for p in own for s in p.sentences if not rival <= relation_terms(s.text)]
-        terms = frozenset[str]().union(*map(relation_terms, (*texts, *(p.title for p in own))))
+        texts = [s.text for p in own for s in p.sentences if not rival <= s.terms]
+        terms = frozenset(content_terms(" ".join([*texts, *(p.title for p in own)])))
         rows = [(text, terms) for text in texts]
         for each in (s.text for p in table.passages for s in p.sentences if not is_unlike(side, s.text)):
             told = re.sub(rf", (?=(?:{re.escape(side)}|{re.escape(other)})\b)", " and ", each)  # "A in Rome, B in Oslo"
-            rows += [(told[c.start : c.end], c.terms) for c in clauses(told) if named <= c.terms]
+            rows += [(c.text, terms) for c in clauses(told) if named <= (terms := frozenset(content_terms(c.text)))]
         found.append(_stated(claim, question, rows))
     return found
 
@@ -377,11 +377,8 @@ def _held(question: str, table: SpanTable) -> float:
         first, second = map(masked.unmask, sides.groups())
         return min(_shares(question, (first, second), table))
     named = [p for p in table.passages if any(f" {name} " in key for name in p.names)] or list(table.passages)
-    claim = relation_terms(question)
-    each = (
-        _stated(claim - relation_terms(p.title), question, [(s.text, relation_terms(s.text)) for s in p.sentences])
-        for p in named
-    )
+    claim = frozenset(content_terms(question))
+    each = (_stated(claim - p.title_terms, question, [(s.text, s.terms) for s in p.sentences]) for p in named)
     return max(each, default=0.0)
 
 
@@ -389,7 +386,7 @@ def _stated(claim: frozenset[str], question: str, rows: Iterable[tuple[str, froz
     """The largest share of a claim that texts have, each with the terms that count; what is lacking, if the text with
     most of it denies it, but no more than it has."""
     facts = ((text, terms) for text, terms in rows if not is_hedged(question, text))
-    shares = ((_share(claim, terms), _share(claim, relation_terms(text)), text) for text, terms in facts)
+    shares = ((_share(claim, terms), _share(claim, frozenset(content_terms(text))), text) for text, terms in facts)
     share, _, said = max(shares, key=lambda each: each[:2], default=(0.0, 0.0, ""))
     is_denied = contradicts(question, said) or not denied(said).isdisjoint(relation_terms(question))
     return min(share, 1 - share) if is_denied else share
