@@ -44,7 +44,7 @@ of so few runs it cannot be told, and of more than so many, not all are looked u
 to them, and does not count. Of ten manuals of Erlang, GnuTLS and bash, as PDF and as HTML, 83 to 98% are."""
 _LARGE, _IN_PAGES, _IN_ONE, _OF_PAGE = 8, 0.9, 0.5, 100
 """So is a page that is so many times as large as most, if this share of all its runs is in others, but not more than so
-much in one; of at least so many runs. Of ten manuals of 200 to 2,900 pages, that is one page: all others as one."""
+much in one; of at least so many runs. Of nine manuals of 200 to 2,900 pages, that is one page: all others as one."""
 
 _MARKUP = frozenset(".html .htm .xhtml .md .markdown .mdx".split())
 _HEADING = re.compile(

@@ -12,7 +12,9 @@ from .text import DIVIDED, split_sentences
 _RULE = re.compile(r"\s*(?:([-=_*~#+^])\1{2,}|-{2,}%<-*)\s*")
 _TITLE = re.compile(r"(?=.*[^\W_])\S+(?: {1,2}\S+)*\s*")  # no columns, as the names of those of a table have
 _CAPITALS = re.compile(r"[A-Z][A-Z\d]+(?:[ /&-][A-Z\d]+){0,5}")
-_MAN_PAGE = re.compile(r"\s*(\S+\(\d\w*\))\s{2,}.*\s{2,}\1\s*")  # its first line
+_HEAD = re.compile(r"\s*(\S+(?: \S+){0,5}\(\w*\)).*\1\s*")  # the first line of a manual page
+_FOOT = re.compile(r"(?:.*\s{2,})?(\S+(?: \S+){0,5}\(\w*\))\s*")
+_WIDEST, _UNCUT = 300, 12  # characters of these lines, and of a title that even a narrow first line has
 _SUBHEADING = 3  # columns before one of a manual page
 
 
@@ -41,9 +43,9 @@ def of_plain(source: str, has_title: bool = True) -> Text:
         found.append(Line(name if name[-1] in ".?!:…" else f"{name}:", headings, is_heading=True))
 
     rows = DIVIDED.sub(lambda found: "-" * (found[1] == "-"), source).expandtabs().splitlines()
-    if page := next((_MAN_PAGE.fullmatch(row) for row in rows if row.strip()), None):
-        title, foot = page[1], re.compile(rf"(?:.*\s{{2,}})?{re.escape(page[1])}\s*")
-        rows = [row for row in rows if not foot.fullmatch(row)]
+    if page := _page(rows):
+        title = page
+        rows = [row for row in rows if len(row) > _WIDEST or not _is_margin(row, page)]
     width = width_of(rows)
     before, is_next = "", True  # the row above, and whether a term can follow it
     for row, following in zip(rows, [*rows[1:], ""], strict=False):
@@ -81,3 +83,18 @@ def of_plain(source: str, has_title: bool = True) -> Text:
         before = "" if _RULE.fullmatch(row) else row.strip()
     end_block()
     return Text(title, found)
+
+
+def _page(rows: list[str]) -> str:
+    """The title of a manual page, as "kiln(8)"; "" if the text is none. In a narrow first line it is cut short."""
+    first, last = (next((row.strip() for row in order if row.strip()), "") for order in (rows, rows[::-1]))
+    if max(len(first), len(last)) > _WIDEST:
+        return ""
+    found = _HEAD.fullmatch(first) or (_FOOT.fullmatch(last) if first != last else None)
+    return found[1] if found and first.startswith(found[1][:_UNCUT]) else ""
+
+
+def _is_margin(row: str, page: str) -> bool:
+    """Whether a row is the first or last one of a page of a manual."""
+    is_head = row.strip().startswith(page[:_UNCUT]) and row.rstrip().endswith(page[-_UNCUT:])
+    return is_head or ((foot := _FOOT.fullmatch(row)) is not None and foot[1] == page)

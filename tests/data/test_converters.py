@@ -819,6 +819,27 @@ def test_other_encodings(name: str, content: bytes, title: str, tmp_path: Path) 
     assert (text.title, texts(text)) == (title, [HELLO])
 
 
+@pytest.mark.parametrize(
+    ("first", "last", "title"),
+    [
+        ("FIRE POT(7)      Kiln Tools      FIRE POT(7)", "Kiln 2.1      2026      FIRE POT(7)", "FIRE POT(7)"),
+        ("KILN.CONF(5)kiln.confKILN.CONF(5)", "Kiln 2.1      KILN.CONF(5)", "KILN.CONF(5)"),
+        ("FIRE-THE-HOT-POTSfire-theFIRE-THE-HOT-POTS-NOW(1)", "FIRE-THE-HOT-POTS-NOW(1)", "FIRE-THE-HOT-POTS-NOW(1)"),
+        (
+            "FIRE THE HOT POTSKiln TFIREsTHE HOT POTS NOW(1)",
+            "2.1   FIRE THE HOT POTS NOW(1)",
+            "FIRE THE HOT POTS NOW(1)",
+        ),
+        ("It lights kiln(8).", "See kiln(8)", ""),
+        ("kiln(8)", "", ""),
+    ],
+)
+def test_titles_of_manual_pages(tmp_path: Path, first: str, last: str, title: str) -> None:
+    text = convert(written(tmp_path / "a.txt", f"{first}\n\nNAME\n       fire\n\n{last}\n"))
+    assert text.title == title
+    assert not title or [line.text for line in text.lines] == ["NAME:", "fire"]
+
+
 def test_what_is_indented_below_a_term_or_beside_it_explains_it(tmp_path: Path) -> None:
     source = """KILN(8)            Kiln Tools            KILN(8)
 
