@@ -17,7 +17,8 @@ _NAME = r"[A-Z][\w’'-]*(?: [A-Z][\w’'-]*)*"
 _JOINT = re.compile(rf"[,;]? (?:and|but|while|whereas) |; |, (?=th(?:at|ose) of\b)| (?={_NAME}, (?:who|the|an?) )")
 _OWN_SUBJECT = re.compile(rf"(?:the |an? )?{_NAME}|th(?:at|ose) (?=of )|\w+[_.-][\w.-]*\w")
 _MARK = re.compile(r"\b(?:an?|the|in|on|at|of|as|by|for|from|to|with|under|until|since)\b")
-_PREDICATE = re.compile(rf"(?:he|she|it|they|then|later|also|\w+ed|\w+s|{'|'.join(VERBS)})\b")
+_PREDICATE = re.compile(rf"(?:he|she|it|they|then|later|also|\w+ed|\w*[^\Ws]s|{'|'.join(VERBS)})\b")
+_IS_A = re.compile(r"(?:is|are|was|were) (?:an?|the) ")
 _VERB = re.compile(r"\b(?:is|are|was|were|has|have|had|does|did|do|will|can|may|must)\b")
 
 
@@ -72,7 +73,8 @@ def _shared(before: str, rest: str, is_own: bool) -> int | None:
     if mark or is_own or not _PREDICATE.match(rest):
         return None
     words = re.finditer(r"\b[a-z]\w*", before)
-    return next((word.start() for word in words if _VERB.match(word[0]) or relation_term(word[0])), 0)
+    subject = next((word.start() for word in words if _VERB.match(word[0]) or relation_term(word[0])), 0)
+    return len(before) if _IS_A.match(before, subject) else subject  # what the subject is, is so in all clauses
 
 
 def misplaced(question: ParsedQuestion, table: SpanTable) -> NDArray[np.bool_]:

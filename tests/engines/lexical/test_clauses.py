@@ -21,6 +21,8 @@ from polyhop.engines.lexical.reader import read
         ),
         ("Dun reads port 1 for users and on port 2.", ["Dun reads port 1 for users and on port 2."]),
         ("It uses port 1 for users and port 2 for peers.", ["It uses port 1 for users", "It uses | port 2 for peers."]),
+        ("Dun is a film of 1972 and stars Tom.", ["Dun is a film of 1972", "Dun is a film of 1972| stars Tom."]),
+        ("Ann is a singer and actress of Arn.", ["Ann is a singer and actress of Arn."]),
         ("Max_a is 3 and the limit of max_b is 8.", ["Max_a is 3", "the limit of max_b is 8."]),
         ("Ann met Tom Fox, the head of Dun.", ["Ann met", "Tom Fox, the head of Dun."]),
         ("Ann Lee and Tom Fox founded Dun.", ["Ann Lee and Tom Fox founded Dun."]),
