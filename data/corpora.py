@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -165,7 +165,7 @@ class Corpus:
         sizes = {source.name: source.size for source in documents if not _is_book(source)}
         usual = median(sizes.values() or [0])
         self._large = {name: size for name, size in sizes.items() if size > _LARGE * usual}
-        self._shared, addresses = _looked_at(documents)
+        self._below_shared, addresses = _looked_at(documents)
         self._links = LinkMap([*(source.name for source in documents), *self._replaced], addresses)
         self._done, self._all = 0, sum(source.size for source in self._sources) or 1
 
@@ -240,7 +240,7 @@ class Corpus:
         groups: dict[tuple[bool, str], list[Source]] = {}
         for source in self._sources:
             groups.setdefault((source.is_document, source.format[1]), []).append(source)
-        versions = {source: _version(source) for source in self._sources if source.is_document and self._known}
+        versions = {source: self._version(source) for source in self._sources if source.is_document and self._known}
         known = {source.name for source, version in versions.items() if version.content in self._known}
         others = {
             source.name: self._left_out[version.content].other
@@ -265,8 +265,19 @@ class Corpus:
             is_document = group[0].is_document
             twins: dict[str, set[int]] | None = {} if len(group) > 1 else None
             for source in sorted(group, key=lambda source: source.format):
-                version = (versions.get(source) or _version(source)) if is_document else Version()
+                version = (versions.get(source) or self._version(source)) if is_document else Version()
                 yield _Job(source, version, twins), source.path if is_document and source.name not in settled else None
+
+    def _version(self, source: Source) -> Version:
+        """Of a document; of one that cannot be read, without a hash."""
+        try:
+            with source.path.open("rb") as file:
+                digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+        except OSError:
+            digest = ""
+        # It is read again when its first heading becomes a title, or none any more.
+        digest += "+" * (digest != "" and source.name in self._below_shared)
+        return Version(f"{source.name}\n{digest}\n{source.name}")
 
     # --- reading ---
 
@@ -301,7 +312,7 @@ class Corpus:
             reason = f"only {text.share:.0%} of its text is read: the rest is in forms and navigation"
             if reason := text.lost or (reason if text.share < _MOST_LOST else ""):
                 self._on_problem(Problem(source.name, reason, "partial", version.content))
-            if (dirname(source.name), _plain_title(text.title)) in self._shared:
+            if source.name in self._below_shared:
                 text = _below_shared_title(text)
             stem = clean(source.path.stem if suffix_of(source.path) else source.path.name)
             document = Document(source.name, text.title or stem, text.lines, text.metadata)
@@ -367,7 +378,7 @@ class Corpus:
             if self._strict or not source.in_folder:
                 raise
             self._fail(Problem(source.name, str(error)), source)
-            self.closed.update([source.name] if _version(source).is_closed else ())
+            self.closed.update([source.name] if self._version(source).is_closed else ())
 
     def _split(self, passage: Passage, is_document: bool) -> list[Passage]:
         most = self._max_words if self._everything or is_document else LONGEST_PASSAGE
@@ -401,16 +412,6 @@ def _version_of(source: Source, content: bytes, document: str) -> Version:
     return Version(f"{source.name}\n{hashlib.blake2b(content, digest_size=16).hexdigest()}\n{document}")
 
 
-def _version(source: Source) -> Version:
-    """Of a document; of one that cannot be read, without a hash."""
-    try:
-        with source.path.open("rb") as file:
-            digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
-    except OSError:
-        digest = ""
-    return Version(f"{source.name}\n{digest}\n{source.name}")
-
-
 def _text_hash(text: Text) -> str:
     """With the targets of its links: a page that leads elsewhere is no copy."""
     digest = hashlib.blake2b(text.title.encode(), digest_size=16)
@@ -435,22 +436,23 @@ def _plain_title(title: str) -> str:
     return " ".join(re.sub(r"[*_`]", "", unescape(re.sub(r"<[^<>]*>", "", title))).split()).casefold()
 
 
-def _looked_at(sources: Iterable[Source]) -> tuple[set[tuple[str, str]], list[tuple[str, str]]]:
-    """Folders, and the first heading that most of their pages have, such as the name of a project: it is no title. And
-    documents, each with another address that it gives itself."""
-    pages, titles, addresses = Counter[str](), Counter[tuple[str, str]](), list[tuple[str, str]]()
+def _looked_at(sources: Iterable[Source]) -> tuple[set[str], list[tuple[str, str]]]:
+    """The documents whose first heading most pages of the folder have, such as the name of a project: it is no title.
+    And documents, each with another address that it gives itself."""
+    pages, titles, addresses = Counter[str](), defaultdict[tuple[str, str], list[str]](list), list[tuple[str, str]]()
     for source in sources:
         if source.path.suffix.lower() in _MARKUP:
             with suppress(OSError), source.path.open("rb") as file:
                 start, folder = file.read(_START).decode("utf-8", "replace"), dirname(source.name)
                 pages[folder] += 1
                 if found := _HEADING.search(start) or _PAGE_TITLE.search(start):
-                    titles[folder, _plain_title(found[found.lastindex or 0])] += 1
+                    titles[folder, _plain_title(found[found.lastindex or 0])].append(source.name)
                 for given in (
                     _ADDRESSES.findall(start.split("\n---")[0].split("\n+++")[0]) if start[:3] in _FRONT else ()
                 ):
                     addresses += ((source.name, each) for each in re.findall(r"[\w./][^\s\"',\[\]]*", given))
-    return {key for key, count in titles.items() if count >= max(_MANY, pages[key[0]] / 2)}, addresses
+    shared = (those for (folder, _), those in titles.items() if len(those) >= max(_MANY, pages[folder] / 2))
+    return {name for those in shared for name in those}, addresses
 
 
 def _below_shared_title(text: Text) -> Text:

@@ -223,8 +223,8 @@ class _Update(Indexing):
             is_that = any((folder / file).exists() for file in files)
             if folder == home and not is_that and any(self._versions(root)):
                 raise IndexFault(
-                    f"{home} has none of the files that the index has of a folder {home.name}. If it is another one, "
-                    "rename it, or index the folder above both."
+                    f"{home} has none of the files that the index has of a folder {home.name}. If all of them have "
+                    "new names, build the index again; if it is another folder, rename it, or index the one above both."
                 )
             if folder != home and is_that:
                 raise IndexFault(f"{home} is in a folder that was indexed: --update {folder}")

@@ -296,6 +296,22 @@ def test_what_became_unreadable_is_gone_and_what_cannot_be_opened_stays(
     assert update_index(index, folders=[tmp_path / "notes"], delete=["heron.md"]).deleted
 
 
+def test_a_first_heading_that_pages_come_to_share_is_no_title(tmp_path: Path) -> None:
+    def titles() -> list[str]:
+        with BM25Index(tmp_path / "ix") as index:
+            return sorted(hit.passage.title for hit in index.search("heron", 9))
+
+    put(tmp_path, {f"docs/{name}.md": f"# Birds\n\n## {name}\n\nIt is a heron." for name in "AB"})
+    build_index([tmp_path / "docs"], tmp_path / "ix")
+    assert titles() == ["Birds", "Birds"]
+    put(tmp_path, {"docs/C.md": "# Birds\n\n## C\n\nIt is a heron."})
+    assert update_index(tmp_path / "ix", folders=[tmp_path / "docs"]).documents == 3
+    assert titles() == ["A", "B", "C"]
+    (tmp_path / "docs/A.md").unlink()
+    update_index(tmp_path / "ix", folders=[tmp_path / "docs"])
+    assert titles() == ["Birds", "Birds"]
+
+
 def test_open_retrievers_see_a_change_at_their_next_search(tmp_path: Path, index: Path) -> None:
     with BM25Index(index) as opened:
         chain, view, pinned = ChainRetriever(opened), opened.with_bm25(k1=1.2), opened.pinned()
