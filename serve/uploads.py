@@ -58,7 +58,7 @@ class Uploads:
     def _indexed(self, name: str, content: bytes) -> Record:
         self._folder.mkdir(parents=True, exist_ok=True)
         file, new, problems = self._folder / name, self._folder / f".new.{name}", list[Problem]()
-        before = file.read_bytes() if file.exists() else None
+        before = file.read_bytes() if file.is_file() else None  # a pipe would never end
 
         def write(content: bytes) -> None:
             new.write_bytes(content)  # a hidden file, which is not indexed
@@ -69,9 +69,11 @@ class Uploads:
             if not any(path.name == name for path, _ in walk(self._folder)):
                 raise PolyhopError(f"{name} would not be read in a folder: give it another name")
             changes = update_index(self._index, folders=[self._folder], on_problem=problems.append)
-            problems = [each for each in problems if each.where.partition(":")[0].endswith(f"/{name}")]
-            if problems and problems[0].kind != "duplicate" and not changes.added:
-                raise PolyhopError(f"{name}: {problems[0].reason}")
+            own = [each for each in problems if each.where.partition(":")[0].endswith(f"/{name}")]
+            if own and own[0].kind != "duplicate" and not changes.added:
+                raise PolyhopError(f"{name}: {own[0].reason}")
+            others = [each for each in problems if f"/{name}:" in f"{each.reason}:"]  # "the same id as docs/notes.md"
+            told = [each.reason for each in own] + [f"{each.where}: {each.reason}" for each in others]
         except BaseException:
             new.unlink(missing_ok=True)
             if before is None:
@@ -81,4 +83,4 @@ class Uploads:
                 with suppress(PolyhopError):  # what was read of it is in the index
                     update_index(self._index, folders=[self._folder])
             raise
-        return {"added": changes.added, "deleted": changes.deleted, "problems": [each.reason for each in problems]}
+        return {"added": changes.added, "deleted": changes.deleted, "problems": told}
