@@ -146,6 +146,9 @@ def _chances(question: str, hops: Sequence[Hop], table: SpanTable) -> Vector:
     chances = chances * np.array(fits, np.float32)
     if len(hops) == 1:
         chances = chances * np.where(misplaced(parsed, table), MISFIT, 1)
+    elif asks.kind != "either":  # what a step found is not what is asked for in the end
+        found = [title_key(hop.best.text) for hop in hops[:-1]]
+        chances = chances * np.where(np.isin(table.keys, found)[table.group], MISFIT, 1)
     if asks.kind == "either" and (sides := options(question)):  # only these two are allowed
         keys = [title_key(side) for side in sides]
         offered = np.array([any(within(key, side) or _is_near(side, key) for side in keys) for key in table.keys])

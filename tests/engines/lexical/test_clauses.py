@@ -82,3 +82,15 @@ def test_a_claim_on_both_of_two_is_checked_for_each(text: str, holds: bool) -> N
     question = "Were Ann Lee and Tom Fox both born in Cork?"
     answers = read(question, decompose(question), (ParsedPassage("1", "Notes", sentences),))
     assert any(answer.text == "yes" and answer.probability > 0.6 for answer in answers) == holds
+
+
+def test_what_a_step_found_is_not_asked_for_in_the_end() -> None:
+    pages = tuple(
+        ParsedPassage(str(n), title, (Sentence(f"{n}s1", text),))
+        for n, (title, text) in enumerate(
+            {"Dun": "Dun is owned by Ann Lee.", "Ann Lee": "Ann Lee likes kilns."}.items()
+        )
+    )
+    question = "In which town does the owner of Dun live?"
+    answers = read(question, decompose(question), pages)
+    assert all(answer.text != "Ann Lee" or answer.probability < 0.1 for answer in answers)
