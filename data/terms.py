@@ -35,8 +35,10 @@ def term_of(row: str, following: str, width: int) -> str:
         return ""
     is_wrapped = len(row.rstrip()) + 1 + len(following.split()[0]) > width
     text = beside[1] if beside and beside.end() == below else "" if is_wrapped else " ".join(row.split())
+    if len(text) > LONGEST_TERM or following[below] in "[|{":  # of a synopsis
+        return ""
     is_name = re.search(r"(?:\w\w|-\w).*[\w\])>}=?!%*\"'”’]$|-\w$", text) and text.split()[-1] not in FUNCTION_WORDS
-    return text if is_name and following[below] not in "[|{" and len(text) <= LONGEST_TERM else ""
+    return text if is_name else ""
 
 
 def column(row: str) -> int:

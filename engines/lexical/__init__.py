@@ -12,6 +12,7 @@ that any model gets and writes the reply that the adapter expects.
     decompose.py       its sub-questions
     spans.py           names, dates, numbers, and candidate answers in a text
     features.py        the candidate answers in some passages, and their features
+    clauses.py         those that stand in the wrong clause
     hops.py            ranks them for each sub-question
     reader.py          and for a whole question, with probabilities
     chain.py           the passages and sentences that form a chain of evidence

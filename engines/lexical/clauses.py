@@ -4,6 +4,7 @@ one, which goes on from "was born". What fits a question is in the clause with m
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -13,7 +14,8 @@ from numpy.typing import NDArray
 from .features import ParsedQuestion, SpanTable
 from .spans import DATE, NUMBER, QUANTITY, TITLE, VERBS, YEAR, Span, relation_term, relation_terms
 
-_NAME = r"[A-Z][\w’'-]*(?: [A-Z][\w’'-]*)*"
+_MOST = 20  # clauses; what has more is a list
+_NAME = r"[A-Z][\w’'-]*(?: [A-Z][\w’'-]*){0,5}"
 _JOINT = re.compile(rf"[,;]? (?:and|but|while|whereas) |; |, (?=th(?:at|ose) of\b)| (?={_NAME}, (?:who|the|an?) )")
 _OWN_SUBJECT = re.compile(rf"(?:the |an? )?{_NAME}|th(?:at|ose) (?=of )|\w+[_.-][\w.-]*\w")
 _MARK = re.compile(r"\b(?:an?|the|in|on|at|of|as|by|for|from|to|with|under|until|since)\b")
@@ -42,6 +44,8 @@ def clauses(text: str) -> tuple[Clause, ...]:
     """The clauses of a sentence; names that are only listed are in the clause before them, or behind them at first."""
     starts, ends = [0], list[int]()
     for joint in _JOINT.finditer(text):
+        if len(ends) == _MOST:
+            return (Clause(0, len(text), 0, True, text),)
         above = text[: joint.start()]
         is_inside = joint[0] == " " and above.split()[-1][0].isupper()  # a name
         if not is_inside and (ends or re.search(r"\b[a-z]", above)):
@@ -83,17 +87,15 @@ def misplaced(question: ParsedQuestion, table: SpanTable) -> NDArray[np.bool_]:
     for n, (_, sentence) in enumerate(table.sentences):
         if len(parts := clauses(sentence.text)) > 1:
             first, last = np.searchsorted(table.sentence, (n, n + 1))
-            rows = [row for row in range(first, last) if table.spans[row].kind != TITLE]
-            said = {row: [relation_terms(p.text) & asked for p in parts if p.has(table.spans[row])] for row in rows}
-            for row in rows:
-                kind = _kind(table.spans[row])
-                rivals = {
-                    terms
-                    for other in rows
-                    if _kind(table.spans[other]) == kind and f" {table.keys[table.group[other]]} " not in question.key
-                    for terms in said[other]
-                }
-                found[row] = all(any(own < terms for terms in rivals) for own in said[row])
+            told = [(part, relation_terms(part.text) & asked) for part in parts]
+            rivals = defaultdict[str, set[frozenset[str]]](set)
+            said = dict[int, list[frozenset[str]]]()
+            for row in (row for row in range(first, last) if table.spans[row].kind != TITLE):
+                said[row] = [terms for part, terms in told if part.has(table.spans[row])]
+                if f" {table.keys[table.group[row]]} " not in question.key:
+                    rivals[_kind(table.spans[row])].update(said[row])
+            for row, own in said.items():
+                found[row] = all(any(mine < terms for terms in rivals[_kind(table.spans[row])]) for mine in own)
     return found
 
 
