@@ -7,6 +7,7 @@ file of another kind is an error.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -123,6 +124,7 @@ class Corpus:
         file: What is read now.
         version: Of the document of the last passage.
         unchanged: The versions among ``known`` that were met.
+        homes: Hashes of the paths of the folders.
         failed: The files and folders in which something could not be read.
         closed: Those of them that could not be opened, or whose library is missing: what they say is unknown.
     """
@@ -150,6 +152,7 @@ class Corpus:
         self.file, self.version = "", Version()
         self.unchanged, self.failed, self.closed = set[str](), set[str](), set[str]()
         self.names = tuple(clean(path.resolve().name) for path in paths)
+        self.homes = tuple(home_of(path.resolve()) for path in paths if path.is_dir())
         homes = dict[str, Path]()
         for home in (path.resolve() for path in paths if path.is_dir()):
             if (other := homes.setdefault(clean(home.name), home)) != home:
@@ -397,6 +400,11 @@ class Corpus:
     def _fail(self, problem: Problem, source: Source) -> None:
         self.failed.add(source.name)
         self.reject(problem)
+
+
+def home_of(folder: Path) -> str:
+    """A hash of the path of a folder."""
+    return hashlib.blake2b(os.fsencode(folder), digest_size=16).hexdigest()
 
 
 def _is_book(source: Source) -> bool:

@@ -92,7 +92,7 @@ def _print(program: dspy.Module, question: str, index: str | None, given: Ask) -
 def _read(file: str) -> Iterator[tuple[str, str]]:
     """The ids and questions of a file or of stdin; what is none is skipped with a warning. A line that is
     no object is a question, unless all lines are JSON."""
-    content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    content = sys.stdin.buffer.read() if file == "-" else read_bytes(Path(file))  # a pipe may never end
     known = set[str]()
     for number, line in enumerate(content.splitlines(), 1):
         try:

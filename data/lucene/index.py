@@ -202,6 +202,7 @@ def build_index(
                 "passages": indexing.passages,
                 "documents": indexing.documents,
                 "corpus": corpus.names,
+                "homes": corpus.homes,
                 "max_words": MAX_WORDS if max_words is None else max_words,
                 "split": "documents" if max_words is None else "everything" if max_words else "nothing",
                 "polyhop": version("polyhop"),

@@ -81,6 +81,7 @@ class IndexManifest(BaseModel):
     malformed: NonNegativeInt = 0  # records and files skipped because they cannot be read
     duplicates: NonNegativeInt = 0  # skipped because an earlier one has the same id or text
     corpus: tuple[str, ...]  # names of the indexed files and folders, without their paths
+    homes: tuple[str, ...] = ()  # hashes of the paths of these folders, to know them again
     corpus_hash: str  # hash of the passages in order: the same for a corpus and its gzip; of updates, too
     documents: NonNegativeInt  # that the passages were split from
     max_words: NonNegativeInt = 0  # of a passage that was split from a document; 0 if nothing was split

@@ -19,7 +19,7 @@ import numpy as np
 import ujson
 
 from ..chain.words import Bools
-from ..corpora import Corpus, Version, is_in
+from ..corpora import Corpus, Version, home_of, is_in
 from ..errors import IndexFault, Problem
 from ..passages import Passage
 from ..text import clean
@@ -140,6 +140,7 @@ class _Update(Indexing):
                 "passages": kept + self.passages,
                 "documents": before.documents - len(self.gone) + len(self.new),
                 "corpus": tuple(dict.fromkeys(self._corpus)),
+                "homes": tuple(dict.fromkeys([*before.homes, *(home for read in self._read for home in read.homes)])),
                 "updates": before.updates + 1,
             },
             {} if merge or compact else before.chain,
@@ -219,12 +220,14 @@ class _Update(Indexing):
         """Refuse a folder of which the index has another one of the same name, or the one above."""
         for folder in (home, *home.parents):
             root = f"{clean(folder.name)}/"
-            files = (Version(content).file.removeprefix(root) for content in self._versions(root))
-            is_that = any((folder / file).exists() for file in files)
-            if folder == home and not is_that and any(self._versions(root)):
+            files = {Version(content).file.removeprefix(root) for content in self._versions(root)}
+            there = sum((folder / file).exists() for file in files)  # of a folder that was moved, or of another
+            is_that = bool(files) and (home_of(folder) in self._before.homes or 2 * there > len(files))
+            if folder == home and files and not is_that:
                 raise IndexFault(
-                    f"{home} has none of the files that the index has of a folder {home.name}. If all of them have "
-                    "new names, build the index again; if it is another folder, rename it, or index the one above both."
+                    f"{home} has {there} of the {len(files)} files that the index has of a folder {home.name}. If it "
+                    "was moved and has changed much, build the index again; if it is another one, rename it, or index "
+                    "the folder above both."
                 )
             if folder != home and is_that:
                 raise IndexFault(f"{home} is in a folder that was indexed: --update {folder}")

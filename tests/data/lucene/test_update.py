@@ -360,19 +360,27 @@ def test_no_id_is_given_twice(tmp_path: Path) -> None:
 
 
 def test_two_folders_of_one_name_and_a_folder_in_another_are_refused(tmp_path: Path, index: Path) -> None:
-    put(tmp_path, {"other/notes/gull.md": "# Gull\n\nA gull of the mill."})
+    put(tmp_path, {"other/notes/gull.md": "# Gull\n\nA gull of the mill.", "other/notes/heron.md": "# Another"})
     other, before = tmp_path / "other" / "notes", contents(index)
     with pytest.raises(DataError, match="have one name.*Index the folder above them"):
         build_index([tmp_path / "notes", other], tmp_path / "both")
-    with pytest.raises(IndexFault, match="none of the files that the index has of a folder notes"):
+    with pytest.raises(IndexFault, match="has 1 of the 4 files that the index has of a folder notes"):
         update_index(index, add=[other])
-    with pytest.raises(IndexFault, match="none of the files"):
+    with pytest.raises(IndexFault, match="has 1 of the 4 files"):
         update_index(index, folders=[other])
     with pytest.raises(IndexFault, match="is in a folder that was indexed: --update .*notes$"):
         update_index(index, add=[tmp_path / "notes" / "sub"])
     with pytest.raises(IndexFault, match="is in a folder that was indexed"):
         update_index(index, folders=[tmp_path / "notes" / "sub"])
     assert contents(index) == before
+    for name in ("heron.md", "data.jsonl", "table.csv"):  # most of its files: it is the same folder
+        (tmp_path / "notes" / name).unlink()
+    put(tmp_path, {"notes/gull.md": "# Gull"})
+    assert update_index(index, folders=[tmp_path / "notes"]).added == 1
+    (tmp_path / "moved").mkdir()
+    (tmp_path / "notes").rename(tmp_path / "moved" / "notes")
+    put(tmp_path, {"moved/notes/swan.md": "# Swan"})
+    assert update_index(index, folders=[tmp_path / "moved" / "notes"]).added == 1
 
 
 def test_many_updates_are_merged(tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
