@@ -40,6 +40,7 @@ from .stated import CODE_NOUNS, is_of_type, lacks_subject, of_other_entries, sta
 
 SHORT = 12  # most words of a question that is read as a sub-question; longer ones have hidden parts
 MOST = 12  # answers that are weighed against one another
+SURE = 0.8  # least probability of a step that is no answer to the whole
 
 _COUNTED_NOUN = re.compile(
     r"\bhow many (?!people|inhabitants|residents|times)((?:[a-z-]+ ){1,4}?)"
@@ -147,7 +148,7 @@ def _chances(question: str, hops: Sequence[Hop], table: SpanTable) -> Vector:
     if len(hops) == 1:
         chances = chances * np.where(misplaced(parsed, table), MISFIT, 1)
     elif asks.kind != "either":  # what a step found is not what is asked for in the end
-        found = [title_key(hop.best.text) for hop in hops[:-1]]
+        found = [title_key(hop.best.text) for hop in hops[:-1] if hop.best.probability >= SURE]
         chances = chances * np.where(np.isin(table.keys, found)[table.group], MISFIT, 1)
     if asks.kind == "either" and (sides := options(question)):  # only these two are allowed
         keys = [title_key(side) for side in sides]
