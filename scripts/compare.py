@@ -30,9 +30,9 @@ def compare(given: Compare) -> None:
     means = new_table("", "", *(run.name for run in result.runs))
     for metric in dict.fromkeys(row.metric for row in result.rows):
         found = [result.row(metric, run.name) for run in result.runs]
-        of = [f" of {row.questions}" if row and row.questions < result.shared else "" for row in found]
+        fewer = [f" of {row.questions}" if row and row.questions < result.shared else "" for row in found]
         texts = (quantity(metric).text(row.mean) if row else "" for row in found)
-        means.add_row(quantity(metric).heading, *map(str.__add__, texts, of))
+        means.add_row(quantity(metric).heading, *map(str.__add__, texts, fewer))
     console.print(means)
     for run in others:
         headings = ("difference (95%)", "p", "p Holm", "wins /\nlosses", "shows\nfrom")
