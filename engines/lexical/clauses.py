@@ -78,7 +78,8 @@ def _shared(before: str, rest: str, is_own: bool) -> int | None:
         return None
     words = re.finditer(r"\b[a-z]\w*", before)
     subject = next((word.start() for word in words if _VERB.match(word[0]) or relation_term(word[0])), 0)
-    return len(before) if _IS_A.match(before, subject) else subject  # what the subject is, is so in all clauses
+    # What the subject is, is so in all clauses; and "it" may be anything before.
+    return len(before) if _IS_A.match(before, subject) or re.search(r"\b(?:it|him|her|them)\b", rest) else subject
 
 
 def misplaced(question: ParsedQuestion, table: SpanTable) -> NDArray[np.bool_]:

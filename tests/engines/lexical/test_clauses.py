@@ -14,7 +14,8 @@ from polyhop.engines.lexical.reader import read
     ("text", "expected"),  # each clause, behind what it goes on from
     [
         ("Ann was born in 1949 and Tom in 1925.", ["Ann was born in 1949", "Ann was born | Tom in 1925."]),
-        ("Ann founded Dun in 1920 and left it in 1950.", ["Ann founded Dun in 1920", "Ann | left it in 1950."]),
+        ("Ann founded Dun in 1920 and died in 1950.", ["Ann founded Dun in 1920", "Ann | died in 1950."]),
+        ("Ann saw Dun and left it in 1950.", ["Ann saw Dun", "Ann saw Dun| left it in 1950."]),
         (
             "The capital of Arn is Hesk, that of Bel Kolm.",
             ["The capital of Arn is Hesk", "The capital | that of Bel Kolm."],
@@ -54,6 +55,10 @@ MILLS = "Grey Heron was designed by Tom Fox and Old Mill was designed by Ann Lee
             MILLS,
             "Tom Fox",
         ),
+        ("When did Ann Lee leave Dun?", "Ann Lee founded Dun in 1920 and left it in 1950.", "1950"),
+        ("Who wrote Old Mill?", "Grey Heron was written by Tom Fox, and Old Mill by Ann Lee.", "Ann Lee"),
+        ("Who founded Old Mill?", "Tom Fox founded Grey Heron, while Ann Lee founded Old Mill.", "Ann Lee"),
+        ("Which port does Dun use for peers?", "Dun listens on port 74 for users and on port 75 for peers.", "75"),
         ("In the books of the town, who is named as the one who designed Old Mill?", MILLS, "Ann Lee"),
         ("Who is the brother of Kim Ost?", "Kim Ost has a sister, Ann Lee, and a brother, Tom Fox.", "Tom Fox"),
         ("Who is the owner of Old Mill?", "Ann Lee married Tom Fox, the owner of Old Mill.", "Tom Fox"),
