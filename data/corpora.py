@@ -17,13 +17,13 @@ from html import unescape
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from posixpath import dirname
-from statistics import median
 from typing import NamedTuple
 
 import ujson
 
 from .benchmarks.corpora import passages_of
 from .converters import CONVERTERS, Text, Unreadable, conversions
+from .copies import Copies
 from .errors import DataError, Problem
 from .folder import LINES, UNOPENED, Source, source_of, suffix_of, walk, why_unread
 from .importing import installs
@@ -33,20 +33,8 @@ from .records import LONGEST_ID, read_records
 from .splitting import LONGEST_PASSAGE, MAX_WORDS, USUAL_PASSAGE, Document, count_words, split
 from .text import clean
 
-_LOOKED_AT = 100  # records, to tell what a file has
-_SAME = 0.5
-"""The share of the three-word runs of a file that its twin in a richer format has. Of 766 files with the name of a
-richer one (the manuals of Python and git, Debian's policy), 749 have more; of 1,500 pairs with other names, one has."""
-_BOOKS = frozenset((".epub", ".pdf"))
 _MOST_LOST = 0.3  # of the words of a page, without links; of 1,500 pages of manuals, one that was broken had less
-_IN_OTHERS, _RUN, _FEWEST, _MOST, _COMMON = 0.75, 6, 20, 200, 3
-"""A book is left out if this share of its runs of so many words is in documents of other formats, whatever their names;
-of so few runs it cannot be told, and of more than so many, not all are looked up. What so many documents have is common
-to them, and does not count. Of ten manuals of Erlang, GnuTLS and bash, as PDF and as HTML, 83 to 98% are."""
-_LARGE, _IN_PAGES, _IN_ONE, _OF_PAGE = 8, 0.9, 0.5, 100
-"""So is a page that is so many times as large as most, if this share of all its runs is in others, but not more than so
-much in one; of at least so many runs. Of nine manuals of 200 to 2,900 pages, that is one page: all others as one."""
-
+_LOOKED_AT = 100  # records, to tell what a file has
 _MARKUP = frozenset(".html .htm .xhtml .md .markdown .mdx".split())
 _HEADING = re.compile(
     r"<h1\b[^<>]{0,200}>(.{1,400}?)</h1>|^#[ \t]+([^\n]{1,200})", re.DOTALL | re.IGNORECASE | re.MULTILINE
@@ -144,9 +132,6 @@ class Corpus:
         on_progress: Callable[[], None] = lambda: None,
     ) -> None:
         self._known, self._left_out = known, left_out or {}
-        notes = dict[str, str]()
-        self._earlier = earlier or (lambda key, value: None if notes.setdefault(key, value) is value else notes[key])
-        self._indexed = indexed
         self._max_words, self._everything = MAX_WORDS if max_words is None else max_words, bool(max_words)
         self._strict, self._on_problem, self._on_progress = strict, on_problem, on_progress
         self.file, self.version = "", Version()
@@ -165,9 +150,7 @@ class Corpus:
         self._replaced = {Version(content).document for content in known}  # without those that are as they were
         documents = [source for source in self._sources if source.is_document]
         self._documents = {source.name for source in documents}
-        sizes = {source.name: source.size for source in documents if not _is_book(source)}
-        usual = median(sizes.values() or [0])
-        self._large = {name: size for name, size in sizes.items() if size > _LARGE * usual}
+        self._copies = Copies(documents, self._replaced, earlier, indexed)
         self._below_shared, addresses = _looked_at(documents)
         self._links = LinkMap([*(source.name for source in documents), *self._replaced], addresses)
         self._done, self._all = 0, sum(source.size for source in self._sources) or 1
@@ -260,11 +243,7 @@ class Corpus:
         }
         self._replaced -= known & settled  # before any is read: files that follow may be copies of what is there
 
-        def books(group: Sequence[Source]) -> tuple[bool, bool, int]:
-            are = [_is_book(source) for source in group]
-            return any(are), all(are), max(self._large.get(source.name, 0) for source in group)
-
-        for group in sorted(groups.values(), key=books):  # these are compared with the others
+        for group in sorted(groups.values(), key=self._copies.order):
             is_document = group[0].is_document
             twins: dict[str, set[int]] | None = {} if len(group) > 1 else None
             for source in sorted(group, key=lambda source: source.format):
@@ -301,14 +280,8 @@ class Corpus:
             self.closed.update(() if is_final else [source.name])
         elif len(source.name) > LONGEST_ID:
             self._fail(Problem(source.name, f"the id is longer than {LONGEST_ID} characters"), source)
-        elif other := _twin(text, source.name, job.twins):
-            reason = f"the same text as {other}, in another format"
-            self._on_problem(Problem(source.name, reason, "duplicate", version.content, other))
-        elif other := self._first("text", digest := _text_hash(text), source.name):
-            self._on_problem(Problem(source.name, f"the same text as {other}", "duplicate", version.content, other))
-        elif other := self._holder(runs := _runs(text), source):
-            reason = f"its text is in other documents, most of it in {other}"
-            self._on_problem(Problem(source.name, reason, "duplicate", version.content, other))
+        elif (look := self._copies.look(text, source, job.twins)).reason:
+            self._on_problem(Problem(source.name, look.reason, "duplicate", version.content, look.other))
         elif version.content in self._known:
             self.unchanged.add(version.content)
         else:
@@ -320,41 +293,7 @@ class Corpus:
             stem = clean(source.path.stem if suffix_of(source.path) else source.path.name)
             document = Document(source.name, text.title or stem, text.lines, text.metadata)
             pieces = split(document, self._max_words) if self._max_words else [document.whole()]
-            yield from self._given(pieces, version._replace(text=digest, runs=" ".join(runs)), source.name)
-
-    def _first(self, what: str, hashed: str, name: str) -> str | None:
-        """Another document that has a text or a run, in the index or read before."""
-        for document in self._indexed(what, hashed):
-            if document != name and document not in self._replaced:
-                return document
-        first = self._earlier(f"{what} {hashed}", name)
-        return first if first != name else None
-
-    def _holder(self, runs: list[str], source: Source) -> str | None:
-        """The document that has the most of a book or a large page, if others have nearly all of it; the runs of other
-        documents are noted. Runs that many documents have, as contracts do, do not count."""
-        is_book = _is_book(source)
-        if is_book or source.name in self._large:
-            fewest, share, in_one = (_FEWEST, _IN_OTHERS, 1) if is_book else (_OF_PAGE, _IN_PAGES, _IN_ONE)
-            held = [self._holders(run, source.name, is_book) for run in runs[:: 1 + len(runs) // _MOST]]
-            told = [found for found in held if len(found) < _COMMON]
-            holders = Counter(found[0] for found in told if found)
-            of = len(told if is_book else held)
-            if of >= fewest and holders.total() >= share * of and max(holders.values()) <= in_one * of:
-                return holders.most_common(1)[0][0]
-        if is_book:
-            runs.clear()  # those of one book say nothing about another
-        for run in runs:
-            for n in range(_COMMON):
-                if self._earlier(f"run {n} {run}", source.name) in (None, source.name):
-                    break
-        return None
-
-    def _holders(self, run: str, name: str, is_book: bool) -> list[str]:
-        """The documents other than books that have a run, not more than `_COMMON` of those read now."""
-        noted = (self._earlier(f"run {n} {run}", "" if is_book else name) for n in range(_COMMON))
-        indexed = (each for each in self._indexed("run", run) if each not in self._replaced)
-        return [each for each in dict.fromkeys([*indexed, *filter(None, noted)]) if each != name]
+            yield from self._given(pieces, version._replace(text=look.text, runs=" ".join(look.runs)), source.name)
 
     def _records(self, source: Source) -> Iterator[tuple[Passage, str]]:
         before = self._done
@@ -407,10 +346,6 @@ def home_of(folder: Path) -> str:
     return hashlib.blake2b(os.fsencode(folder), digest_size=16).hexdigest()
 
 
-def _is_book(source: Source) -> bool:
-    return source.path.suffix.lower() in _BOOKS
-
-
 def is_in(name: str, names: Collection[str]) -> bool:
     """Whether a file, or a folder that it is in, is among some."""
     return any(each in names for each in (name, *map(str, PurePosixPath(name).parents)))
@@ -418,26 +353,6 @@ def is_in(name: str, names: Collection[str]) -> bool:
 
 def _version_of(source: Source, content: bytes, document: str) -> Version:
     return Version(f"{source.name}\n{hashlib.blake2b(content, digest_size=16).hexdigest()}\n{document}")
-
-
-def _text_hash(text: Text) -> str:
-    """With the targets of its links: a page that leads elsewhere is no copy."""
-    digest = hashlib.blake2b(text.title.encode(), digest_size=16)
-    for line in text.lines:
-        digest.update("\n".join(["", line.text, *(link.target for link in line.links)]).encode())
-    return digest.hexdigest()
-
-
-def _words(text: Text) -> list[str]:
-    return [word for line in text.lines for word in re.findall(r"\w+", line.text.lower())]
-
-
-def _runs(text: Text) -> list[str]:
-    """Hashes of the runs that begin with a word of nine letters, which are 4% of all, in digits."""
-    words = _words(text)
-    starts = (at for at, word in enumerate(words[: 1 - _RUN]) if len(word) == 9)
-    runs = (" ".join(words[at : at + _RUN]).encode() for at in starts)
-    return [str(int.from_bytes(hashlib.blake2b(run, digest_size=7).digest())) for run in runs]
 
 
 def _plain_title(title: str) -> str:
@@ -474,19 +389,6 @@ def _below_shared_title(text: Text) -> Text:
     title = heading.headings[-1]
     below = [line._replace(headings=line.headings[line.headings[:1] == (title,) :]) for line in rest]
     return text._replace(title=title, lines=[*before, *below])
-
-
-def _twin(text: Text, name: str, twins: dict[str, set[int]] | None) -> str | None:
-    """The document in a richer format that says the same, if one does; else its own three-word runs are noted."""
-    if twins is None:
-        return None
-    words = _words(text)
-    runs = {hash(run) for run in zip(words, words[1:], words[2:], strict=False)}
-    for other, richer in twins.items():
-        if runs and len(runs & richer) >= _SAME * len(runs):
-            return other
-    twins[name] = runs
-    return None
 
 
 def _are_documents(passages: Iterator[tuple[Passage, str]]) -> tuple[bool, Iterator[tuple[Passage, str]]]:
