@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
+from itertools import chain
+from math import log
 from typing import Any, ClassVar, Self
 
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
+from ..data.text import content_terms
 from ..engines.costs import current_attempt, go_on, record_incident
 from ..engines.replies import estimated_tokens
-from ..signatures.fields import NumberedPassage, NumberedPassages, fenced
+from ..signatures.fields import NumberedPassages, fenced
 from .run import current, in_thread, record
 from .trace import Shortened, role_of
 from .tunable import Tunable
@@ -25,9 +29,10 @@ class Agent(dspy.Predict):
 
     Questions and passages are untrusted: ``[[ ## answer ## ]]`` in one of them would start a field of the prompt.
 
-    A call shows at most the run's ``prompt_tokens`` of instructions and inputs: the last passages that exceed them are
-    left out, and the trace says so. If the prompt exceeds the model's context, the agent shows half as much, then no
-    demos; then the error is raised. Inputs that the signature does not name are a `TypeError`, and so are missing ones.
+    A call shows at most the run's ``prompt_tokens`` of instructions and inputs: of passages that exceed them, it shows
+    the sentences that have most of the inputs' words, and the trace says so. If the prompt exceeds the model's context,
+    the agent shows half as much, then no demos; then the error is raised. Inputs that the signature does not name are a
+    `TypeError`, and so are missing ones.
 
     Attributes:
         role: The agent's name in its program; costs are recorded under it.
@@ -50,7 +55,7 @@ class Agent(dspy.Predict):
         others = [str(value) for value in kwargs.values() if not isinstance(value, NumberedPassages)]
         room = max(_LEAST, run.prompt_tokens - sum(map(estimated_tokens, [self.signature.instructions, *others])))
         if (needed := _tokens(kwargs)) > room:
-            kwargs = _first(kwargs, room)
+            kwargs = _best(kwargs, room)
             record(Shortened(role_of(self), round(needed), round(_tokens(kwargs))))
             record_incident("passages shortened")
         tags = isinstance(dspy.settings.adapter, dspy.XMLAdapter)
@@ -59,7 +64,7 @@ class Agent(dspy.Predict):
             try:
                 return super().forward(**fenced(kwargs, tags), demos=fenced(demos, tags))
             except ContextWindowExceededError:
-                half = _first(kwargs, max(_tokens(kwargs) / 2, _SENTENCE))
+                half = _best(kwargs, max(_tokens(kwargs) / 2, _SENTENCE))
                 if _tokens(half) < _tokens(kwargs):
                     kwargs = half
                 elif demos:
@@ -72,25 +77,46 @@ class Agent(dspy.Predict):
         return await in_thread(self, **kwargs)
 
 
-def _first(inputs: dict[str, Any], tokens: float) -> dict[str, Any]:
-    """The inputs with the first passages in so many tokens, or the start of the first one."""
-    left, shown = tokens, dict(inputs)
-    for name, value in inputs.items():
-        if isinstance(value, NumberedPassages):
-            kept: list[NumberedPassage] = []
-            for passage in value.passages:
-                left -= estimated_tokens(passage.title) + _LINE
-                sentences = dict[int, str]()
-                for number, text in passage.sentences.items():
-                    left -= estimated_tokens(text) + _LINE
-                    if left >= 0:
-                        sentences[number] = text
-                    elif not kept and not sentences:
-                        sentences[number] = text[: int(2 * tokens)]
-                if sentences:
-                    kept.append(passage.model_copy(update={"sentences": sentences}))
-            shown[name] = NumberedPassages(passages=kept)
-    return shown
+def _best(inputs: dict[str, Any], tokens: float) -> dict[str, Any]:
+    """The inputs with the sentences of their passages that have most of the rare words of the other inputs, and half as
+    much of the titles, in so many tokens; of equal ones the first. A sentence gains from its neighbours: what is asked
+    often stands beside what names it."""
+    lists = {name: value.passages for name, value in inputs.items() if isinstance(value, NumberedPassages)}
+    rows = [
+        (name, n, number, text)
+        for name, passages in lists.items()
+        for n, passage in enumerate(passages)
+        for number, text in passage.sentences.items()
+    ]
+    asked = set(content_terms(" ".join(str(value) for name, value in inputs.items() if name not in lists)))
+    titles = set(content_terms(" ".join(passage.title for passages in lists.values() for passage in passages)))
+    terms = [(asked | titles).intersection(content_terms(text)) for *_, text in rows]
+    count = Counter(chain.from_iterable(terms))
+    weight = {term: log(1 + len(rows) / many) * (1 if term in asked else 0.5) for term, many in count.items()}
+    own = [sum(weight[term] for term in each) for each in terms]
+
+    def worth(at: int) -> float:
+        beside = (own[n] for n in (at - 1, at + 1) if 0 <= n < len(rows) and rows[n][:2] == rows[at][:2])
+        return own[at] + max(beside, default=0) / 2
+
+    left, kept = tokens, dict[tuple[str, int], dict[int, str]]()
+    for at in sorted(range(len(rows)), key=worth, reverse=True):
+        name, n, number, text = rows[at]
+        title = 0 if (name, n) in kept else estimated_tokens(lists[name][n].title) + _LINE
+        if (cost := estimated_tokens(text) + _LINE + title) > left and kept:
+            continue
+        kept.setdefault((name, n), {})[number] = text if cost <= left else text[: int(2 * tokens)]
+        left -= cost
+    return inputs | {
+        name: NumberedPassages(
+            passages=[
+                passage.model_copy(update={"sentences": dict(sorted(kept[name, n].items()))})
+                for n, passage in enumerate(passages)
+                if (name, n) in kept
+            ]
+        )
+        for name, passages in lists.items()
+    }
 
 
 def _tokens(inputs: dict[str, Any]) -> float:

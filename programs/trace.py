@@ -208,7 +208,7 @@ class Replied(TraceStep):
 
 @dataclass(frozen=True)
 class Shortened(TraceStep):
-    """The last passages of one call were left out, to stay within ``prompt_tokens``."""
+    """Sentences of passages were left out of one call, to stay within ``prompt_tokens``."""
 
     agent: str
     needed: int  # tokens of all passages

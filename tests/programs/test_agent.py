@@ -81,7 +81,7 @@ def test_demos_go_last() -> None:
     assert len(agent.demos) == 2  # for the next question
 
 
-def test_the_last_passages_are_left_out_where_they_exceed_the_tokens_of_a_prompt() -> None:
+def test_of_equal_passages_the_last_are_left_out_where_they_exceed_the_tokens_of_a_prompt() -> None:
     run = Run(prompt_tokens=2_000)
     with running(run), playing(scripted()) as script:
         Agent(AnswerFromPassages)(question="Who?", passages=passages(2, 2, 2, words=400))
@@ -97,6 +97,19 @@ def test_the_last_passages_are_left_out_where_they_exceed_the_tokens_of_a_prompt
         ("AnswerFromPassages", True, True)
     ]
     assert run.trace.lm_calls == 3
+
+
+def test_of_long_passages_the_sentences_about_the_question_are_shown() -> None:
+    long = passages(300, 300, 300, words=20)
+    for n, told in enumerate(("Its owner is Greta Lund.", "Lund has a house.", "It is a town."), 1):
+        long.passages[n - 1].sentences[250] = told
+    long.passages[1].title = "Greta Lund"
+    with running(Run(prompt_tokens=1_500)), playing(scripted()) as script:
+        Agent(AnswerFromPassages)(question="In which town does the owner of Kiln 7 live?", passages=long)
+    ids = shown(script.requests[0])
+    assert {f"{n}s{at}" for n in (1, 2, 3) for at in (249, 250, 251)} < set(ids)  # with what stands beside them
+    assert len(ids) < 60
+    assert ids == sorted(ids, key=lambda id: [int(part) for part in id.split("s")])  # in their order
 
 
 def test_a_question_that_is_asked_again_does_not_get_the_cached_reply() -> None:
