@@ -21,8 +21,9 @@ _IN_OTHERS, _RUN, _FEWEST, _MOST, _COMMON = 0.75, 6, 20, 200, 3
 of so few runs it cannot be told, and of more than so many, not all are looked up. What so many documents have is common
 to them, and does not count. Of ten manuals of Erlang, GnuTLS and bash, as PDF and as HTML, 83 to 98% are."""
 _LARGE, _IN_PAGES, _IN_ONE, _OF_PAGE = 8, 0.9, 0.5, 100
-"""So is a page that is so many times as large as most, if this share of all its runs is in others, but not more than so
-much in one; of at least so many runs. Of nine manuals of 200 to 2,900 pages, that is one page: all others as one."""
+"""So is a page that is so many times as large as most, if this share of its runs is in others, but not more than so
+much in one; of at least so many of those that are looked up and not common. Of ten manuals of 80 to 2,900 pages, two
+have such a page: all others as one."""
 
 
 class Look(NamedTuple):
@@ -106,8 +107,8 @@ class Copies:
             held = [self._holders(run, source.name, is_book) for run in runs[:: 1 + len(runs) // _MOST]]
             told = [found for found in held if len(found) < _COMMON]
             holders = Counter(found[0] for found in told if found)
-            of = len(told if is_book else held)
-            if of >= fewest and holders.total() >= share * of and max(holders.values()) <= in_one * of:
+            of, most = len(told), max(holders.values(), default=0)
+            if of >= fewest and holders.total() >= share * of and most <= in_one * of:
                 return holders.most_common(1)[0][0]
         for run in () if is_book else runs:
             for n in range(_COMMON):
