@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from functools import partial
@@ -11,6 +12,7 @@ from pathlib import Path
 from ..data.errors import PolyhopError, Problem
 from ..data.folder import walk
 from ..data.lucene.update import update_index
+from ..data.text import clean
 from ..engines.replies import explain
 from .service import Record, Service, ServiceError
 
@@ -69,7 +71,8 @@ class Uploads:
             if not any(path.name == name for path, _ in walk(self._folder)):
                 raise PolyhopError(f"{name} would not be read in a folder: give it another name")
             changes = update_index(self._index, folders=[self._folder], on_problem=problems.append)
-            own = [each for each in problems if each.where.partition(":")[0].endswith(f"/{name}")]
+            id = clean(f"{self._folder.resolve().name}/{name}")
+            own = [each for each in problems if re.fullmatch(rf"{re.escape(id)}(:\d+)?", each.where)]  # or a line of it
             if own and own[0].kind != "duplicate" and not changes.added:
                 raise PolyhopError(f"{name}: {own[0].reason}")
             others = [each for each in problems if f"/{name}:" in f"{each.reason}:"]  # "the same id as docs/notes.md"

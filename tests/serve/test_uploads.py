@@ -95,6 +95,7 @@ def test_what_cannot_be_read_is_refused_and_not_kept(address: str, index: Path) 
     for name, content in (
         ("broken.pdf", b"%PDF-1.4 broken"),
         ("x.exe", b"MZ"),
+        ("x.md:7:y", b"MZ"),
         ("node_modules", b"x"),
         ("kestrel.md", b""),
     ):
