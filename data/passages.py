@@ -118,6 +118,11 @@ class Passage:
         return self.place.document if self.place else self.id
 
     @property
+    def opens(self) -> bool:
+        """Whether it opens its document: no sentence is before it but the headings above it."""
+        return not self.place or self.place.sentence <= len(self.place.headings)
+
+    @property
     def heading(self) -> str:
         """The document's title and the headings above the passage."""
         return " > ".join(filter(None, (self.title, *self.place.headings))) if self.place else self.title

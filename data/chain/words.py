@@ -173,12 +173,12 @@ def record_of(passage: Passage) -> Record:
         if (target := document_number(link.target)) != document
     ]
     places = {(document, anchor_number(f"#{anchor}")) for anchor in passage.anchors}
-    if opens := not (passage.place and passage.place.sentence):
+    if passage.opens:
         # Wikis link by the title or the name of the file.
         names = f"[[{passage.title}]]", f"[[{PurePosixPath(passage.document).stem}]]"
         places |= {(number, 0) for number in (document, *(map(document_number, names) if file else ()))}
     counts = whole, named, comma, *shortened, len(folded(file))
-    head = *(min(count, _MOST) for count in counts), int(not opens)
+    head = *(min(count, _MOST) for count in counts), int(not passage.opens)
     return Record(np.array(numbers, np.uint32), head, document, np.array(links, LINK), tuple(sorted(places)))
 
 

@@ -14,6 +14,7 @@ from polyhop.data.lucene.index import build_index
 from polyhop.data.lucene.update import update_index
 from polyhop.data.passages import Hit, Link, Passage, Place, Reason
 from polyhop.data.pool import PassagePool
+from polyhop.data.splitting import Document, Line, split
 
 from .searching import QUESTIONS, ids, over
 from .world import WORLD
@@ -120,6 +121,16 @@ def test_a_passage_is_found_by_what_it_links_to(follows: ChainRetriever) -> None
     hits = {hit.passage.title: hit for hit in follows.search("Who has a stall beside the Bell Tower?", 3)}
     assert {"Bell Tower", "Ivo"} < hits.keys()
     assert hits["Ivo"].reason == Reason("linked", "the landmark", "mills/tower.md", ("stall", "beside"))
+
+
+def test_a_page_that_begins_with_headings_is_opened_by_what_is_below_them() -> None:
+    headings = [Line("Kinds", ("Kinds",), is_heading=True), Line("Reed", ("Kinds", "Reed"), is_heading=True)]
+    lines = [Line(f"Bundles are tied {n} times.", ("Kinds", "Reed")) for n in range(40)]
+    hall = part("b.html", 0, "Orchard Hall", "Orchard Hall has a roof like this.", links=[("a.html", "like this")])
+    pages = split(Document("a.html", "Thatch", [*headings, *lines]))
+    assert [page.opens for page in pages] == [True, False]
+    first, second = over(hall, *pages).search("How is the roof of Orchard Hall tied?", 2)
+    assert (first.passage, second.passage, second.reason and second.reason.via) == (hall, pages[0], "hyperlink")
 
 
 def test_a_page_does_not_lead_to_itself() -> None:
