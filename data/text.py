@@ -161,6 +161,8 @@ into lines, "-" is a part of the word."""
 
 _CODE = re.compile(r"[^\W\d]\w*(?:\.\w+)*")  # may have parts
 
+_OPTION = re.compile(r"(?<![\w-])--?([A-Za-z][\w-]*)")
+
 
 def code_parts(word: str) -> list[str]:
     """The parts of a word of code: "os.urandom" is of "os" and "urandom", "max_wal_senders" of three; "U.S" of none.
@@ -172,10 +174,13 @@ def code_parts(word: str) -> list[str]:
 
 
 def with_code_parts(text: str) -> str:
-    """A text, and after it the parts of its words of code."""
-    if "." not in text and "_" not in text:
-        return text
-    found = [part for word in _CODE.findall(text) if "." in word or "_" in word for part in code_parts(word)]
+    """A text, and after it the parts of its words of code, and a word for each of its options: of "--dry-run" Lucene's
+    tokenizer keeps two common words, and of "-v" a letter."""
+    found = list[str]()
+    if "." in text or "_" in text:
+        found += (part for word in _CODE.findall(text) if "." in word or "_" in word for part in code_parts(word))
+    if "-" in text:
+        found += (f"option{name.replace('-', '')}" for name in _OPTION.findall(text))
     return f"{text}\n{' '.join(found)}" if found else text
 
 

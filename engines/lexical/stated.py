@@ -261,7 +261,7 @@ def _known(passage: ParsedPassage) -> frozenset[str]:
 def _code_keys(question: str) -> list[re.Pattern[str]]:
     """Finds the words of code of a question, which are no part of a longer one."""
     words = (word.strip("`\"'?,-") for word in question.rstrip("? ").split() if _CODE.search(word))
-    return [re.compile(rf"(?<!\w){re.escape(word)}(?![\w-]|\.\w)", re.I) for word in words]
+    return [re.compile(rf"(?<![\w-])-{{0,2}}{re.escape(word)}(?![\w-]|\.\w)", re.I) for word in words]
 
 
 def _verb(question: str) -> str:

@@ -187,7 +187,8 @@ OPTIONS = (
         'batch.seal_color: Default: "red"',
         Changes="open_journal(path). Opens a journal. Changed in version 3.0: Added the mode parameter. "
         "close_journal(). New in version 2.5. Version 2.4.1 was released on 2021-05-23",
-        Command="-q :: Say nothing. --max-age <days> Keep bookings of so many days (default 30)",
+        Command="-q :: Say nothing. --shred-max-age <days> Keep shreds (default 9). "
+        "--max-age <days> Keep bookings of so many days (default 30)",
     ),
     ParsedPassage("9", "Replies", (Sentence("9s1", "reply.period = 7d : How long a reply lasts."),)),
     ParsedPassage("10", "Replies", (Sentence("10s1", "# Ten days default reply.period = 10d"),), "Example"),
