@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
 from mdit_py_plugins.admon import admon_plugin
+from mdit_py_plugins.anchors import anchors_plugin
 
 from .links import TEMPLATE, untemplated
 
@@ -27,6 +31,7 @@ _INCLUDES = re.compile(
     r"""|\{![^{}\n]+!\}|<<<[ \t]*[@./].*|\{\{[ \t]*#(?:\w*include|playground|title|template)\b[^{}\n]*\}\})[ \t]*$""",
     re.MULTILINE,
 )
+_ATTRIBUTES = re.compile(r"\s*\{:?\s*(?:[.#][\w.:-]+\s*)+\}\s*$")  # of a heading: "{#name}", "{: .class #name}"
 _TAB = re.compile(r"""^([ \t]*+)===[!+]?(?=[ \t]+["'])""", re.MULTILINE)  # of MkDocs; indented, as an admonition
 # Modules of MDX.
 _MODULES = re.compile(
@@ -36,8 +41,8 @@ _MODULES = re.compile(
 
 
 def rendered(source: str) -> str:
-    """HTML of CommonMark with tables, wiki links, and the roles of MyST as links and code; without what
-    only MDX and site generators understand."""
+    """HTML of CommonMark with tables, wiki links, and the roles of MyST as links and code, and with the ids of
+    headings; without what only MDX and site generators understand."""
 
     def wiki_link(state: StateInline, silent: bool) -> bool:
         found = _WIKI_LINK.match(state.src, state.pos)
@@ -60,10 +65,19 @@ def rendered(source: str) -> str:
         state.pos = found.end() if found else state.pos
         return bool(found)
 
+    def heading_attributes(state: StateCore) -> None:
+        for said in (text.children or [] for opening, text in pairwise(state.tokens) if opening.type == "heading_open"):
+            if said and said[-1].type == "text" and (found := _ATTRIBUTES.search(said[-1].content)):
+                said[-1].content = said[-1].content[: found.start()]
+                anchors = (f'<a id="{id}"></a>' for id in re.findall(r"#([\w.:-]+)", found[0]))
+                said += (Token("html_inline", "", 0, content=anchor) for anchor in anchors)
+
     source = _MODULES.sub(
         "", _UNSEEN.sub(lambda found: found[1] or "", _TAB.sub(r"\1!!! tab", _INCLUDES.sub("", source)))
     )
     parser = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable(["table", "strikethrough"]).use(admon_plugin)
+    parser.core.ruler.push("heading_attributes", heading_attributes)
+    parser.use(anchors_plugin, max_level=6)
     parser.inline.ruler.before("link", "wiki_link", wiki_link)
     parser.inline.ruler.before("link", "role", role)
     markup: str = parser.render(_TEMPLATE_LINK.sub(lambda found: found[1] + untemplated(found[2]), source))

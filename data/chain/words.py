@@ -198,9 +198,10 @@ def document_number(target: str) -> int:
 
 
 def anchor_number(target: str) -> int:
-    """A 30-bit number of a target's fragment; 0 for none."""
-    fragment = target.partition("#")[2]
-    return crc32(fragment.encode()) >> 2 or 1 if fragment else 0
+    """A 30-bit number of the letters and digits of a target's fragment, in which site generators agree; 0 for none."""
+    fragment = target.partition("#")[2].lower()
+    letters = re.sub(r"[\W_]+", "", fragment) or fragment
+    return crc32(letters.encode()) >> 2 or 1 if fragment else 0
 
 
 def _add_words(forms: list[str], numbers: list[int], text: str, *, names: bool) -> None:

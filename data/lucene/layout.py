@@ -74,7 +74,7 @@ class IndexManifest(BaseModel):
 
     model_config = ConfigDict(frozen=True, strict=True)
 
-    schema_version: Literal[11] = Field(default=11, alias="schema")  # first, so that another version is told as such
+    schema_version: Literal[12] = Field(default=12, alias="schema")  # first, so that another version is told as such
     generation: Generation
     chain: dict[Generation, dict[str, str]]
     passages: PositiveInt  # indexed passages, after splitting

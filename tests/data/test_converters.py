@@ -487,6 +487,16 @@ Not one: `[[code]]`, [[1]](c.md). <a href="raw.html">Raw</a> and [Hugo]({{< ref 
     assert [link[1:3] for link in last.links] == [("raw.html", "Raw"), ("d.md#x", "Hugo")]
 
 
+def test_headings_of_markdown_have_ids(tmp_path: Path) -> None:
+    source = "# T\n\n## The *first* one {#one .c}\n\nA.\n\n## {x} `--dry-run=N`\n\nB.\n\nThird {: #three }\n---\n\nC"
+    lines = convert(written(tmp_path / "a.md", source)).lines
+    assert [(line.text, line.anchors) for line in lines if line.is_heading] == [
+        ("The first one:", ("t", "the-first-one", "one")),
+        ("{x} --dry-run=N:", ("x---dry-runn",)),
+        ("Third:", ("third", "three")),
+    ]
+
+
 def bare(name: str) -> bytes:
     """A zip file with one part that says nothing."""
     out = io.BytesIO()

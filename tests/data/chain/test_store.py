@@ -180,3 +180,8 @@ def test_what_is_read_back_is_what_the_passages_say(drawn: list[tuple[Passage, b
                 document, anchor = page.replace("#", "%23"), f"#{fragment}" if fragment else ""
                 keys = place_numbers([document_number(document)], [anchor_number(anchor)])
                 assert store.find(keys)[0].tolist() == expected
+
+
+def test_site_generators_agree_in_the_letters_of_a_fragment() -> None:
+    assert anchor_number("a.md#max-backlog-n") == anchor_number("#--max-backlogn") == anchor_number("#Max backlog=N")
+    assert len({anchor_number(target) for target in ("a.md", "#max", "#backlog", "#--", "#-", "#日本")}) == 6

@@ -354,9 +354,9 @@ def test_a_manifest_that_miscounts_is_one_clear_line(tmp_path: Path, write: Writ
 def test_an_index_of_another_version_is_built_again(tmp_path: Path, write: Write) -> None:
     index = tmp_path / "ix"
     manifest = build_index([write()], index)
-    old = {**manifest.to_json(), "schema": 10, "chain": list(manifest.chain)}
+    old = {**manifest.to_json(), "schema": 11, "chain": list(manifest.chain)}
     (manifest.home(index) / "manifest.json").write_text(json.dumps(old))
-    with pytest.raises(IndexFault, match=r"schema: Input should be 11\. Build it again: polyhop index CORPUS --out "):
+    with pytest.raises(IndexFault, match=r"schema: Input should be 12\. Build it again: polyhop index CORPUS --out "):
         BM25Index(index)
     build_index([write()], index)
     assert found(index, "capital") == ["p", "r"]
