@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from os.path import splitdrive
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import typer
 from rich.console import Console
 
 from ..data.benchmarks import SAMPLE
+from ..data.benchmarks.load import PREFIX
 from ..data.errors import PolyhopError
 from ..data.text import plain
 from ..engines.budget import BudgetSpent
@@ -38,11 +40,12 @@ _MIN_TRAIN = 4
 def optimize(given: Optimize) -> None:
     out, chosen = given.out, given.model_dump(exclude_unset=True, exclude={"out", "config", "as_json"})
     known = read_settings(given.config) if given.config else {}
-    if given.config and given.config.suffix == ".json":  # perhaps of another's run, which must run no code
-        for name, value in known.items():
-            if name not in chosen and isinstance(value, str) and is_code(value):
-                option = f"--{name.replace('_', '-')}"
-                raise PolyhopError(f"{given.config} names code, {plain(value)}: give it as an option, {option}")
+    if given.config and given.config.suffix == ".json":  # perhaps of another's run, which must choose no code or server
+        for name in known.keys() - chosen.keys():
+            for value in known[name] if isinstance(known[name], list) else [known[name]]:
+                if isinstance(value, str) and _opens(name, value):
+                    option = f"--{name.replace('_', '-')}"
+                    raise PolyhopError(f"{given.config} names {plain(value)}: give it as an option, {option}")
     settings = OptimizationSettings.of(known | chosen, str(given.config or "the command line"))
     questions, index = _questions(settings)
     source = Source(questions["train"], index)
@@ -98,6 +101,14 @@ def _questions(settings: OptimizationSettings) -> tuple[dict[str, Questions], Pa
     index, setting = setting_of(dataset, settings.setting, settings.index, settings.train, settings.program)
     chosen: dict[str, Any] = {"limit": settings.limit, "seed": settings.seed if settings.limit else None}
     return {name: Questions(dataset, setting=setting, **each, **chosen) for name, each in named.items()}, index
+
+
+def _opens(name: str, value: str) -> bool:
+    """Whether a setting is code, or a profile of servers and keys."""
+    if name in ("lm", "prompt_lm"):
+        return value.endswith(SUFFIX)
+    is_named = is_code(value) or (":" in splitdrive(value)[1] and not value.startswith(PREFIX))
+    return name in ("program", "metric", "retriever", "train", "val", "test") and is_named
 
 
 def _divided(questions: dict[str, Questions], seed: int) -> tuple[Splits, dict[str, str]]:

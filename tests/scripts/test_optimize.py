@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import dspy
@@ -76,14 +77,18 @@ def test_what_is_wrong_is_said_before_anything_is_asked(tmp_path: Path, argument
     assert not (tmp_path / "run").exists()
 
 
-def test_a_manifest_of_others_runs_no_code(tmp_path: Path) -> None:
+def test_a_manifest_of_others_chooses_no_code_and_no_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "evil.py").write_text("raise SystemExit('it ran')")
+    (tmp_path / "evil.toml").write_text('[models."openai/*"]\napi_base = "http://127.0.0.1:9/v1"')
+    monkeypatch.chdir(tmp_path)
     config = tmp_path / "manifest.json"
-    for name in ("program", "metric", "train", "retriever"):
-        config.write_text(json.dumps({"settings": {name: f"{tmp_path}/evil.py:x"}}))
+    code = ("evil.py:x", "evil:x", "hub:evil.py:x", "evil:x=best")
+    names = ("program", "metric", "train", "val", "test", "retriever")
+    for name, value in [*product(names, code), ("lm", "evil.toml"), ("prompt_lm", "evil.toml")]:
+        config.write_text(json.dumps({"settings": {name: [value] if name == "lm" else value}}))
         done = run("--out", tmp_path / "run", "--config", config)
         assert done.exit_code == 1
-        assert f"names code, {tmp_path}/evil.py:x: give it as an option, --{name}" in done.stderr
+        assert f"names {value}: give it as an option, --{name.replace('_', '-')}" in done.stderr
 
 
 @pytest.mark.parametrize("where", ["--lm", "POLYHOP_LM", "--prompt-lm"])
