@@ -130,12 +130,16 @@ def record(program: dspy.Module, name: str, adapter: AdapterName = "chat", agent
 
 
 def markdown(program: dspy.Module, name: str, adapter: AdapterName = "chat", agent: str = "") -> str:
-    """The prompts (of one ``agent`` or all), exemplars and tunables of the program ``name`` as a document."""
+    """The prompts (of one ``agent`` or all), exemplars and tunables of the program ``name`` as a document; it may be
+    printed, and has U+FFFD for control characters."""
     known = record(program, name, adapter, agent)
     about = (inspect.getdoc(type(program)) or "").partition("\n\n")[0] if type(program).__doc__ else ""
     used = {each["format"] for one in known["agents"] for each in one["inputs"]}
-    return _TEMPLATES.get_template("export.md.j2").render(known, about=about, used=used, agent=agent)
+    text = _TEMPLATES.get_template("export.md.j2").render(known, about=about, used=used, agent=agent)
+    return _CONTROLS.sub("\ufffd", text)
 
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")  # of terminals, and bidi
 
 _TEMPLATES = Environment(  # Markdown, so nothing is escaped but what ends a cell or a block
     loader=PackageLoader(__package__), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True

@@ -153,3 +153,11 @@ def test_inputs_must_be_text() -> None:
     program.analyzer.demos = [demo]
     with pytest.raises(PolyhopError, match="agent 'analyzer' cannot be exported: it has a demo that is not text"):
         prompts(program)
+
+
+def test_the_document_is_text() -> None:
+    program = dspy.Predict(dspy.Signature("question -> answer", "Ask <script>x</script> \x1b]0;x\x07 \u202e politely."))
+    said = markdown(program, "own")
+    assert "Ask <script>x</script> \ufffd]0;x\ufffd \ufffd politely." in said
+    blocks = re.sub(r"(?s)^(`{3,})text\n.*?^\1$", "", said, flags=re.MULTILINE)
+    assert "<" not in blocks
