@@ -13,7 +13,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import mkdtemp
-from threading import RLock
+from threading import Event, RLock, Thread
 from time import monotonic
 from typing import Annotated, Any, ClassVar
 
@@ -82,6 +82,7 @@ class Budget:
         self._file_lock = FileLock(file.with_suffix(".lock")) if file else None
         self._spent = read_spent(file) if file else Spent()
         self._opened = monotonic() - self._spent.seconds
+        self._counting, self._closed = False, Event()
 
     @contextmanager
     def _account(self) -> Iterator[None]:
@@ -172,6 +173,14 @@ class Budget:
             if self.minutes is not None and after.seconds > 60 * self.minutes - reserve.seconds:
                 raise BudgetSpent(f"{self.minutes:g} minutes")
             self._spent = after
+            if self.minutes is not None and self.file and not self._counting:
+                self._counting = True
+                Thread(target=self._count_seconds, daemon=True).start()
+
+    def _count_seconds(self) -> None:
+        """For a process that is killed during a call: what it has spent stands in the file."""
+        while not self._closed.wait(1.0):
+            _ = self.spent
 
     def correct(self, **more: float) -> None:
         """Record what is known after a call: tokens, and dollars to add to those reserved."""
@@ -191,6 +200,7 @@ class Budget:
 
     def close(self) -> None:
         """Write the seconds to the file."""
+        self._closed.set()
         _ = self.spent
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Budget:

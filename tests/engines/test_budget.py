@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from copy import deepcopy
@@ -16,7 +17,7 @@ import pytest
 from dspy import LMAuthError, LMRateLimitError, lm15
 
 from polyhop.data.errors import PolyhopError
-from polyhop.engines.budget import Budget, BudgetSpent
+from polyhop.engines.budget import Budget, BudgetSpent, read_spent
 from polyhop.engines.costs import longest_reply, price
 
 from ..faults.listening import Listening, says
@@ -157,6 +158,18 @@ def test_an_account_is_shared_by_all_that_have_its_file(tmp_path: Path) -> None:
         < json.loads((tmp_path / "spent.json").read_bytes())["seconds"]
         < Budget(file=tmp_path / "spent.json").spent.seconds
     )
+
+
+def test_minutes_are_counted_during_a_call(tmp_path: Path) -> None:
+    """The process may be killed before it ends."""
+    budget = Budget(minutes=1, file=tmp_path / "spent.json")
+    budget.pay()
+    at_first = read_spent(tmp_path / "spent.json").seconds
+    until = time.monotonic() + 30
+    while read_spent(tmp_path / "spent.json").seconds == at_first:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    budget.close()
 
 
 @pytest.mark.parametrize(
