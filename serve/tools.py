@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import aclosing, contextmanager
 from typing import Annotated, Any
+from urllib.parse import quote, unquote
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
@@ -63,12 +63,10 @@ def tool_server(service: Service) -> MCPServer[Any]:
     @server.tool()
     async def read(id: Annotated[str, Field(max_length=1_000, description="The id of a passage.")]) -> str:
         """Read the whole passage with an id that a search returned."""
-        found = await service.in_thread(
-            lambda: service.passages([id, re.sub(r"(?<=[\[<&]) ", "", id)])
-        )  # as it is shown
+        found = await service.in_thread(lambda: service.passages([unquote(id)]) or service.passages([id]))
         if not found:
             raise ToolError(f"no passage {id!r}")
-        passage = next(iter(found.values()))
+        [passage] = found.values()
         return "\n".join([quoted(passage.title), "", *map(quoted, passage.text.splitlines())])
 
     @server.tool()
@@ -113,10 +111,15 @@ def _told() -> Iterator[None]:
         raise ToolError(explain(error)) from error
 
 
+def _shown_id(id: str) -> str:
+    """An id as `read` takes it: with escapes, as in an address, if it has marks of ours."""
+    return id if id == quoted(id) and "%" not in id else quote(id, safe="/#")
+
+
 def shown(hit: Hit, hits: list[Hit]) -> str:
     titles = {each.passage.id: each.passage.title for each in hits}
     text = hit.passage.text
     cut = " ... (read the rest with its id)" if len(text) > _PASSAGE else ""
     why = f"\nreason: {quoted(hit.reason.told(titles))}" if hit.reason else ""
-    head = f"id: {quoted(hit.passage.id)}\ntitle: {quoted(hit.passage.title)}"
+    head = f"id: {_shown_id(hit.passage.id)}\ntitle: {quoted(hit.passage.title)}"
     return f"{head}{why}\ntext: {quoted(text[:_PASSAGE])}{cut}"

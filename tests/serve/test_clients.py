@@ -17,9 +17,13 @@ from mcp import StdioServerParameters
 from mcp.client import Client
 
 from polyhop.data.chain import ChainRetriever
+from polyhop.data.lucene.bm25 import BM25Index
+from polyhop.data.lucene.index import build_index
 from polyhop.data.sample import load_sample
 from polyhop.engines.models import language_model
 from polyhop.programs import PolyHop, new_program
+from polyhop.serve.service import Service
+from polyhop.serve.tools import tool_server
 
 from .conftest import QUESTION, sample
 
@@ -125,6 +129,26 @@ def test_mcp_over_http(address: str, known: dict[str, dspy.Prediction]) -> None:
     async def run() -> None:
         async with Client(f"{address}/mcp") as client:
             await used(client, known)
+
+    asyncio.run(run())
+
+
+def test_passages_are_read_by_the_ids_of_a_search(tmp_path: Path) -> None:
+    names = ["report[1].md", "price  list.md", "price list.md", "100%25.md", "a&amp;b.md"]
+    (tmp_path / "notes").mkdir()
+    for name in names:
+        (tmp_path / "notes" / name).write_text(f"The wumpus of page {names.index(name)} is grey.")
+    build_index([tmp_path / "notes"], tmp_path / "ix")
+
+    async def run() -> None:
+        with BM25Index(tmp_path / "ix") as index:
+            async with Client(tool_server(Service(lambda name: dspy.Module(), [], index))) as client:
+                found: Any = (await client.call_tool("search", {"query": "grey wumpus", "k": 9})).content[0]
+                hits = re.findall(r"id: (.*)\ntitle: .*\ntext: (.*)", found.text)
+                assert len(hits) == len(names)
+                for id, text in hits:
+                    read: Any = (await client.call_tool("read", {"id": id})).content[0]
+                    assert read.text.endswith(text)
 
     asyncio.run(run())
 

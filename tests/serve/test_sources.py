@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html import unescape
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from hypothesis import example, given
@@ -67,6 +68,7 @@ def test_each_source_has_its_own_lines_and_marks(id: str, title: str, text: str)
     for line, start in zip(lines, ("id: x", "title:", "reason: the question names it", "text: "), strict=True):
         assert line.startswith(start)
         assert not _MARK.search(line)
+    assert unquote(lines[0].removeprefix("id: ")) == "x" + id  # as it is read
     item = {"passage_id": id, "title": title, "text": text}
     content, annotations = cited({"answer": "x" + text, "guess": text, "evidence": [item, item]}, "http://localhost/")
     answer, _, *sources = content.split("\n")
