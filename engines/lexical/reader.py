@@ -54,13 +54,17 @@ def read(question: str, sub_questions: Sequence[str], passages: Sequence[ParsedP
     """The candidate answers of a question, best first; none if the passages do not mention what it names.
 
     An answer is hardly likely if its sentence, or that of a step to it, denies what is asked, or the other way round.
+    Nor is one to a question about both of two, if what is said of one of them has no word of it.
     """
     found = _read(question, tuple(sub_questions), tuple(passages))
     is_claim = answer_type(question).kind == "yes/no" and not _comparative(question)  # these count what is denied
     hops = () if is_claim or len(sub_questions) == 1 else read_hops(sub_questions, passages)
     is_broken = any(2 * hop.affirmed.sum() < hop.chances.sum() for hop in hops)
+    both = [] if answer_type(question).kind in ("yes/no", "either") else _both(question, span_table(tuple(passages)))
     checked = [
-        replace(each, probability=min(each.probability, DENIED)) if is_broken or is_denied(question, each) else each
+        replace(each, probability=min(each.probability, DENIED))
+        if is_broken or is_denied(question, each) or any(terms.isdisjoint(content_terms(each.text)) for terms in both)
+        else each
         for each in found
     ]
     return tuple(sorted(checked, key=lambda answer: -answer.probability)) if checked != list(found) else found
@@ -332,7 +336,20 @@ def _claimed(question: str, sides: tuple[str, str], table: SpanTable) -> Verdict
 def _shares(question: str, sides: tuple[str, str], table: SpanTable) -> list[float]:
     """How much of the question's other words is stated of each side, in passages about it or clauses that name it."""
     claim = frozenset(content_terms(question)).difference({"both"}, *map(content_terms, sides))
-    found = list[float]()
+    return [_stated(claim, question, rows) for rows in _told_of(sides, table)]
+
+
+def _both(question: str, table: SpanTable) -> list[frozenset[str]]:
+    """For a question about both of two, the words that are said of each."""
+    masked = mask(question)
+    sides = _AND.search(masked.text) if re.search(r"\bboth\b", question, re.I) else None
+    told = _told_of((masked.unmask(sides[1]), masked.unmask(sides[2])), table) if sides else []
+    return [frozenset[str]().union(*(terms for _, terms in rows)) for rows in told]
+
+
+def _told_of(sides: tuple[str, str], table: SpanTable) -> list[list[tuple[str, frozenset[str]]]]:
+    """Of each side sentences of passages about it with all their words, and the clauses that name it with theirs."""
+    found = []
     for side, other in (sides, sides[::-1]):
         named, rival = frozenset(content_terms(side)), frozenset(content_terms(other))
         own = [p for p in table.passages if about(p, title_key(bare_title(side)), title_key(side)) >= ABOUT]
@@ -342,7 +359,7 @@ def _shares(question: str, sides: tuple[str, str], table: SpanTable) -> list[flo
         for each in (s.text for p in table.passages for s in p.sentences if not is_unlike(side, s.text)):
             told = re.sub(rf", (?=(?:{re.escape(side)}|{re.escape(other)})\b)", " and ", each)  # "A in Rome, B in Oslo"
             rows += [(c.text, terms) for c in clauses(told) if named <= (terms := frozenset(content_terms(c.text)))]
-        found.append(_stated(claim, question, rows))
+        found.append(rows)
     return found
 
 

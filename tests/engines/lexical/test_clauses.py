@@ -6,6 +6,7 @@ import pytest
 
 from polyhop.engines.lexical.clauses import clauses
 from polyhop.engines.lexical.decompose import decompose
+from polyhop.engines.lexical.negation import DENIED
 from polyhop.engines.lexical.prompt import ParsedPassage, Sentence
 from polyhop.engines.lexical.reader import read
 
@@ -99,3 +100,21 @@ def test_what_a_step_found_is_not_asked_for_in_the_end() -> None:
     question = "In which town does the owner of Dun live?"
     answers = read(question, decompose(question), pages)
     assert all(answer.text != "Ann Lee" or answer.probability < 0.1 for answer in answers)
+
+
+@pytest.mark.parametrize(
+    ("ann", "tom", "answer"),
+    [
+        ("She works for Kestrel.", "He works for Kestrel.", "Kestrel"),
+        ("She works for Kestrel.", "He works for Harrier.", None),
+        ("Ann Lee and Tom Fox work for Kestrel.", "He is tall.", "Kestrel"),
+    ],
+)
+def test_what_is_asked_of_both_is_said_of_each(ann: str, tom: str, answer: str | None) -> None:
+    told = tuple(
+        ParsedPassage(str(n), title, (Sentence(f"{n}s1", f"{title} is a smith."), Sentence(f"{n}s2", text)))
+        for n, (title, text) in enumerate({"Ann Lee": ann, "Tom Fox": tom}.items(), 1)
+    )
+    question = "Which firm do both Ann Lee and Tom Fox work for?"
+    best = read(question, [question], told)[0]
+    assert (best.text if best.probability > DENIED else None) == answer
