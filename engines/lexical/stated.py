@@ -187,6 +187,8 @@ def is_of_type(question: str, answer: str, sentence: Sentence | None = None) -> 
         return False
     if re.match(r"\.[x*]", after) or (unit and counted and unit[1] != counted[1]):
         return False  # the release 1.3.x is no number; twenty years are no days
+    if answer.lower() == "one" and asks.kind == "number" and not _counts(question, after):
+        return False  # "a one-off payment" counts nothing
     if {"memory", "space"} & set(question.lower().split()[:3]) and not re.search(r"[a-zA-Z]{1,9}$", answer):
         return bool(re.match(r"[ -]?(?:[KMGT]i?B|(?:kilo|mega|giga|)bytes?)\b", after))
     if asks.head == "port":
@@ -220,6 +222,13 @@ def is_of_type(question: str, answer: str, sentence: Sentence | None = None) -> 
     if _ASKS_ENVIRONMENT.match(question):
         return answer.isupper()
     return not ASKS_OPTION.match(question) or any(found.text == answer for found in code(answer))
+
+
+def _counts(question: str, after: str) -> bool:
+    """Whether the next words are those that a question asks to count, or the answer ends there."""
+    following = re.match(r"(?:[ -][a-z]+){0,3}", after)
+    words = content_terms(following[0]) if following else ()
+    return not words or not set(content_terms(question)).isdisjoint(words)
 
 
 def _is_quantity(question: str) -> bool:

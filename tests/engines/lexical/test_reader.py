@@ -333,9 +333,11 @@ def test_an_answer_is_of_the_type_that_is_asked_for(question: str, answer: str, 
         ("How long is Tarn Bridge?", "30", "Tarn Bridge is 30 metres long.", True),
         ("What is the default port?", "80", "The default port is 80.", True),
         ("What is the default port?", "80", "It can be set back to port 80, the previous default.", False),
+        ("How many people use Ledger?", "one", "Thank it with a one-off payment.", False),
+        ("How many mills has Ledger?", "one", "It has one old mill.", True),
     ],
 )
-def test_the_sentence_must_say_a_time_and_the_default_of_today(
+def test_the_sentence_must_say_a_time_the_default_of_today_and_what_is_counted(
     question: str, answer: str, said: str, fits: bool
 ) -> None:
     assert is_of_type(question, answer, Sentence("1s1", said)) is fits
