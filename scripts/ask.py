@@ -90,8 +90,8 @@ def _print(program: dspy.Module, question: str, index: str | None, given: Ask) -
 
 
 def _read(file: str) -> Iterator[tuple[str, str]]:
-    """The ids and questions of a file or of stdin; what is none is skipped with a warning. A line that is
-    no object is a question, unless all lines are JSON."""
+    """The ids and questions of a file or of stdin; what is none is skipped with a warning. A line that begins
+    like no JSON is a question, unless the file is named as JSON."""
     content = sys.stdin.buffer.read() if file == "-" else read_bytes(Path(file))  # a pipe may never end
     known = set[str]()
     for number, line in enumerate(content.splitlines(), 1):
@@ -101,7 +101,8 @@ def _read(file: str) -> Iterator[tuple[str, str]]:
             record: Any = None
             with suppress(ValueError, RecursionError):
                 record = json.loads(text)
-            if not isinstance(record, dict) and not file.endswith(".jsonl"):
+            is_json = file.endswith((".json", ".jsonl")) or text.startswith(('{"', '["'))
+            if not isinstance(record, dict) and not is_json:
                 record = {"question": text}
             if not isinstance(record, dict) or not isinstance(record.get("question"), str):
                 raise ValueError("no object with a question")

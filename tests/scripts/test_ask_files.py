@@ -66,11 +66,19 @@ def test_failed_questions_have_an_error(tmp_path: Path) -> None:
 
 
 def test_lines_of_json_are_records_whatever_the_file_is_called(tmp_path: Path) -> None:
-    lines = [json.dumps({"id": "f", "question": FILM}), json.dumps({"q": FILM}), "1875", "[1] is what?", "{x} is what?"]
+    lines = [
+        json.dumps({"id": "f", "question": FILM}),
+        json.dumps({"q": FILM}),
+        "1875",
+        "[1] is what?",
+        "{x} is what?",
+        '["Who?"]',
+        '{"q',
+    ]
     (tmp_path / "q.txt").write_text("\n".join(lines))
     for file in ("-", tmp_path / "q.txt"):
         shown = run("ask", "--file", file, "--json", "--program", "naive", stdin="\n".join(lines))
-        assert [each["question"] for each in records(shown.stdout)] == [FILM, *lines[2:]]
+        assert [each["question"] for each in records(shown.stdout)] == [FILM, *lines[2:5]]
         assert "line 2: no object with a question" in shown.stderr
 
 
@@ -84,10 +92,11 @@ def test_lines_of_json_are_records_whatever_the_file_is_called(tmp_path: Path) -
     ],
 )
 def test_odd_files_are_refused_or_skipped_in_one_line(content: bytes, told: str, tmp_path: Path) -> None:
-    (tmp_path / "q.jsonl").write_bytes(content)
-    result = run("ask", "--file", tmp_path / "q.jsonl", "--out", tmp_path / "a.jsonl")
-    assert told in result.stderr
-    assert "Traceback" not in result.output
+    for name in ("q.jsonl", "q.json"):
+        (tmp_path / name).write_bytes(content)
+        result = run("ask", "--file", tmp_path / name, "--out", tmp_path / f"{name}.out.jsonl")
+        assert told in result.stderr
+        assert "Traceback" not in result.output
 
 
 def test_what_is_not_an_output_of_answer_is_not_replaced(tmp_path: Path) -> None:
