@@ -123,7 +123,7 @@ def stated(question: str, passages: tuple[ParsedPassage, ...]) -> Answer | None:
     if not found and ASKS_DEFAULT.search(question) and answer_type(question).kind not in ("yes/no", "either"):
         found = _nearest(question, passages, _default)
     elif _ASKS_CHANGE.match(question) and (find := _noted(question)):
-        found = _nearest(question, passages, find)
+        found = _nearest(question, passages, find) or _released(question, passages)
     elif asked := ASKS_OPTION.match(question):
         found = _option(question, passages)
     elif asked := _ASKS_AUTHOR.match(question):
@@ -289,6 +289,18 @@ def _noted(question: str) -> Find | None:
     note = rf"\b(?:{_NOTES[verb]})\b"  # before the version, or in a row of a table behind it
     row = rf"[Vv]ersion: (?={_VERSION}; .*?{note})"
     return re.compile(rf"(?:{note}[^.;:]{{0,60}}?\b|{row})(?P<value>{_VERSION})").finditer
+
+
+def _released(question: str, passages: tuple[ParsedPassage, ...]) -> Answer | None:
+    """The date that a heading of a list of changes has behind the version in question: "1.2.0 - 2024-01-05"."""
+    versions = re.findall(_VERSION, question) if _NOTES.get(_verb(question)) == _NOTES["released"] else []
+    topic = frozenset(content_terms(re.sub(_VERSION, " ", question))) - _GENERIC
+    for passage in passages:
+        for version in versions if _covers(passage, topic) else ():
+            said = rf"(?<![\w.-])v?{re.escape(version.removeprefix('v'))}(?![\w-]|\.\w)\W+({_DATE})(?!\w)"
+            if dated := re.search(said, passage.headings):
+                return Answer(dated[1], BESIDE, passage.sentences[0], passage)
+    return None
 
 
 def _nearest(question: str, passages: tuple[ParsedPassage, ...], find: Find) -> Answer | None:
