@@ -25,6 +25,10 @@ _NOUN = rf"(?:{_NOT_RELATION}[a-z][\w-]* ){{0,3}}?{_NOT_RELATION}[a-z][\w-]*"
 _PLAIN = rf"(?:(?!\b{FINITE}\b)[^,?;])*"  # words up to the next finite verb
 _OWNED = rf"(?:its|his|her|their)(?: {_NOT_RELATION}[a-z][\w-]*){{1,3}}"  # has *its seat*
 _PREPOSED = r"where|in which|for which|to which|from which|on which|at which|from whom|by whom|after whom|for whom"
+# The end of a question about the object of a relative clause: the filter that *@0 runs*.
+_OBJECT = (
+    rf" (?:the )?{_NAME}(?: [a-z]+)? {FINITE}(?: been)?(?: [a-z]+ed)?(?: (?:to|in|by|on|for|with|from))?(?=[,?;]|$)"
+)
 _RELATIVE = "Which {noun}{owner} {clause}"
 _PATTERNS = (  # how to ask for a relation, and how to find it: the most reliable first
     (  # @0's director
@@ -46,7 +50,7 @@ _PATTERNS = (  # how to ask for a relation, and how to find it: the most reliabl
     (  # the man that resigned as president of @0
         _RELATIVE,
         rf"(?i)\b(?:the|an?) (?P<noun>{_NOUN}) (?P<pronoun>who|that|which|whose)"
-        rf"(?P<clause> (?:{FINITE} ){{0,3}}{_PLAIN}?)(?=\b{FINITE}\b|[,?;]|$)",
+        rf"(?P<clause>{_OBJECT}|(?: (?:{FINITE} ){{0,3}}{_PLAIN}?)(?=\b{FINITE}\b|[,?;]|$))",
     ),
     (  # the state where @0 is located
         "{where} which {noun} {clause}",

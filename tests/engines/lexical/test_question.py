@@ -68,6 +68,14 @@ def test_a_digit_behind_a_name_is_not_of_its_number() -> None:
             "Which football club plays at Camp Nou? Who is the founder of #1? What is the native city of #2? "
             "Which river flows through #3?",
         ),
+        (
+            "What is the least delay of the filter that the Fern relay runs?",
+            "Which filter the Fern relay runs? What is the least delay of #1?",
+        ),
+        (
+            "Who designed the hall that Dun is modelled on?",
+            "Which hall Dun is modelled on? Who designed #1?",
+        ),
     ],
 )
 def test_decomposition(question: str, sub_questions: str) -> None:
