@@ -121,13 +121,15 @@ _NUMBERS = re.compile(
 # A word of code: a function with its module or arity, a call, an option, or with an underscore, a digit or a capital or
 # a dot in its midst, or in capitals.
 _CODE = re.compile(
-    r"(?<![\w.%/:-])(?:[a-z]\w*(?::[a-z]\w*(?:/\d+|\(\))?|/\d+)|--[a-z][\w-]+|-[a-zA-Z]\b|%\w\b|0x[0-9a-fA-F]+"
+    r"(?<![\w.%/:>)\]}-])(?:https?://[^\s<>\"'`]*[\w/]|\w+(?:::\w+)+(?:\(\))?|[a-z]\w*(?::[a-z]\w*(?:/\d+|\(\))?|/\d+)|--?[a-z][\w-]+|-[a-zA-Z]\b|%\w\b|0x[0-9a-fA-F]+"
     r"|(?:[A-Za-z]\w*\.)*[A-Za-z_]\w*\(\)|(?:[A-Za-z_]\w*\.)+[a-z_]\w+|\w*[a-z0-9]_\w+|_+\w+|\w+_[A-Z]\w*"
     r"|[a-z]+[A-Z]\w*|[A-Z]{2}[a-z]\w+|(?:[A-Z][a-z]+){2,}|[A-Z][A-Z0-9]{2,}|[a-z]+(?:-[a-z]+)+|[a-z]+\d+)(?![\w-]|\.\w)"
 )
-# Functions with a module or arity, versions, ISO dates and numbers with points: no answer is a part of one.
+# Addresses, options, functions with a module or arity, versions, ISO dates and numbers with points or commas: no answer
+# is a part of one.
 _WHOLE = re.compile(
-    r"(?<![\w.])(?:[a-z]\w*:[a-z]\w*(?:/\d+)?|[A-Za-z]\w*/\d+"
+    r"https?://[^\s<>\"'`]*[\w/]|\w+(?:::\w+)+|(?<![\w-])--?[a-z][\w-]+|(?<![\w.])\d{1,3}(?:,\d{3})+(?!\w)"
+    r"|(?<![\w.])(?:[a-z]\w*:[a-z]\w*(?:/\d+)?|[A-Za-z]\w*/\d+"
     r"|v?\d+(?:\.\d+)+(?:[+~-]?[A-Za-z][\w.-]*\w|[a-z])?|\d{4}-\d\d-\d\d)(?!\w)"
 )
 # What is no answer: the number of a heading, of what a text refers to or of the section of a manual page, a word that

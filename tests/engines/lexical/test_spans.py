@@ -46,6 +46,10 @@ def test_candidates(line: str, expected: list[str]) -> None:
         ("Edit file2.conf first.", "file2.conf"),
         ("Call ledger:sign/2 first.", "ledger:sign/2"),
         ("It speaks HTTP/2 now.", "HTTP/2"),
+        ("It keeps 10,000 files.", "10,000"),
+        ("It needs the Seal::Wax module.", "Seal::Wax"),
+        ("Ask https://seals.example/wax-kinds, please.", "https://seals.example/wax-kinds"),
+        ("The option -dry uses no wax.", "-dry"),
     ],
 )
 def test_no_candidate_is_a_part_of_a_version_a_date_or_a_dotted_name(line: str, value: str) -> None:
