@@ -26,6 +26,7 @@ TEMPLATE = re.compile(
     r"""|\{\{\s*site\.(?:base)?url\s*\}\}"""
 )
 _OPENING = frozenset(("index", "_index", "readme"))  # files that stand for their folder
+_FILE = re.compile(rf"(?i)(?:^|/)[^/]*(?:{'|'.join(map(re.escape, sorted(SUFFIXES)))}|/_?index|/readme)$")
 _WIKI = re.compile(r"\[\[([^\[\]|#]*)(#[^\[\]|]*)?(?:\|[^\[\]]*)?\]\]")
 _NAME = re.compile(r"[^\W_]+(?:\.[^\W_]+)*")
 _NUMBER = re.compile(r"(?<![^/])\d{1,3}[ ._-]+(?=[^\W\d_])")  # before the names of folders and files, to order them
@@ -154,9 +155,10 @@ class LinkMap:
             parts = found[2:].split("/")[1:]
         elif target.startswith("/"):
             parts = found.strip("/").split("/")
-        else:  # relative to the address of a page, which sites show as a folder
+        else:  # relative to the address of a page, which sites show as a folder; but not if it names a file
             below = normpath(f"{address(base)}/{relpath(f'/{found}', f'/{dirname(base)}')}")
-            meant = below if below in self._documents else self._unnumbered.get(_NUMBER.sub("", found), "")
+            is_there = below in self._documents and not _FILE.search(target.partition("#")[0])
+            meant = below if is_there else self._unnumbered.get(_NUMBER.sub("", found), "")
             return self._named(meant, target) if meant else target
         most = len(parts)
         for start in range(most):

@@ -121,6 +121,9 @@ SITE = (
         # a page that a site shows as a folder
         ("manual/guide/install.md", "../usage/", "manual/guide/usage/index.md"),
         ("manual/guide/usage/first.md", "../../install/#x", "manual/guide/install.md#x"),
+        ("manual/guide/usage/first.md", "../../usage.md", "manual/usage.md"),  # and a file that is none
+        ("manual/api/io.html", "index.html", "manual/api/index.html"),
+        ("manual/guide/install.md", "../README.md", "manual/README.md"),
         # nothing that fits, and what fits by its last part alone
         ("top.md", "https://mills.example/other/x", "//mills.example/other/x"),
         ("top.md", "/x/io", "/x/io"),
