@@ -112,7 +112,7 @@ class OptimizationSettings(ProgramOptions, Limits, Resources):
         "--range",
     )
     exemplars: int = option(25, "New exemplars at most for each number of hops.", ge=1)
-    seed: int = option(0, "Random seed.")
+    seed: int = option(0, "Random seed.", ge=0, lt=1 << 32)
 
     @classmethod
     def of(cls, values: Mapping[str, Any], where: str = "settings") -> OptimizationSettings:

@@ -104,7 +104,9 @@ def _questions(settings: OptimizationSettings) -> tuple[dict[str, Questions], Pa
 
 
 def _opens(name: str, value: str) -> bool:
-    """Whether a setting is code, or a profile of servers and keys."""
+    """Whether a setting is code, or a server, or a profile of servers and keys."""
+    if name == "cluster":
+        return True
     if name in ("lm", "prompt_lm"):
         return value.endswith(SUFFIX)
     is_named = is_code(value) or (":" in splitdrive(value)[1] and not value.startswith(PREFIX))

@@ -34,7 +34,7 @@ def test_markdown_reads_as_prose(artifact: str, tmp_path: Path) -> None:
     assert text.startswith(f"# {name}\n\n{about}\n\n## How to use the prompts\n")
     for expected in (
         "## gatherer",
-        "> Keep ```all``` | of it.",
+        "Keep ```all``` | of it.",
         "````text",
         "| passages | passages | passages, each sentence to be read with its title; 2 is the id of passage [2]",
         "At each call the program adds exemplars",
