@@ -110,7 +110,7 @@ def _opens(name: str, value: str) -> bool:
     if name in ("lm", "prompt_lm"):
         return value.endswith(SUFFIX)
     is_named = is_code(value) or (":" in splitdrive(value)[1] and not value.startswith(PREFIX))
-    return name in ("program", "metric", "retriever", "train", "val", "test") and is_named
+    return is_named and name not in ("optimizer", "freeze", "set")
 
 
 def _divided(questions: dict[str, Questions], seed: int) -> tuple[Splits, dict[str, str]]:

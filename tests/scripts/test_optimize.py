@@ -84,7 +84,13 @@ def test_a_manifest_of_others_chooses_no_code_and_no_server(tmp_path: Path, monk
     config = tmp_path / "manifest.json"
     code = ("evil.py:x", "evil:x", "hub:evil.py:x", "evil:x=best")
     names = ("program", "metric", "train", "val", "test", "retriever")
-    for name, value in [*product(names, code), ("lm", "evil.toml"), ("prompt_lm", "evil.toml"), ("cluster", "a:1")]:
+    for name, value in [
+        *product(names, code),
+        ("lm", "evil.toml"),
+        ("prompt_lm", "evil.toml"),
+        ("cluster", "auto"),
+        ("index", "pyserini:x"),
+    ]:
         config.write_text(json.dumps({"settings": {name: [value] if name == "lm" else value}}))
         done = run("--out", tmp_path / "run", "--config", config)
         assert done.exit_code == 1
