@@ -135,7 +135,7 @@ class Record(NamedTuple):
         words: With flags.
         head: The number of words in the title; without its disambiguation; up to its first comma; the first word and
             the end of the title as others write it, see `short_title`, 0 and 0 for the same; the number of words in the
-            name of the file, which follow the title; 1 if it does not open its document.
+            name of the file, which follow the title; 1 if it is not its very beginning.
         document: The number of its document.
         links: To other documents, an array of `LINK`: where in the words; the document; the anchor there, 0 for none;
             and which of `LINK_KINDS`.
@@ -177,8 +177,9 @@ def record_of(passage: Passage) -> Record:
         # Wikis link by the title or the name of the file.
         names = f"[[{passage.title}]]", f"[[{PurePosixPath(passage.document).stem}]]"
         places |= {(number, 0) for number in (document, *(map(document_number, names) if file else ()))}
+    is_below = bool(passage.place and passage.place.sentence)  # a heading at least: names lead to no such opening
     counts = whole, named, comma, *shortened, len(folded(file))
-    head = *(min(count, _MOST) for count in counts), int(not passage.opens)
+    head = *(min(count, _MOST) for count in counts), int(is_below)
     return Record(np.array(numbers, np.uint32), head, document, np.array(links, LINK), tuple(sorted(places)))
 
 
