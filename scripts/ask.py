@@ -40,6 +40,8 @@ def ask(given: Ask) -> None:
     file, out = given.file, given.out
     if (given.question is None) == (file is None) or (out and not file):
         raise typer.BadParameter("ask one question, or those of a --file, whose answers can go to --out")
+    if out and not out.name:
+        raise PolyhopError(f"{out} is a folder: name a file for the answers")
     asked = _read(file) if file else [("1", check_question(given.question or ""))]
     folder = out.with_name(f"{out.name}.run") if out else None
     if out and folder:

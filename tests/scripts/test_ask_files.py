@@ -103,6 +103,7 @@ def test_what_is_not_an_output_of_answer_is_not_replaced(tmp_path: Path) -> None
     (tmp_path / "a.jsonl").write_text("mine")
     refused("ask", "--file", "-", "--out", tmp_path / "a.jsonl", "--index", "sample", stdin=FILM)
     assert (tmp_path / "a.jsonl").read_text() == "mine"
+    assert "is a folder" in refused("ask", "--file", "-", "--out", ".", "--index", "sample", stdin=FILM)
     told = refused("ask", "--file", tmp_path / "none.txt", "--index", "sample")
     assert "none.txt cannot be read or written: No such file" in told
 
