@@ -16,9 +16,10 @@ import dspy
 from ..data.benchmarks import PREFIX, SAMPLE, Setting, find_benchmark, load_questions, recognize_file
 from ..data.errors import PolyhopError, Problem
 from ..data.importing import import_named
-from ..data.passages import Evidence, Passage
+from ..data.passages import Evidence, Passage, Place
 from ..data.records import read_records
 from ..data.text import plain
+from ..engines.costs import record_incident
 from ..programs.tunable import choice
 from .metrics import METRICS
 
@@ -133,19 +134,19 @@ class GivenPredictions(dspy.Module):
         {"id": "q1", "answer": "Tarn", "evidence": ["Kestrel Mill", ["berg.md", 0]], "ranking": ["berg.md"]}
 
     A prediction names its question by ``id`` or by ``question``; everything but the answer is optional. Evidence is a
-    title, id or file, alone or with a sentence counted from 0; or an object with ``title`` and ``sentence``, as
-    `polyhop ask` writes. A ``confidence`` is from 0 to 1.
+    title, id or file, alone or with a sentence counted from 0 in the document, or in the passage with an id; or an
+    object with ``passage_id`` or ``title``, and ``sentence``, as `polyhop ask` writes. A ``confidence`` is from 0 to 1.
 
     Args:
         questions: Those that are asked.
-        look_up: Finds passages by title: `BM25Index.named`.
+        look_up: Finds passages by title, id or file: `BM25Index.named`.
     """
 
     def __init__(
         self,
         path: Path,
         questions: Iterable[dspy.Example],
-        look_up: Callable[[str], Iterable[Passage]] = lambda title: (),
+        look_up: Callable[[str], Iterable[Passage]] | None = None,
     ) -> None:
         super().__init__()
         self._look_up = look_up
@@ -175,14 +176,30 @@ class GivenPredictions(dspy.Module):
         return dspy.Prediction(**found)
 
     def _evidence(self, item: Any, pool: Any) -> Evidence:
+        names, sentence = [item], None
         if isinstance(item, dict):
-            item = [item.get("title") or item.get("passage_id"), item.get("sentence")]
-        name, sentence = item if isinstance(item, list) else (item, None)
+            names, sentence = [item.get("passage_id"), item.get("title")], item.get("sentence")
+        elif isinstance(item, list):
+            if len(item) != 2:
+                raise PolyhopError(f"{plain(str(item))[:80]} is no name with the number of a sentence")
+            names, sentence = item[:1], item[1]
         if sentence is not None and (type(sentence) is not int or not 0 <= sentence < _MOST_SENTENCES):
             raise PolyhopError(f"{plain(str(sentence))[:80]} is no number of a sentence")
-        known = [*(pool or ()), *self._look_up(str(name))]
-        found = next((passage for passage in known if name in (passage.title, passage.id, passage.document)), None)
-        return Evidence(found or Passage.of(str(name), sentences=[str(name)] * (1 + (sentence or 0))), sentence)
+        names = [str(name) for name in names if name is not None] or [""]
+        for name in names:
+            found = [each for each in pool or () if name in (each.title, each.id, each.document)]
+            found = found or list(self._look_up(name) if self._look_up else ())
+            parts = sorted(found, key=lambda part: part.place or Place(""))
+            if sentence is None or (parts and (parts[0].id == name or not parts[0].place)):
+                within = parts[:1]
+            else:  # counted in the document
+                within = [part for part in parts if part.place and part.place.sentence <= sentence][-1:]
+                sentence = sentence - within[0].place.sentence if within and within[0].place else sentence
+            if within:
+                return Evidence(within[0], sentence)
+        if pool or self._look_up:
+            record_incident("evidence that is no passage")
+        return Evidence(Passage.of(names[-1], sentences=[names[-1]] * (1 + (sentence or 0))), sentence)
 
 
 def given_records(path: Path) -> Iterator[dict[str, Any]]:

@@ -16,6 +16,6 @@ def score(given: Score) -> None:
     asked = Questions(dataset, given.questions, split=split_of(dataset, given.split))
     source = Source(asked, given.index)
     source.check_gold(asked)
-    program = GivenPredictions(given.predictions, asked, source.look_up or (lambda title: []))
+    program = GivenPredictions(given.predictions, asked, source.look_up)
     summary = source.evaluate(program, given.predictions.stem, given.out, file=given.predictions)
     print_summary(summary, given.predictions.stem, asked, given.out, given.as_json)

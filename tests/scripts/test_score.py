@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from polyhop.data.lucene.bm25 import BM25Index
+
 from .cli import polyhop as run
 
 QUESTIONS: list[dict[str, Any]] = [
@@ -126,3 +128,23 @@ def test_files_of_scores_are_compared_by_id(tmp_path: Path) -> None:
     assert "\x1b" not in run("compare", *odd).stdout
     written(tmp_path / "c.jsonl", [{"id": 1, "note": "none"}])
     assert "has no score" in run("compare", tmp_path / "a.jsonl", tmp_path / "c.jsonl").stderr
+
+
+def test_evidence_is_named_by_file_title_or_id_with_sentences_of_the_document(tmp_path: Path) -> None:
+    (tmp_path / "n").mkdir()
+    sentences = " ".join(f"Sentence {n} of the document says that mills grind grain slowly." for n in range(60))
+    (tmp_path / "n" / "doc.md").write_text(f"# Doc\n\n{sentences}\n")
+    assert run("index", tmp_path / "n", "--out", tmp_path / "ix").exit_code == 0
+    gold = [{"title": "n/doc.md", "sentence": 40}]
+    questions = written(tmp_path / "q.jsonl", [{"id": "1", "question": "Who?", "answer": "Ann", "gold": gold}])
+    with BM25Index(tmp_path / "ix") as index:
+        [told] = [each for each in index.named("n/doc.md") if "Sentence 40 " in each.text]
+    within = 40 - told.place.sentence if told.place else 0
+    as_asked = {"passage_id": told.id, "title": "Doc", "sentence": within}
+    for item in (["doc.md", 40], ["n/doc.md", 40], ["Doc", 40], [told.id, within], as_asked):
+        made = written(tmp_path / "theirs.jsonl", [{"id": "1", "answer": "Ann", "evidence": [item]}])
+        result = run("score", made, "--questions", questions, "--index", tmp_path / "ix", "--json")
+        assert json.loads(result.stdout)["metrics"]["fact_f1"] == 1.0, item
+    made = written(tmp_path / "theirs.jsonl", [{"id": "1", "answer": "Ann", "evidence": ["none.md"]}])
+    result = run("score", made, "--questions", questions, "--index", tmp_path / "ix")
+    assert "evidence that is no passage" in result.stderr
