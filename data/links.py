@@ -155,10 +155,10 @@ class LinkMap:
             parts = found[2:].split("/")[1:]
         elif target.startswith("/"):
             parts = found.strip("/").split("/")
-        else:  # relative to the address of a page, which sites show as a folder; but not if it names a file
-            own, is_file = address(base), _FILE.search(target.partition("#")[0])
-            below = normpath(f"{own}/{relpath(f'/{found}', f'/{dirname(base)}')}")
-            is_there = below in self._documents and below != own and not is_file
+        else:  # relative to the address of a page, which sites show as a folder; but not if it names a file, or nothing
+            relative, is_file = relpath(f"/{found}", f"/{dirname(base)}"), _FILE.search(target.partition("#")[0])
+            below = normpath(f"{address(base)}/{relative}")
+            is_there = below in self._documents and relative.strip("./") and not is_file
             meant = below if is_there else self._unnumbered.get(_NUMBER.sub("", found), "")
             return self._named(meant, target) if meant else target
         most = len(parts)

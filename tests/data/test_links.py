@@ -124,6 +124,7 @@ SITE = (
         ("manual/guide/usage/first.md", "../../usage.md", "manual/usage.md"),  # and a file that is none
         ("manual/api/io.html", "index.html", "manual/api/index.html"),
         ("manual/api/io.html", "./", "manual/api/"),
+        ("manual/guide/usage/first.md", "../", "manual/guide/"),
         ("manual/guide/install.md", "../README.md", "manual/README.md"),
         # nothing that fits, and what fits by its last part alone
         ("top.md", "https://mills.example/other/x", "//mills.example/other/x"),
