@@ -187,6 +187,9 @@ def is_of_type(question: str, answer: str, sentence: Sentence | None = None) -> 
         return False
     if re.match(r"\.[x*]", after) or (unit and counted and unit[1] != counted[1]):
         return False  # the release 1.3.x is no number; twenty years are no days
+    words = {*re.findall(r"\w+|-", question.lower())}
+    if re.match(r"--?[A-Za-z]", answer) and words.isdisjoint({"-", "argument", "default", "how", *CODE_NOUNS}):
+        return False  # an option
     if answer.lower() == "one" and asks.kind == "number" and not _counts(question, after):
         return False  # "a one-off payment" counts nothing
     if {"memory", "space"} & set(question.lower().split()[:3]) and not re.search(r"[a-zA-Z]{1,9}$", answer):

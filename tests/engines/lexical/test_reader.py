@@ -321,6 +321,8 @@ def test_who_did_something_may_stand_below_a_heading(question: str) -> None:
         ("How large is a booking?", "4GB", True),
         ("Which command-line option sets the mode?", "the last one", False),
         ("Which environment variable sets the mode?", "--mode", False),
+        ("Which wax does the seal need?", "--fast-wax", False),
+        ("Which flag makes wax fast?", "--fast-wax", True),
         ("Which environment variable sets the mode?", "LEDGER_MODE", True),
     ],
 )
