@@ -110,8 +110,8 @@ def own_question(record: Record) -> QuestionRecord:
     for fact in gold if pool else ():
         if not any(map(fact.matches, pool or ())):
             raise Malformed(f"gold names {fact.title!r}, which is none of the passages")
-    if hops and (not hops.isdecimal() or not int(hops)):
-        raise Malformed("hops must be a positive integer")
+    if hops and not (hops.isdecimal() and len(hops) < 5 and 1 <= int(hops) <= 1_000):
+        raise Malformed("hops must be an integer from 1 to 1,000")
     return QuestionRecord(
         *(record.id("id", "_id", default=question_id(question)), question, texts or (_UNKNOWN,), gold, pool),
         hops=int(hops) if hops else None,

@@ -141,6 +141,7 @@ def test_a_row_with_too_many_cells(tmp_path: Path) -> None:
         ({"gold": ["B"], "passages": [{"title": "A", "text": "x"}]}, "gold names 'B', which is none of the passages"),
         ({"passages": [{"title": "A"}]}, "neither 'text' nor 'sentences'"),
         ({"hops": 0}, "hops "),
+        ({"hops": 1_001}, "hops "),
         ({"hops": "two"}, "hops "),
     ],
 )
