@@ -21,7 +21,7 @@ import numpy.typing as npt
 from ..data.errors import PolyhopError
 from ..engines.costs import sum_costs
 from .folder import SUMMARY, RunError, replacing, write_json
-from .gold import asked_hash
+from .gold import asked_hash, gold_of
 from .metrics import COSTS, METRICS
 from .official import Submission
 from .official.scores import Prediction
@@ -44,7 +44,8 @@ def finish(
     official, pairs = None, list[tuple[Prediction, tuple[Any, ...]]]()
     with replacing(path / "run.trec") as ranked, replacing(path / "qrels.trec") as gold:
         for example, record in zip(questions, read_records(path), strict=True):
-            if (record.question, record.asked) != (example.question, asked_hash(example)):
+            told = str(example.get("id") or record.n), example.question, gold_of(example).answers, asked_hash(example)
+            if (record.id, record.question, record.gold_answers, record.asked) != told:
                 raise RunError(
                     f"{path}: the record of question {record.n} is not of {example.question[:80]!r}. {DELETE}"
                 )

@@ -135,8 +135,8 @@ def test_the_summary_of_a_finished_run_is_made_of_its_records(damage: str, tmp_p
     assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
 
 
-@pytest.mark.parametrize("edit", [{"question": "Who?"}, {"asked": "0" * 16}])
-def test_a_record_of_another_question_is_no_result(edit: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("edit", [{"question": "Who?"}, {"asked": "0" * 16}, {"id": "9"}, {"gold_answers": ["no"]}])
+def test_a_record_of_another_question_is_no_result(edit: dict[str, Any], tmp_path: Path) -> None:
     evaluate(Fake(), numbered(4), tmp_path / "run")
     predictions = tmp_path / "run" / "predictions.jsonl"
     first, rest = predictions.read_text().split("\n", 1)
