@@ -18,6 +18,7 @@ import dspy
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
 
 from ..data.errors import first_error
+from ..data.files import check_unlinked
 from ..data.retrievers import describe_retriever
 from ..data.text import plain
 from ..engines.models import roles
@@ -136,6 +137,11 @@ class RunManifest(_Settings):
 
     @classmethod
     def read(cls, run: Path) -> RunManifest:
+        try:
+            if run.is_dir():
+                check_unlinked(run)
+        except (OSError, ValueError) as error:
+            raise RunError(str(error)) from error
         manifest = read_json(run / MANIFEST, f"{run} is not the folder of a run: it has no {MANIFEST}.")
         if manifest.get("schema") != SCHEMA:
             raise RunError(f"{run} is not the folder of an evaluation run, or of another version of polyhop.")
