@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from itertools import chain
+from pathlib import PurePosixPath
 from posixpath import commonpath, dirname, normpath, relpath
 from urllib.parse import unquote, urlsplit
 
@@ -26,7 +27,6 @@ TEMPLATE = re.compile(
     r"""|\{\{\s*site\.(?:base)?url\s*\}\}"""
 )
 _OPENING = frozenset(("index", "_index", "readme"))  # files that stand for their folder
-_FILE = re.compile(rf"(?i)(?:^|/)[^/]*(?:{'|'.join(map(re.escape, sorted(SUFFIXES)))}|/_?index|/readme)$")
 _WIKI = re.compile(r"\[\[([^\[\]|#]*)(#[^\[\]|]*)?(?:\|[^\[\]]*)?\]\]")
 _NAME = re.compile(r"[^\W_]+(?:\.[^\W_]+)*")
 _NUMBER = re.compile(r"(?<![^/])\d{1,3}[ ._-]+(?=[^\W\d_])")  # before the names of folders and files, to order them
@@ -156,7 +156,9 @@ class LinkMap:
         elif target.startswith("/"):
             parts = found.strip("/").split("/")
         else:  # relative to the address of a page, which sites show as a folder; but not if it names a file, or nothing
-            relative, is_file = relpath(f"/{found}", f"/{dirname(base)}"), _FILE.search(target.partition("#")[0])
+            file = PurePosixPath(target.partition("#")[0].casefold())
+            is_file = file.suffix in SUFFIXES or file.name in _OPENING
+            relative = relpath(f"/{found}", f"/{dirname(base)}")
             below = normpath(f"{address(base)}/{relative}")
             is_there = below in self._documents and relative.strip("./") and not is_file
             meant = below if is_there else self._unnumbered.get(_NUMBER.sub("", found), "")
