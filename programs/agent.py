@@ -19,6 +19,8 @@ from .run import current, in_thread, record
 from .trace import Shortened, role_of
 from .tunable import Tunable
 
+# What `dspy.Predict` takes besides inputs.
+_OF_PREDICT = frozenset("config demos lm prediction signature".split())
 _LEAST = 500  # tokens of passages that are shown beside the longest question
 _LINE = 4  # tokens of a line's id
 _SENTENCE = 10  # tokens; less is not shown
@@ -42,7 +44,7 @@ class Agent(dspy.Predict):
 
     def forward(self, **kwargs: Any) -> Any:
         go_on()
-        taken, given = self.signature.input_fields, kwargs.keys() - {"config", "demos", "lm", "prediction", "signature"}
+        taken, given = self.signature.input_fields, kwargs.keys() - _OF_PREDICT
         if given != taken.keys() and "signature" not in kwargs:
             raise TypeError(
                 f"{role_of(self)} takes {', '.join(taken)}, and was given {', '.join(sorted(given)) or 'none'}"
@@ -88,7 +90,8 @@ def _best(inputs: dict[str, Any], tokens: float) -> dict[str, Any]:
         for n, passage in enumerate(passages)
         for number, text in passage.sentences.items()
     ]
-    asked = set(content_terms(" ".join(str(value) for name, value in inputs.items() if name not in lists)))
+    others = (str(value) for name, value in inputs.items() if name not in {*lists, *_OF_PREDICT})
+    asked = set(content_terms(" ".join(others)))
     titles = set(content_terms(" ".join(passage.title for passages in lists.values() for passage in passages)))
     terms = [(asked | titles).intersection(content_terms(text)) for *_, text in rows]
     count = Counter(chain.from_iterable(terms))
