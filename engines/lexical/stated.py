@@ -303,6 +303,9 @@ def _released(question: str, passages: tuple[ParsedPassage, ...]) -> Answer | No
             said = rf"(?<![\w.-])v?{re.escape(version.removeprefix('v'))}(?![\w-]|\.\w)\W+({_DATE})(?!\w)"
             if dated := re.search(said, passage.headings):
                 return Answer(dated[1], BESIDE, passage.sentences[0], passage)
+            for sentence in passage.sentences:  # a short list of changes is one passage with its headings
+                if dated := re.match(rf"(?:[\w-]+ )?\W?{said}", sentence.text):
+                    return Answer(dated[1], BESIDE, sentence, passage)
     return None
 
 

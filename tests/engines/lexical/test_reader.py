@@ -208,6 +208,7 @@ OPTIONS = (
     *pages(Waxing="* Change default wax_count to 7. Add wax_depth (3 seconds by default)"),
     *pages(Copier="Version: v7.1.0; Changes: pruning introduced", Auditor="Release date: 2031-05-23"),
     ParsedPassage("6", "Reference", (Sentence("6s1", "Default: 4."),), "Settings > worker_count"),
+    ParsedPassage("13", "Winch", (Sentence("13s1", "[1.4.1] - 2031-05-23:"), Sentence("13s2", "Adds ropes."))),
     ParsedPassage("12", "Sealer", (Sentence("12s1", "Seals are blue."),), "Changes > v3.1.0 (1 May 2033)"),
 )
 
@@ -244,6 +245,8 @@ OPTIONS = (
         ("When was Auditor released?", "2031-05-23"),
         ("When was Sealer 3.1.0 released?", "1 May 2033"),
         ("When was Sealer 3.1 released?", None),
+        ("When was Winch 1.4.1 released?", "2031-05-23"),
+        ("When was Winch 1.4 released?", None),
         ("When was batch.size added?", None),
         ("What is the default number of letters?", None),  # not that of seals
         ("What is the default glue?", None),  # not that of wax
