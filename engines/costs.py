@@ -24,6 +24,9 @@ OTHER = "other"
 FREE = frozenset({"lexical"})
 """Models that count tokens, for comparison, and cost nothing."""
 
+LOCAL: set[str] = set()
+"""Models that servers of this machine have been asked for: they cost nothing."""
+
 CANCELLED = "call cancelled"
 """The incident of a call whose question was given up."""
 
@@ -178,7 +181,7 @@ def price(model: str, tokens_in: int, tokens_out: int, cached: int = 0) -> float
     """Dollars for a call of a model by its LiteLLM name; None if its prices are unknown. ``cached`` tokens are those of
     ``tokens_in`` that came from the provider's prompt cache.
     """
-    if model in FREE:
+    if model in FREE or model in LOCAL:
         return 0.0
     info = _model_info(model)
     rate_in, rate_out = info.get("input_cost_per_token"), info.get("output_cost_per_token")
@@ -192,6 +195,11 @@ def longest_reply(model: str) -> int:
     """Tokens that a reply can have if the request sets no limit."""
     most = _model_info(model).get("max_output_tokens")
     return most if isinstance(most, int) else LONGEST_REPLY_TOKENS
+
+
+def reasons(model: str) -> bool:
+    """Whether a model may think before it writes, by LiteLLM's list: then its replies have no natural bound."""
+    return bool(_model_info(model).get("supports_reasoning"))
 
 
 @cache

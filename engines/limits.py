@@ -27,7 +27,7 @@ from dspy import LMError, LMTimeoutError, lm15
 from dspy.utils.exceptions import is_retryable_lm_error
 from pydantic import BaseModel, ConfigDict, Field
 
-from .costs import CANCELLED, POLL, Abandoned, is_abandoned, pause, record_incident, usage_of
+from .costs import CANCELLED, LOCAL, POLL, Abandoned, is_abandoned, pause, record_incident, usage_of
 from .replies import (
     UnreachableError,
     WaitTooLongError,
@@ -60,9 +60,11 @@ class Limits(BaseModel):
     """What a server may be sent.
 
     Attributes:
-        concurrency: Simultaneous requests; None for no limit. A request that timed out no longer counts.
+        concurrency: Simultaneous requests; None for no limit. A request that timed out no longer counts. For a server of
+            this machine 1 if a profile says nothing else.
         requests_per_minute: They are spread evenly. None for no limit.
-        timeout: Seconds per request, however slowly the reply arrives.
+        timeout: Seconds per request, however slowly the reply arrives; 900 for a server of this machine. Waiting for a
+            turn does not count.
         retries: How often DSPy repeats a request, after 1, 2, 4, ... seconds, or when the server asks for it.
     """
 
@@ -143,6 +145,19 @@ class RateLimit:
         return RateLimit, (self.limits,)
 
 
+class Known:
+    """What the replies of a model have told about its server.
+
+    Attributes:
+        structured: Whether it enforces JSON schemas; None if the next reply tells.
+        thinks: Whether it thinks before it writes, so that a reply has no bound.
+        local: Whether it is a server of this machine, which costs nothing.
+    """
+
+    def __init__(self, structured: bool | None = False, thinks: bool = False, local: bool = False) -> None:
+        self.structured, self.thinks, self.local = structured, thinks, local
+
+
 class LimitedLM(dspy.LM):
     """A model whose requests are limited, paid from a budget, or both. Saved with a program, it becomes the inner model
     without its secrets.
@@ -151,11 +166,14 @@ class LimitedLM(dspy.LM):
         inner: The model that is asked; it keeps the settings of its connection.
         limit: None for no limits: then the inner model's number of retries counts.
         paid: Of the budget, if there is one.
+        known: What is known of its server.
     """
 
-    def __init__(self, inner: dspy.LM, limit: RateLimit | None = None, paid: Paid | None = None) -> None:
+    def __init__(
+        self, inner: dspy.LM, limit: RateLimit | None = None, paid: Paid | None = None, known: Known | None = None
+    ) -> None:
         learn(inner)
-        engine = _Engine(inner, limit, paid)
+        engine = _Engine(inner, limit, paid, known or Known())
         super().__init__(
             inner.model,
             inner.model_type,
@@ -180,9 +198,14 @@ class LimitedLM(dspy.LM):
     def inner(self) -> dspy.LM:
         return self.engine.inner
 
+    @property
+    def known(self) -> Known:
+        known: Known = self.engine.known
+        return known
+
     def paid_by(self, paid: Paid) -> LimitedLM:
         """The same model, paid from a budget."""
-        engine = _Engine(self.inner, self.engine.limit, paid)
+        engine = _Engine(self.inner, self.engine.limit, paid, self.known)
         return self.copy(engine=engine, async_engine=_AsyncEngine(engine))  # type: ignore[no-any-return]
 
     supports_function_calling = property(lambda self: self.inner.supports_function_calling)
@@ -208,13 +231,15 @@ def unlimited(lm: Any) -> Any:
 class _Engine:
     """One attempt: in turn, paid, within its time, checked."""
 
-    def __init__(self, inner: dspy.LM, limit: RateLimit | None, paid: Paid | None) -> None:
-        self.inner, self.limit, self.paid = inner, limit, paid
+    def __init__(self, inner: dspy.LM, limit: RateLimit | None, paid: Paid | None, known: Known) -> None:
+        self.inner, self.limit, self.paid, self.known = inner, limit, paid, known
         # The client's own time is a little longer: what is late is told once, and its thread ends soon.
         timeout = {"timeout": limit.limits.timeout + 1} if limit and isinstance(inner.engine, str) else {}
         self._once = inner.copy(cache=False, num_retries=0, callbacks=[], **timeout | inner.kwargs)
 
     def complete(self, request: lm15.Request) -> lm15.Response:
+        if self.known.local:
+            LOCAL.add(self.inner.model)
         request = self._as_sent(request)
         send = partial(self.paid, self._send, request) if self.paid else partial(self._send, request)
         if self.limit is None:

@@ -17,19 +17,23 @@ from fnmatch import fnmatchcase
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import dspy
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..data.errors import PolyhopError, first_error
 from ..data.files import read_bytes
-from .limits import LimitedLM, Limits, RateLimit
+from .limits import Known, LimitedLM, Limits, RateLimit
 from .replies import ModelError, model_errors
 
 DEFAULT = "lexical"
 SUFFIX = ".toml"
 VARIABLE = "POLYHOP_LM"
 """The environment variable that replaces the default."""
+
+CONTEXT = 8_192
+"""Tokens of the context of Ollama's models: a prompt of 6,000, its reply, and the error of the estimate."""
 
 _PROVIDER_AND_NAME = re.compile(r"[\w.-]+(/[^\s/]+)+")
 _ROLE = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
@@ -64,13 +68,40 @@ def language_model(
             "provider, such as 'openai/gpt-4o-mini' or 'ollama_chat/qwen3', or a profile, FILE.toml"
         )
     settings = (profile.settings(spec) if profile else {}) | dict(arguments or {})
-    section = profile.section(spec) if profile else None
-    elsewhere = "api_base" in settings or os.environ.get("OPENAI_API_BASE") or os.environ.get("OPENAI_BASE_URL")
-    if spec.startswith("openai/") and elsewhere and not os.environ.get("OPENAI_API_KEY"):
+    section = (profile.section(spec) if profile else None) or Section()
+    address = address_of(spec, settings.get("api_base"))
+    if spec.startswith("openai/") and address and not os.environ.get("OPENAI_API_KEY"):
         settings = {"api_key": "none", **settings}  # local servers need no key, but DSPy's client does
+    local = is_local(spec, address)
+    if spec.startswith(("ollama/", "ollama_chat/")):  # without it Ollama cuts a prompt, without a word
+        settings = {"num_ctx": CONTEXT, **settings}
     with model_errors():  # reasoning models refuse a temperature, for example
         lm = dspy.LM(spec, **settings)
-    return LimitedLM(lm, section.limit if section else RateLimit())
+    limit = section.one_at_a_time(address or spec) if local else section.limit
+    return LimitedLM(lm, limit, known=_known(spec, address, section.structured, local))
+
+
+def address_of(spec: str, api_base: str | None = None) -> str:
+    """The address of a model's server, from its settings or the environment; empty for the provider's own."""
+    provider = spec.partition("/")[0].upper()
+    named = (os.environ.get(f"{provider}_{name}") for name in ("API_BASE", "BASE_URL"))
+    return api_base or next(filter(None, named), "")
+
+
+def is_local(spec: str, address: str) -> bool:
+    """Whether a model's server is on this machine: its address is loopback, or it is Ollama or LM Studio at its usual
+    address."""
+    if not address:
+        return spec.startswith(("ollama/", "ollama_chat/", "lm_studio/", "llamafile/"))
+    host = urlsplit(address).hostname or ""
+    return host in ("localhost", "host.docker.internal") or host.startswith("127.") or host in ("::1", "0.0.0.0")
+
+
+@cache
+def _known(spec: str, address: str, structured: bool | str, local: bool) -> Known:
+    """What is known of a model, for all programs of this process. Whether a server of this machine enforces schemas,
+    the first reply tells; the others are sent none unless the profile says so, since their models need none."""
+    return Known((None if local else False) if structured == "auto" else bool(structured), local=local)
 
 
 def roles(program: dspy.Module) -> dict[str, list[dspy.Predict]]:
@@ -178,6 +209,10 @@ class Section(Limits):
     max_tokens: int | None = None
     seed: int | None = None
     cache: bool | None = None
+    num_ctx: int | None = None
+    """Tokens of the context, for Ollama."""
+    structured: bool | Literal["auto"] = "auto"
+    """Whether replies follow a JSON schema that the server enforces; "auto": on this machine, where the server does."""
     extra_body: dict[str, Any] | None = None
     """Fields that only this server knows."""
     api_key_env: Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")] | None = None
@@ -185,6 +220,18 @@ class Section(Limits):
     @cached_property
     def limit(self) -> RateLimit:
         return RateLimit(Limits(**self.model_dump(include=set(Limits.model_fields))))
+
+    def one_at_a_time(self, server: str) -> RateLimit:
+        """The limits of a server of this machine: one request at a time, and much time for it, unless the profile says
+        otherwise."""
+        named = self.model_dump(include=set(Limits.model_fields) & self.model_fields_set)
+        return _shared_limit(server, Limits(**{"concurrency": 1, "timeout": 900.0} | named))
+
+
+@cache
+def _shared_limit(server: str, limits: Limits) -> RateLimit:
+    """One for all models of a server."""
+    return RateLimit(limits)
 
 
 class Profile(BaseModel):
@@ -210,7 +257,7 @@ class Profile(BaseModel):
         section = self.section(spec)
         if section is None:
             return {}
-        settings = section.model_dump(exclude={*Limits.model_fields, "api_key_env"}, exclude_none=True)
+        settings = section.model_dump(exclude={*Limits.model_fields, "api_key_env", "structured"}, exclude_none=True)
         if (variable := section.api_key_env) is None:
             return settings
         if not os.environ.get(variable):

@@ -66,9 +66,11 @@ class OverlongReplyError(LMProviderError):
 
 
 class CutReplyError(LMProviderError):
-    """The reply was cut at ``max_tokens``, so its last field is incomplete."""
+    """The reply was cut at ``max_tokens``, so its last field is incomplete. ``reply`` is what there is of it, without
+    the thinking."""
 
     default_code = "cut_reply"
+    reply = ""
 
 
 class EmptyReplyError(LMServerError):
@@ -174,16 +176,22 @@ def checked(response: lm15.Response, request: lm15.Request) -> lm15.Response:
     if len(text) > LONGEST_REPLY:
         raise OverlongReplyError(f"a reply of {len(text):,} characters", model=model)
     if response.finish_reason == "length" and _COMPLETED not in text:
-        raise CutReplyError("the reply was cut at max_tokens", model=model)
+        cut = CutReplyError("the reply was cut at max_tokens", model=model)
+        cut.reply = _sound(text)
+        raise cut
     others = tuple(part for part in parts if not isinstance(part, lm15.TextPart | lm15.ThinkingPart))
     if not text.strip() and not others:
         what = "has no answer after its thinking" if whole.strip() else "is empty"
         raise EmptyReplyError(f"the reply {what}", model=model)
-    if not text.isascii():  # neither files nor further requests can contain lone surrogates
-        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    text = _sound(text)
     if text == whole:
         return response
     return replace(response, message=replace(response.message, parts=(lm15.TextPart(text), *others)))
+
+
+def _sound(text: str) -> str:
+    """A text without lone surrogates, which neither files nor further requests can contain."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _refusal(response: lm15.Response) -> str | None:

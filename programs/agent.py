@@ -15,6 +15,7 @@ from ..data.text import content_terms
 from ..engines.costs import current_attempt, go_on, record_incident
 from ..engines.replies import estimated_tokens
 from ..signatures.fields import NumberedPassages, fenced
+from .adapter import Asking
 from .run import current, in_thread, record
 from .trace import Shortened, role_of
 from .tunable import Tunable
@@ -27,7 +28,8 @@ _SENTENCE = 10  # tokens; less is not shown
 
 
 class Agent(dspy.Predict):
-    """A `dspy.Predict` that escapes field markers in its inputs and demos, with any adapter.
+    """A `dspy.Predict` that escapes field markers in its inputs and demos, and reads replies leniently: see
+    `polyhop.programs.adapter`, which replaces DSPy's adapters for chat and JSON, and no other one.
 
     Questions and passages are untrusted: ``[[ ## answer ## ]]`` in one of them would start a field of the prompt.
 
@@ -60,11 +62,15 @@ class Agent(dspy.Predict):
             kwargs = _best(kwargs, room)
             record(Shortened(role_of(self), round(needed), round(_tokens(kwargs))))
             record_incident("passages shortened")
-        tags = isinstance(dspy.settings.adapter, dspy.XMLAdapter)
+        adapter = dspy.settings.adapter
+        tags = isinstance(adapter, dspy.XMLAdapter)
+        if adapter is None or type(adapter) in (dspy.ChatAdapter, dspy.JSONAdapter):
+            adapter = Asking(role_of(self), adapter)
         run.trace.calls += 1
         while True:
             try:
-                return super().forward(**fenced(kwargs, tags), demos=fenced(demos, tags))
+                with dspy.context(adapter=adapter):
+                    return super().forward(**fenced(kwargs, tags), demos=fenced(demos, tags))
             except ContextWindowExceededError:
                 half = _best(kwargs, max(_tokens(kwargs) / 2, _SENTENCE))
                 if _tokens(half) < _tokens(kwargs):

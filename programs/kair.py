@@ -202,7 +202,7 @@ class Kair(Program):
                 disputed[key] = known[key]
             else:
                 unused.append(text[:80])
-        gaps = list(dict.fromkeys(read_texts(reply.gaps)))
+        gaps = list(dict.fromkeys(agent.required if reply.gaps is None else read_texts(reply.gaps)))
         gaps, surplus = gaps[:MAX_ITEMS], gaps[MAX_ITEMS:]
         record(Required(tuple(gaps), (), tuple(fact.text for fact in facts.values()), (*unused, *surplus)))
 
@@ -217,7 +217,8 @@ class Kair(Program):
                 statements=[f"{n}. {text}" for n, text in enumerate(statements, 1)],
                 **agent.options,
             )
-            supported, relevant, contradicted = map(set, (reply.supported, reply.relevant, reply.contradicted))
+            supported, contradicted = set(reply.supported), set(reply.contradicted)
+            relevant = supported if reply.relevant is None else set(reply.relevant)
             numbered = dict(enumerate(statements, 1))
             new = {n: text for n, text in numbered.items() if n <= len(facts)}
             checked = Checked(

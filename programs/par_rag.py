@@ -248,11 +248,14 @@ class Review(Part):
         return judged.score
 
     def credibility(self, draft: Cited) -> float:
-        """By AttrScore's classes; an answer without citations is extrapolatory without a call."""
+        """By AttrScore's classes; an answer without citations is extrapolatory without a call, and one with an unreadable
+        verdict, too."""
         if not draft.cited:
             return CREDIBILITY["extrapolatory"]
         shown = Candidates(item.passage for item in draft.cited).show()
-        reply = self.attribution_judge(question=draft.question, evidence=shown, answer=draft.text)
+        asked = {"question": draft.question, "evidence": shown, "answer": draft.text}
+        if (reply := verdict(self.attribution_judge, "attribution", **asked)) is None:
+            return CREDIBILITY["extrapolatory"]
         record(Judged("attribution", CREDIBILITY[reply.attribution], reply.attribution))
         return CREDIBILITY[reply.attribution]
 

@@ -149,13 +149,20 @@ class PolyHop(Program):
     # --- a round ---------------------------------------------------------------------------------------------------
 
     def _gather(self, round: int, passages: Sequence[Passage], case: _Case) -> None:
-        """The gatherer's answers and selection from passages and the evidence, and its queries for what is open."""
+        """The gatherer's answers and selection from passages and those before, and its queries for what is open.
+
+        What it has read is shown again, in the same order and form: a server need not read it again.
+        """
+        case.candidates.extend(passages)
+        known = {*case.readings, *(item.passage.id for item in case.evidence)}
+        shown = [each for each in case.candidates.passages if each.id in known or each in passages]
         reply = self.gatherer(
             question=case.question,
             sub_questions=case.sub_questions,
-            answers_so_far=case.answers if round > 1 else [],
+            passages=case.candidates.show(map(Evidence, shown)),
+            kept=case.candidates.ids(case.evidence),
             searched=case.searched,
-            passages=case.numbered([*whole(case.evidence), *map(Evidence, passages)]),
+            answers_so_far=case.answers if round > 1 else [],
         )
         kept, invalid = case.candidates.resolve(dict.fromkeys(reply.keep))
         selected, queries = list(kept), read_texts(reply.required)
@@ -285,7 +292,7 @@ class PolyHop(Program):
         )
         if reply is not None:
             accuracy, attribution = read_probability(reply.accuracy), str(reply.attribution)
-            correction, invalid = tidy(reply.correction)
+            correction, invalid = tidy(reply.correction or answer.text)
             missing = read_query(reply.missing)[0]
             record(Judged("verification", accuracy, attribution, invalid))
         weighed = self.confidence(case.complexity.expected, accuracy, CREDIBILITY[attribution], answer.text)

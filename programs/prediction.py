@@ -66,6 +66,18 @@ _NO_ANSWER = re.compile(
     r"(?:it )?cannot be (?:determined|told)|not (?:known|stated|mentioned|specified|given|found))"
     r"(?:\W*|(?:\s*[-–(:;,.]\s*|\s+(?:in|from|by|as|since|because)\s).*\b(?:evidence|sources?|passages?|context)\b.*))"
 )
+_SAID_UNKNOWN = re.compile(
+    r"\W*(?:no answer|none|there is no (?:answer|information)|"
+    r"(?:the |no )?(?:evidence|passages?|sources?|text|context) "
+    r"(?:do(?:es)? not|don['’]t|doesn['’]t) (?:say|tell|state|mention|specify|provide|contain|give)\b.*)\W*",
+    re.IGNORECASE,
+)
+_INTRODUCED = re.compile(
+    r"(?:(?:so|thus|therefore),? )?(?:the (?:final |short )?answer is:?|(?:the )?(?:final |short )?answer:)\s+(?=\S)",
+    re.IGNORECASE,
+)
+_WRAPPED = re.compile(r"(\*\*|__|`|\*)(\S(?:.*\S)?)\1(\.?)")
+_ABBREVIATED = re.compile(r"(?:^|[\s.])(?:[A-Z]\w{0,3}|\w|\w*\.\w+)\.\Z")
 _NO_QUERY = re.compile(r"\W*(?:none|null|n/?a|empty)?\W*", re.IGNORECASE)
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "<": ">", "`": "`"}
 
@@ -112,10 +124,19 @@ def read_answer(reply: dspy.Prediction, invalid: tuple[str, ...] = ()) -> tuple[
 def tidy(answer: object) -> tuple[str, tuple[str, ...]]:
     """An answer on one line of at most `MAX_LINE` characters, without citations, and the start of what was cut off.
 
-    Any way to say that there is no answer becomes ``"unknown"``.
+    "The answer is", bold, quotes and a final stop are cut off. Any way to say that there is no answer becomes
+    ``"unknown"``.
     """
     text, _ = cut_citations(" ".join(str(answer).split()))
-    return one_line(text) if text and not _NO_ANSWER.fullmatch(text) else (UNKNOWN, ())
+    text = text[said.end() :] if (said := _INTRODUCED.match(text)) else text
+    text = wrapped[2] if (wrapped := _WRAPPED.fullmatch(text)) and wrapped[1] not in wrapped[2] else text
+    if len(text) > 1 and _QUOTES.get(text[0]) == text[-1] and text[0] not in "<" and text[0] not in text[1:-1]:
+        text = text[1:-1].strip()
+    if text.endswith(".") and not text.endswith("..") and not _ABBREVIATED.search(text):
+        text = text[:-1]
+    if not text or _NO_ANSWER.fullmatch(text) or _SAID_UNKNOWN.fullmatch(text):
+        return UNKNOWN, ()
+    return one_line(text)
 
 
 def one_line(text: object) -> tuple[str, tuple[str, ...]]:

@@ -207,6 +207,16 @@ class Replied(TraceStep):
 
 
 @dataclass(frozen=True)
+class Unread(TraceStep):
+    """Fields of an agent's reply that were missing or could not be read: they have their defaults."""
+
+    agent: str
+    fields: tuple[str, ...]
+    invalid: tuple[str, ...] = ()
+    says = "could not read {fields:field} of {agent}"
+
+
+@dataclass(frozen=True)
 class Shortened(TraceStep):
     """Sentences of passages were left out of one call, to stay within ``prompt_tokens``."""
 

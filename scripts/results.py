@@ -78,7 +78,7 @@ def summary_table(summary: Mapping[str, Any], name: str, title: str) -> Table:
     shown = new_table(title, "", name, "95% interval")
     means, count, scored = summary["metrics"], summary["counts"]["questions"], summary.get("scored", {})
     for quantity in (*METRICS.values(), *COSTS.values()):
-        if quantity.shown and (mean := means.get(quantity.name)) is not None:
+        if quantity.shown and (mean := means.get(quantity.name)) is not None and (mean or quantity.kind != "dollars"):
             some = scored.get(quantity.name, count)
             ends = " to ".join(map(quantity.text, summary["intervals"][quantity.name]))
             shown.add_row(quantity.heading + (f", of {some}" if some < count else ""), quantity.text(mean), ends)
@@ -91,8 +91,11 @@ def summary_table(summary: Mapping[str, Any], name: str, title: str) -> Table:
 
 def costs_table(by_agent: Mapping[str, Mapping[str, float]], title: str) -> Table:
     """The costs of each agent, and their total."""
-    shown = new_table(title, "", "LM calls", "tokens in", "tokens out", "dollars")
-    for name, costs in (*by_agent.items(), ("total", sum_costs(by_agent.values()))):
+    rows = [*by_agent.items(), ("total", sum_costs(by_agent.values()))]
+    paid = any(costs.get("cost_usd") != 0 for _, costs in rows)  # also where a price is unknown
+    shown = new_table(title, "", "LM calls", "tokens in", "tokens out", *(["dollars"] if paid else []))
+    for name, costs in rows:
         counts = (f"{costs.get(each, 0):,.0f}" for each in ("lm_calls", "tokens_in", "tokens_out"))
-        shown.add_row(Text(plain(name)), *counts, COSTS["cost_usd"].text(costs.get("cost_usd")) or "?")
+        dollars = [COSTS["cost_usd"].text(costs.get("cost_usd")) or "?"] if paid else []
+        shown.add_row(Text(plain(name)), *counts, *dollars)
     return shown

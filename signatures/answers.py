@@ -4,7 +4,7 @@ from typing import Literal
 
 import dspy
 
-from .fields import NumberedPassages
+from .fields import Ids, NumberedPassages, Numbers, Short, Thought
 
 SHORT = (
     'without a sentence around it: a name, date, number or phrase without an article, "yes", "no", or the option that '
@@ -25,9 +25,9 @@ class AnswerDirectly(dspy.Signature):
     """
 
     question: str = dspy.InputField()
-    reasoning: str = dspy.OutputField(desc="one short sentence for each step")
-    answer: str = dspy.OutputField(desc=SHORT)
-    confidence: float = dspy.OutputField(desc=CONFIDENCE)
+    reasoning: Thought = dspy.OutputField(default="", desc="one short sentence for each step")
+    answer: Short = dspy.OutputField(desc=SHORT)
+    confidence: float = dspy.OutputField(default=0.5, desc=CONFIDENCE)
 
 
 class AnswerWithTools(dspy.Signature):
@@ -38,8 +38,8 @@ class AnswerWithTools(dspy.Signature):
     """
 
     question: str = dspy.InputField()
-    answer: str = dspy.OutputField(desc=ANSWER)
-    citations: list[str] = dspy.OutputField(desc="ids of the passages that the answer needs, most useful first")
+    answer: Short = dspy.OutputField(desc=ANSWER)
+    citations: Ids = dspy.OutputField(default=[], desc="ids of the passages that the answer needs, most useful first")
 
 
 class AnswerFromPassages(dspy.Signature):
@@ -51,9 +51,11 @@ class AnswerFromPassages(dspy.Signature):
 
     question: str = dspy.InputField()
     passages: NumberedPassages = dspy.InputField()
-    reasoning: str = dspy.OutputField(desc="one short sentence for each step, citing sentence ids like [2s1]")
-    answer: str = dspy.OutputField(desc=ANSWER)
-    confidence: float = dspy.OutputField(desc=CONFIDENCE)
+    reasoning: Thought = dspy.OutputField(
+        default="", desc="one short sentence for each step, citing sentence ids like [2s1]"
+    )
+    answer: Short = dspy.OutputField(desc=ANSWER)
+    confidence: float = dspy.OutputField(default=0.5, desc=CONFIDENCE)
 
 
 class AnswerFromContext(dspy.Signature):
@@ -65,9 +67,11 @@ class AnswerFromContext(dspy.Signature):
 
     question: str = dspy.InputField()
     evidence: NumberedPassages = dspy.InputField()
-    reasoning: str = dspy.OutputField(desc="one short sentence for each step, citing sentence ids like [2s1]")
-    answer: str = dspy.OutputField(desc=ANSWER)
-    confidence: float = dspy.OutputField(desc=CONFIDENCE)
+    reasoning: Thought = dspy.OutputField(
+        default="", desc="one short sentence for each step, citing sentence ids like [2s1]"
+    )
+    answer: Short = dspy.OutputField(desc=ANSWER)
+    confidence: float = dspy.OutputField(default=0.5, desc=CONFIDENCE)
 
 
 class AnswerStep(dspy.Signature):
@@ -81,10 +85,10 @@ class AnswerStep(dspy.Signature):
 
     question: str = dspy.InputField()
     sources: NumberedPassages = dspy.InputField()
-    cited: list[str] = dspy.OutputField(
-        desc='numbers of the sources that the answer rests on, such as ["2", "5"]; [] if it is not known'
+    answer: Short = dspy.OutputField(desc=ANSWER)
+    cited: Numbers = dspy.OutputField(
+        default=[], desc="numbers of the sources that the answer rests on, such as [2, 5]; [] if it is not known"
     )
-    answer: str = dspy.OutputField(desc=ANSWER)
 
 
 class AnswerFromTrajectory(dspy.Signature):
@@ -99,11 +103,13 @@ class AnswerFromTrajectory(dspy.Signature):
     """
 
     question: str = dspy.InputField()
-    trajectory: list[str] = dspy.InputField(desc='in order, as "#n question -> answer"')
     evidence: NumberedPassages = dspy.InputField()
-    reasoning: str = dspy.OutputField(desc="one short sentence for each step, citing sentence ids like [2s1]")
-    answer: str = dspy.OutputField(desc=ANSWER)
-    confidence: float = dspy.OutputField(desc=CONFIDENCE)
+    trajectory: list[str] = dspy.InputField(desc='in order, as "#n question -> answer"')
+    reasoning: Thought = dspy.OutputField(
+        default="", desc="one short sentence for each step, citing sentence ids like [2s1]"
+    )
+    answer: Short = dspy.OutputField(desc=ANSWER)
+    confidence: float = dspy.OutputField(default=0.5, desc=CONFIDENCE)
 
 
 class AnswerWithCitations(dspy.Signature):
@@ -116,14 +122,15 @@ class AnswerWithCitations(dspy.Signature):
 
     question: str = dspy.InputField()
     sub_questions: list[str] = dspy.InputField(desc="in order; #n stands for the answer to sub-question n")
-    answers_so_far: list[str] = dspy.InputField(desc="to the sub-questions, with the sentences that they cite")
     passages: NumberedPassages = dspy.InputField()
-    reasoning: str = dspy.OutputField(desc="one short sentence for each step")
-    answer: str = dspy.OutputField(desc=ANSWER)
-    citations: list[str] = dspy.OutputField(
-        desc='ids of the sentences that prove it, step by step, such as ["1s2", "3s1"]'
+    answers_so_far: list[str] = dspy.InputField(desc="to the sub-questions, with the sentences that they cite")
+    reasoning: Thought = dspy.OutputField(default="", desc="one short sentence for each step")
+    answer: Short = dspy.OutputField(desc=ANSWER)
+    citations: Ids = dspy.OutputField(
+        default=[],
+        desc='ids of the sentences that prove it, step by step, such as ["1s2", "3s1"]',
     )
-    confidence: float = dspy.OutputField(desc=CONFIDENCE)
+    confidence: float = dspy.OutputField(default=0.5, desc=CONFIDENCE)
 
 
 class VerifyAnswer(dspy.Signature):
@@ -137,21 +144,24 @@ class VerifyAnswer(dspy.Signature):
 
     question: str = dspy.InputField()
     sub_questions: list[str] = dspy.InputField(desc="in order; #n stands for the answer to sub-question n")
-    searched: list[str] = dspy.InputField(desc="queries so far")
     passages: NumberedPassages = dspy.InputField()
+    searched: list[str] = dspy.InputField(desc="queries so far")
     proposed_answer: str = dspy.InputField()
-    reasoning: str = dspy.OutputField(desc="one short sentence for each step")
+    reasoning: Thought = dspy.OutputField(default="", desc="one short sentence for each step")
     attribution: Literal["attributable", "extrapolatory", "contradictory"] = dspy.OutputField(desc="one of these words")
     accuracy: float = dspy.OutputField(
-        desc="probability between 0 and 1 that the proposed answer is right, shared if other answers fit as well"
+        default=0.5,
+        desc="probability between 0 and 1 that the proposed answer is right, shared if other answers fit as well",
     )
-    correction: str = dspy.OutputField(
+    correction: Short = dspy.OutputField(
+        default="",
         desc="the answer that the passages lead to, if it is another one; else, also in doubt, the proposed answer, "
-        "word for word"
+        "word for word",
     )
-    missing: str = dspy.OutputField(
+    missing: Short = dspy.OutputField(
+        default="none",
         desc='a search query for the first step that is not stated, unlike those searched; "none" if all are stated, '
-        "or if no other query could help"
+        "or if no other query could help",
     )
 
 
@@ -167,7 +177,7 @@ class JudgeAccuracy(dspy.Signature):
     question: str = dspy.InputField()
     evidence: NumberedPassages = dspy.InputField(desc="what the proposed answer cites; it may cite nothing")
     answer: str = dspy.InputField(desc="the proposed answer")
-    reasoning: str = dspy.OutputField(desc="your own answer, and how the proposed one compares with it")
+    reasoning: Thought = dspy.OutputField(default="", desc="your own answer, and how the proposed one compares with it")
     accuracy: float = dspy.OutputField(
         desc="probability between 0 and 1 that the proposed answer is correct; 0.5 if you cannot tell"
     )
@@ -204,9 +214,13 @@ class ReviseAnswer(dspy.Signature):
     question: str = dspy.InputField()
     sources: NumberedPassages = dspy.InputField(desc="what the second search found")
     draft: str = dspy.InputField(desc="the answer that did not convince")
-    reason: str = dspy.OutputField(desc="one short sentence on what the sources say, citing them like [2]")
-    decision: Literal["revised", "unconfident"] = dspy.OutputField(
-        desc='"revised" if the sources tell the answer, "unconfident" if they do not'
+    reason: Thought = dspy.OutputField(
+        default="", desc="one short sentence on what the sources say, citing them like [2]"
     )
-    answer: str = dspy.OutputField(desc=f"the draft, or the answer of the sources: {ANSWER}")
-    cited: list[str] = dspy.OutputField(desc='numbers of the sources that tell the answer, such as ["2", "6"]')
+    decision: Literal["revised", "unconfident"] = dspy.OutputField(
+        default="unconfident", desc='"revised" if the sources tell the answer, "unconfident" if they do not'
+    )
+    answer: Short = dspy.OutputField(desc=f"the draft, or the answer of the sources: {ANSWER}")
+    cited: Numbers = dspy.OutputField(
+        default=[], desc="numbers of the sources that tell the answer, such as [2, 6]; [] if they do not"
+    )

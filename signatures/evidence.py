@@ -1,14 +1,17 @@
 """Agents that choose evidence: Selectors and filters for precision, Adders for recall; and those of KAIR, which keep
 track of what is known and required."""
 
+from typing import Annotated
+
 import dspy
 
-from .fields import NumberedPassages
+from .fields import Bound, Ids, NumberedPassages, Numbers, Texts
 
 _THOUGHTS = "one short line for each passage: its number, and what it contributes or why it does not help"
-_USEFUL = "numbers of the passages to keep, most useful first, such as [3, 1]; empty if none helps"
+_USEFUL = "numbers of the passages to keep, most useful first, such as [3, 1]; [] if none helps"
 _KNOWN = "verified facts so far"
 _REQUIRED = "open gaps: what still has to be found out"
+_Thoughts = Annotated[str, Bound(20, 25)]  # a line for each passage
 _FOCUS = "what you in particular pay attention to"
 
 
@@ -27,9 +30,9 @@ class SelectEvidence(dspy.Signature):
     sub_questions: list[str] = dspy.InputField(desc="in order; #n stands for the answer to sub-question n")
     candidates: NumberedPassages = dspy.InputField()
     selected: list[str] = dspy.InputField(desc="ids of the evidence selected so far; empty in the first round")
-    keep: list[str] = dspy.OutputField(
+    keep: Ids = dspy.OutputField(
         desc='ids of the sentences to keep, most useful first, such as ["2s1", "5s3"]; "2" keeps all of passage 2; '
-        "empty if nothing helps"
+        "[] if nothing helps"
     )
 
 
@@ -59,8 +62,8 @@ class AddEvidence(dspy.Signature):
     sub_questions: list[str] = dspy.InputField(desc="in order; #n stands for the answer to sub-question n")
     candidates: NumberedPassages = dspy.InputField()
     selected: list[str] = dspy.InputField(desc="ids of the evidence selected so far")
-    add: list[str] = dspy.OutputField(
-        desc='ids of the sentences to add, most useful first, such as ["3s2"]; empty if nothing can be added'
+    add: Ids = dspy.OutputField(
+        desc='ids of the sentences to add, most useful first, such as ["3s2"]; [] if nothing can be added'
     )
 
 
@@ -76,8 +79,8 @@ class SelectSet(dspy.Signature):
 
     question: str = dspy.InputField()
     candidates: NumberedPassages = dspy.InputField()
-    requirements: list[str] = dspy.OutputField(desc="each piece of information as a short question")
-    chosen: list[int] = dspy.OutputField(desc="numbers of the passages of the set, most useful first, such as [3, 1]")
+    requirements: Texts = dspy.OutputField(default=[], desc="each piece of information as a short question")
+    chosen: Numbers = dspy.OutputField(desc="numbers of the passages of the set, most useful first, such as [3, 1]")
 
 
 class GatherEvidence(dspy.Signature):
@@ -92,27 +95,31 @@ class GatherEvidence(dspy.Signature):
 
     question: str = dspy.InputField()
     sub_questions: list[str] = dspy.InputField(desc="in order; #n stands for the answer to sub-question n")
+    passages: NumberedPassages = dspy.InputField()
+    kept: list[str] = dspy.InputField(desc="ids of the sentences that are kept as evidence so far")
+    searched: list[str] = dspy.InputField(desc="queries of earlier rounds: try other words, or another way")
     answers_so_far: list[str] = dspy.InputField(
         desc='empty in the first round; "(suggested, not stated)" marks doubtful ones: do not repeat it'
     )
-    searched: list[str] = dspy.InputField(desc="queries of earlier rounds: try other words, or another way")
-    passages: NumberedPassages = dspy.InputField()
-    answers: list[str] = dspy.OutputField(
+    answers: Texts = dspy.OutputField(
         desc='for each sub-question its answer with the sentences that state it, such as ["Ann Lee [2s1, 4s3]", '
         '"unknown"]; where several fit, all of them: "Ann Lee [2s1] | Bo Lee [3s2]"'
     )
-    doubtful: list[int] = dspy.OutputField(
+    doubtful: Numbers = dspy.OutputField(
+        default=[],
         desc="numbers of the sub-questions whose answers these sentences only suggest, or state of something broader, "
-        "such as [2]; not where several answers are stated; [] if none"
+        "such as [2]; not where several answers are stated; [] if none",
     )
-    keep: list[str] = dspy.OutputField(
-        desc='ids of sentences to keep beside those that the answers cite, such as ["2s1"], also of those marked; what '
-        "is neither cited nor listed now is dropped"
+    keep: Ids = dspy.OutputField(
+        default=[],
+        desc='ids of sentences to keep beside those that the answers cite, such as ["2s1"], also of those kept; what '
+        "is neither cited nor listed now is dropped",
     )
-    required: list[str] = dspy.OutputField(
+    required: Texts = dspy.OutputField(
+        default=[],
         desc="a search query for each unknown or doubtful answer, with the words that tell a name from its namesakes; "
         "in place of #n stands its answer or a name that you remember (which no answer may be), or nothing. No query "
-        "for what names nothing, or was searched enough; [] if nothing is left to search"
+        "for what names nothing, or was searched enough; [] if nothing is left to search",
     )
 
 
@@ -126,8 +133,8 @@ class FilterPassages(dspy.Signature):
 
     question: str = dspy.InputField()
     passages: NumberedPassages = dspy.InputField()
-    thoughts: str = dspy.OutputField(desc=_THOUGHTS)
-    useful: list[int] = dspy.OutputField(desc=_USEFUL)
+    thoughts: _Thoughts = dspy.OutputField(default="", desc=_THOUGHTS)
+    useful: Numbers = dspy.OutputField(desc=_USEFUL)
 
 
 class FilterForObjective(dspy.Signature):
@@ -141,8 +148,8 @@ class FilterForObjective(dspy.Signature):
     question: str = dspy.InputField()
     objective: str = dspy.InputField(desc="what this step looks for")
     passages: NumberedPassages = dspy.InputField()
-    thoughts: str = dspy.OutputField(desc=_THOUGHTS)
-    useful: list[int] = dspy.OutputField(desc=_USEFUL)
+    thoughts: _Thoughts = dspy.OutputField(default="", desc=_THOUGHTS)
+    useful: Numbers = dspy.OutputField(desc=_USEFUL)
 
 
 class ProposeQueries(dspy.Signature):
@@ -166,9 +173,10 @@ class ProposeQueries(dspy.Signature):
     required: list[str] = dspy.InputField(desc=_REQUIRED)
     evidence: NumberedPassages = dspy.InputField()
     earlier: list[str] = dspy.InputField(desc="queries that were asked already")
-    queries: list[str] = dspy.OutputField(desc="new queries, most promising first")
+    queries: Texts = dspy.OutputField(desc="new queries, most promising first")
     diversity: float = dspy.OutputField(
-        desc="between 0, the query closest to the gaps, and 1, the query that differs most from the earlier ones"
+        default=0.5,
+        desc="between 0, the query closest to the gaps, and 1, the query that differs most from the earlier ones",
     )
 
 
@@ -189,14 +197,16 @@ class UpdateKnowledge(dspy.Signature):
     known: list[str] = dspy.InputField(desc=_KNOWN)
     required: list[str] = dspy.InputField(desc=_REQUIRED)
     passages: NumberedPassages = dspy.InputField()
-    new_facts: list[str] = dspy.OutputField(
+    new_facts: Texts = dspy.OutputField(
         desc='each followed by the ids of the sentences that state it, such as "Ann Lee wrote Dust. (2s1)"; '
         "[] if the passages tell nothing new"
     )
-    contradicted: list[str] = dspy.OutputField(
-        desc="known facts, word for word, that cannot be true if the passages are; [] if none"
+    contradicted: Texts = dspy.OutputField(
+        default=[], desc="known facts, word for word, that cannot be true if the passages are; [] if none"
     )
-    gaps: list[str] = dspy.OutputField(desc="what remains to be found out, in the order it can be; [] if nothing")
+    gaps: Texts = dspy.OutputField(  # None if a reply lacks them: then those before stay
+        default=None, desc="what remains to be found out, in the order it can be; [] if nothing"
+    )
 
 
 class CheckFacts(dspy.Signature):
@@ -211,16 +221,18 @@ class CheckFacts(dspy.Signature):
     them.
     """
 
-    required: list[str] = dspy.InputField(desc=_REQUIRED)
     passages: NumberedPassages = dspy.InputField()
+    required: list[str] = dspy.InputField(desc=_REQUIRED)
     statements: list[str] = dspy.InputField(desc="numbered")
-    supported: list[int] = dspy.OutputField(
+    supported: Numbers = dspy.OutputField(
         desc="numbers of the statements, not of passages, that are supported, such as [1, 3]; [] if none is"
     )
-    relevant: list[int] = dspy.OutputField(
-        desc="numbers of the statements that are relevant, such as [1]; [] if none is"
+    relevant: Numbers = dspy.OutputField(  # None if a reply lacks them: then all are
+        default=None, desc="numbers of the statements that are relevant, such as [1]; [] if none is"
     )
-    contradicted: list[int] = dspy.OutputField(desc="numbers of the statements that are contradicted; [] if none is")
+    contradicted: Numbers = dspy.OutputField(
+        default=[], desc="numbers of the statements that are contradicted; [] if none is"
+    )
 
 
 class FilterSpans(dspy.Signature):
@@ -238,12 +250,12 @@ class FilterSpans(dspy.Signature):
     known: list[str] = dspy.InputField(desc=_KNOWN)
     required: list[str] = dspy.InputField(desc=_REQUIRED)
     passages: NumberedPassages = dspy.InputField()
-    spans: list[str] = dspy.OutputField(
+    spans: Annotated[list[str], Bound(20, 40)] = dspy.OutputField(
         desc='most useful first, each behind the id of its sentence, such as "2s1 Dust is a novel by Ann Lee."; '
-        "empty if nothing helps"
+        "[] if nothing helps"
     )
-    supported: list[str] = dspy.OutputField(
-        desc='ids of the sentences of these spans that state a known fact, such as ["2s1"]; [] if none does'
+    supported: Ids = dspy.OutputField(
+        default=[], desc='ids of the sentences of these spans that state a known fact, such as ["2s1"]; [] if none does'
     )
 
 

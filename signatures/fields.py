@@ -17,10 +17,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeAlias
 
 import dspy
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 # Formats, controls, fillers, variation selectors and tags, as a set of regular expressions.
 _UNSEEN = (
@@ -85,6 +87,59 @@ class NumberedPassages(dspy.Type):
     def format(self) -> str:
         marked = [_MARKED] if any(passage.selected for passage in self.passages) else []
         return "\n".join([*marked, *(passage.render() for passage in self.passages)]) or "(none)"
+
+
+# --- fields of replies ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The most that an output field needs: so many items, of so many words each. A text is one item.
+
+    Attributes:
+        of_ids: Whether the items are ids of passages or sentences, or numbers.
+    """
+
+    items: int
+    words: int = 1
+    of_ids: bool = False
+
+    @property
+    def tokens(self) -> int:
+        """About half as many again as an English reply of this length has."""
+        return self.items * (6 if self.of_ids else 4 + 2 * self.words)
+
+
+Short: TypeAlias = Annotated[str, Bound(1, 30)]
+"""An answer or a query."""
+Thought: TypeAlias = Annotated[str, Bound(1, 120)]
+"""A few sentences."""
+Texts: TypeAlias = Annotated[list[str], Bound(12, 16)]
+"""Sub-questions, queries or facts."""
+Ids: TypeAlias = Annotated[list[str], Bound(24, of_ids=True)]
+"""Ids of passages or sentences."""
+Numbers: TypeAlias = Annotated[list[int], Bound(24, of_ids=True)]
+"""Numbers of passages or statements."""
+
+_OTHER = Bound(1, 10)  # numbers and labels
+_UNBOUND = Bound(10, 60)  # a field of somebody else's signature
+
+
+def bound_of(field: FieldInfo) -> Bound | None:
+    """The bound of a field; None if its type names none."""
+    return next((each for each in field.metadata if isinstance(each, Bound)), None)
+
+
+def tokens_of(signature: type[dspy.Signature]) -> int:
+    """The most tokens that a reply needs, with the names of its fields."""
+    total = 40
+    for field in signature.output_fields.values():
+        other = _UNBOUND if field.annotation is str or "list" in str(field.annotation) else _OTHER
+        total += 20 + (bound_of(field) or other).tokens
+    return total
+
+
+# --- inputs -----------------------------------------------------------------------------------------------------------
 
 
 def fenced(value: Any, tags: bool = False) -> Any:

@@ -1,10 +1,10 @@
 """Agents that plan: analyze, route, draw roadmaps, refine, decide, and reason one sentence at a time."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import dspy
 
-from .fields import NumberedPassages
+from .fields import Bound, NumberedPassages, Short, Texts, Thought
 
 
 class AnalyzeQuestion(dspy.Signature):
@@ -20,7 +20,7 @@ class AnalyzeQuestion(dspy.Signature):
     """
 
     question: str = dspy.InputField()
-    sub_questions: list[str] = dspy.OutputField(desc="1 to 6 atomic questions in the order they can be answered")
+    sub_questions: Texts = dspy.OutputField(desc="1 to 6 atomic questions in the order they can be answered")
 
 
 class PlanResearch(dspy.Signature):
@@ -36,10 +36,11 @@ class PlanResearch(dspy.Signature):
 
     question: str = dspy.InputField()
     route: Literal["direct", "single", "plan"] = dspy.OutputField(
+        default="plan",
         desc='"direct" if nothing has to be looked up (small talk, arithmetic, what everybody knows); "single" if one '
-        'document about something that the question names has the answer; "plan" if facts must be joined, or in doubt'
+        'document about something that the question names has the answer; "plan" if facts must be joined, or in doubt',
     )
-    sub_questions: list[str] = dspy.OutputField(desc='1 to 6; for "direct" and "single" only the question itself')
+    sub_questions: Texts = dspy.OutputField(desc='1 to 6; for "direct" and "single" only the question itself')
 
 
 class PlanSteps(dspy.Signature):
@@ -56,7 +57,7 @@ class PlanSteps(dspy.Signature):
     """
 
     question: str = dspy.InputField()
-    steps: list[dict[str, str]] = dspy.OutputField(
+    steps: Annotated[list[dict[str, str]], Bound(10, 60)] = dspy.OutputField(
         desc='1 to 6 steps in the order of looking up, such as [{"thought": "Needs nothing before it.", "question": '
         '"Who wrote A?"}, {"thought": "Needs the answer of step 1.", "question": "Where was #1 born?"}]'
     )
@@ -76,7 +77,7 @@ class RefineQuestion(dspy.Signature):
     question: str = dspy.InputField(desc="what all steps together are to answer")
     trajectory: list[str] = dspy.InputField(desc='in order, as "#n question -> answer"')
     next_question: str = dspy.InputField()
-    refined_question: str = dspy.OutputField(desc="one question, without references")
+    refined_question: Short = dspy.OutputField(desc="one question, without references")
 
 
 class RouteQuestion(dspy.Signature):
@@ -92,7 +93,9 @@ class RouteQuestion(dspy.Signature):
 
     question: str = dspy.InputField()
     route: Literal["direct", "single", "plan"] = dspy.OutputField(desc="no retrieval, retrieval, or planning")
-    query: str = dspy.OutputField(desc='for "single": the query for the retrieval system; otherwise "none"')
+    query: Short = dspy.OutputField(
+        default="none", desc='for "single": the query for the retrieval system; otherwise "none"'
+    )
 
 
 class DrawRoadmap(dspy.Signature):
@@ -104,7 +107,7 @@ class DrawRoadmap(dspy.Signature):
     """
 
     question: str = dspy.InputField()
-    roadmap: list[str] = dspy.OutputField(desc="1 to 6 sub-goals in the order in which they can be reached")
+    roadmap: Texts = dspy.OutputField(desc="1 to 6 sub-goals in the order in which they can be reached")
 
 
 class DecideNext(dspy.Signature):
@@ -121,9 +124,13 @@ class DecideNext(dspy.Signature):
     roadmap: list[str] = dspy.InputField(desc="sub-goals in order; #n stands for what sub-goal n finds")
     passages: NumberedPassages = dspy.InputField(desc="collected so far")
     queries: list[str] = dspy.InputField(desc="earlier queries, with what each one brought")
-    thought: str = dspy.OutputField(desc="the current situation: what is known, and what to retrieve next, if anything")
+    thought: Thought = dspy.OutputField(
+        default="", desc="the current situation: what is known, and what to retrieve next, if anything"
+    )
     action: Literal["retrieve", "answer"] = dspy.OutputField(desc="what to do next")
-    query: str = dspy.OutputField(desc='for "retrieve": the query for the retrieval system; otherwise "none"')
+    query: Short = dspy.OutputField(
+        default="none", desc='for "retrieve": the query for the retrieval system; otherwise "none"'
+    )
 
 
 class ReasonOn(dspy.Signature):
@@ -139,4 +146,4 @@ class ReasonOn(dspy.Signature):
     question: str = dspy.InputField()
     passages: NumberedPassages = dspy.InputField(desc="found so far; some may be about something else")
     thoughts: list[str] = dspy.InputField(desc="the chain of thought so far, one sentence each")
-    next_thought: str = dspy.OutputField(desc='one sentence; "So the answer is: ..." when the answer is known')
+    next_thought: Thought = dspy.OutputField(desc='one sentence; "So the answer is: ..." when the answer is known')

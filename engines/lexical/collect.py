@@ -6,6 +6,7 @@ KAIR's facts are written as "sub-question? answer." and its gaps as sub-question
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...data.references import references, replace_references
@@ -28,7 +29,7 @@ from .chain import EvidenceChain, read_chain
 from .decompose import decompose
 from .engine import skill
 from .hops import NONE, Answer, sub_goals
-from .prompt import ParsedPrompt, Sentence, documents
+from .prompt import ParsedPassage, ParsedPrompt, Sentence, documents
 from .question import mask
 
 SUPPORTED = 0.6  # least share of a statement's words in one sentence with its title
@@ -60,8 +61,9 @@ def select_set(prompt: ParsedPrompt) -> dict[str, Any]:
 
 @skill(GatherEvidence)
 def gather_evidence(prompt: ParsedPrompt) -> dict[str, Any]:
-    """Extend the chain of the marked passages, answer the sub-questions, and list the open ones."""
-    steps, passages = prompt.listed("sub_questions") or [prompt.question], documents(prompt.passages("passages"))
+    """Extend the chain of the kept passages, answer the sub-questions, and list the open ones."""
+    steps, kept = prompt.listed("sub_questions") or [prompt.question], set(prompt.listed("kept"))
+    passages = tuple(_marked(each, kept) for each in documents(prompt.passages("passages")))
     chain = EvidenceChain(prompt.question, steps, passages)
     selected = [passage for passage in passages if passage.selected]
     added = chain.extend(selected)
@@ -74,6 +76,12 @@ def gather_evidence(prompt: ParsedPrompt) -> dict[str, Any]:
     required = [goal.question for goal in goals if goal.answer is NONE and goal.is_ready]
     answers = [_cited(goal.answer, keep) for goal in goals]
     return {"answers": answers, "doubtful": [], "keep": keep, "required": required}
+
+
+def _marked(passage: ParsedPassage, kept: set[str]) -> ParsedPassage:
+    """A passage with the sentences marked that are kept, or whose whole passage is."""
+    rows = (replace(row, selected=bool({row.id, row.id.partition("s")[0]} & kept)) for row in passage.sentences)
+    return replace(passage, sentences=tuple(rows))
 
 
 def _cited(answer: Answer, keep: Sequence[str]) -> str:

@@ -71,7 +71,7 @@ def test_without_retrieval(adapter: Any) -> None:
     )
     assert script.order == ["router", "answerer"]
     assert [request.inputs for request in script.requests] == [{"question": "Thank you!"}] * 2
-    assert (prediction.answer, prediction.stop_reason) == ("You are welcome.", "no retrieval")
+    assert (prediction.answer, prediction.stop_reason) == ("You are welcome", "no retrieval")
     assert (prediction.evidence, prediction.ranking, prediction.trace.searches) == ((), (), 0)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import dspy
 import pytest
+from dspy.utils.callback import BaseCallback
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -67,19 +68,25 @@ few = settings(max_examples=3, suppress_health_check=[HealthCheck.too_slow])
 # --- what is sent ----------------------------------------------------------------------------------------------------
 
 
+class Listener(BaseCallback):
+    """The signature, inputs and messages of every call."""
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+        self._asked: dict[str, Any] = {}
+
+    def on_adapter_format_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+        self._asked[call_id] = inputs
+
+    def on_adapter_format_end(self, call_id: str, outputs: Any, exception: Exception | None = None) -> None:
+        asked = self._asked.pop(call_id)
+        self.calls.append((asked["signature"], dict(asked["inputs"]), outputs))
+
+
 @contextmanager
 def listening(adapter: Any) -> Iterator[list[Any]]:
-    """The signature, inputs and messages of every call."""
-    calls: list[Any] = []
-    send = adapter.format
-
-    def format(signature: Any, demos: Any, inputs: Any) -> Any:
-        messages = send(signature, demos, inputs)
-        calls.append((signature, dict(inputs), messages))
-        return messages
-
-    adapter.format = format
-    yield calls
+    adapter.callbacks = [listener := Listener()]
+    yield listener.calls
 
 
 def check(signature: Any, inputs: dict[str, Any], messages: list[Any]) -> None:

@@ -105,7 +105,7 @@ AGENTS = {
     IRCoT: ["reasoner", "answerer"],
     Prism: ["analyzer", "selector", "adder", "answerer"],
     Kair: ["querier", "updater", "checker", "filterer", "moderator", "answerer"],
-    ParRag: ["planner", "step_answerer", "attribution_judge", "reviser", "answerer"],
+    ParRag: ["planner", "step_answerer", "reviser", "answerer"],
     C3PO: ["router", "roadmap", "decider", "filter", "answerer"],
     PolyHop: ["planner", "gatherer", "answerer"],
 }

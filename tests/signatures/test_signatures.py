@@ -31,6 +31,7 @@ SAMPLES = {
     "question": "Who was it?",
     "sub_questions": ["Who is A?", "Where is #1?"],
     "selected": ["1s1"],
+    "kept": ["1s1"],
     "answers_so_far": ["#1 B"],
     "searched": ["Where is B?"],
     "proposed_answer": "Paris",
@@ -112,7 +113,7 @@ def test_no_agent_needs_provider_features_beyond_a_json_schema(agent: Any) -> No
         (SelectEvidence, '["2s1"]'),
         (SelectEvidence, '{"keep": "the second"}'),
         (AnswerDirectly, '{"reasoning": "x", "answer": "Paris", "confidence": null}'),
-        (AnswerDirectly, '{"answer": "Paris", "confidence": 0.9}'),
+        (AnswerDirectly, '{"reasoning": "x", "confidence": 0.9}'),
     ],
 )
 def test_a_reply_that_lacks_a_field_is_an_error(agent: Any, reply: str) -> None:

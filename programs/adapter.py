@@ -1,0 +1,147 @@
+"""How an agent asks a model: with a bound, by a schema where the server enforces one, and read leniently.
+
+The prompts are those of DSPy's `ChatAdapter`, or of its `JSONAdapter` where a reply follows a schema. A reply without a
+main field is requested once more, in the other form.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dspy
+from dspy import AdapterParseError, LMInvalidRequestError
+from pydantic import TypeAdapter
+
+from ..engines.costs import reasons, record_incident
+from ..engines.limits import Known, LimitedLM
+from ..engines.replies import CutReplyError
+from ..signatures.fields import Bound, NumberedPassages, bound_of, tokens_of
+from .reading import Reading, read
+from .run import record
+from .trace import Unread
+
+_CHAT, _JSON = dspy.ChatAdapter(), dspy.JSONAdapter()
+_OWN = {"max_tokens", "max_completion_tokens", "reasoning_effort"}  # settings in place of our bound
+_MOST_IDS = 80  # that a schema lists; of more it gives the form
+_ID = r"^[0-9]{1,3}(s[0-9]{1,3})?$"
+_REFUSED = ("response_format", "json_schema", "schema", "grammar", "structured")
+
+
+class Asking(dspy.ChatAdapter):
+    """The adapter of one call.
+
+    Args:
+        role: Of the agent, for the trace.
+        like: The adapter that DSPy is configured with. If it is for JSON, prompts ask for JSON also without a schema.
+    """
+
+    def __init__(self, role: str, like: dspy.ChatAdapter | None = None) -> None:
+        super().__init__(callbacks=like.callbacks if like else None, use_json_adapter_fallback=False)
+        self.role, self.as_json = role, isinstance(like, dspy.JSONAdapter)
+        self._form, self._cut = _CHAT, False
+        self._read: list[Reading] = []
+
+    def __call__(
+        self,
+        lm: dspy.BaseLM,
+        lm_kwargs: dict[str, Any],
+        signature: type[dspy.Signature],
+        demos: list[dict[str, Any]],
+        inputs: dict[str, Any],
+    ) -> list[dict[str, Any]]:
+        known = lm.known if isinstance(lm, LimitedLM) else Known(structured=False)
+        asked = {name for name, value in {**lm.kwargs, **lm_kwargs}.items() if value is not None}
+        bound = None if _OWN & asked or known.thinks or reasons(lm.model) else tokens_of(signature)
+        schema, as_json = None if known.structured is False else schema_of(signature, inputs), self.as_json
+        try:
+            found = self._ask(lm, lm_kwargs, signature, demos, inputs, as_json or schema is not None, bound, schema)
+        except LMInvalidRequestError as error:
+            if schema is None or not any(word in str(error).lower() for word in _REFUSED):
+                raise
+            known.structured = False
+            record_incident("schema refused")
+            return self(lm, lm_kwargs, signature, demos, inputs)
+        except AdapterParseError as error:
+            if known.structured is None:
+                known.structured = False
+            record_incident("reply unreadable")
+            if bound and self._cut and not error.lm_response.strip():  # it thinks before it writes
+                known.thinks, bound = True, None
+            else:
+                as_json, bound = not (as_json or schema), bound and 2 * bound
+            found = self._ask(lm, lm_kwargs, signature, demos, inputs, as_json, bound, None)
+        else:
+            if known.structured is None:
+                known.structured = all(each.is_object for each in self._read)
+        for reading in self._read:
+            if reading.unread:
+                record(Unread(self.role, tuple(reading.unread), tuple(filter(None, reading.unread.values()))))
+        return found
+
+    def _ask(
+        self,
+        lm: dspy.BaseLM,
+        lm_kwargs: dict[str, Any],
+        signature: type[dspy.Signature],
+        demos: list[dict[str, Any]],
+        inputs: dict[str, Any],
+        as_json: bool,
+        bound: int | None,
+        schema: dict[str, Any] | None,
+    ) -> list[dict[str, Any]]:
+        """One request; raises an `AdapterParseError` if a main field is missing."""
+        self._form, self._cut, self._read = _JSON if as_json else _CHAT, False, []
+        more: dict[str, Any] = {"max_tokens": bound} if bound else {}
+        if schema:
+            named = {"name": signature.__name__, "schema": schema, "strict": True}
+            more["response_format"] = {"type": "json_schema", "json_schema": named}
+        try:
+            found: list[dict[str, Any]] = super().__call__(lm, {**lm_kwargs, **more}, signature, demos, inputs)
+            return found
+        except CutReplyError as error:
+            record_incident("reply cut")
+            self._cut = True
+            return [self.parse(signature, error.reply)]
+
+    def format_field_structure(self, signature: type[dspy.Signature]) -> str:
+        return str(self._form.format_field_structure(signature))
+
+    def user_message_output_requirements(self, signature: type[dspy.Signature]) -> str:
+        return str(self._form.user_message_output_requirements(signature))
+
+    def format_assistant_message_content(
+        self, signature: type[dspy.Signature], outputs: dict[str, Any], missing_field_message: Any = None
+    ) -> str:
+        return str(self._form.format_assistant_message_content(signature, outputs, missing_field_message))
+
+    def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
+        reading = read(signature, completion, self._cut)
+        if missing := signature.output_fields.keys() - reading.values.keys():
+            raise AdapterParseError(
+                adapter_name="polyhop",
+                signature=signature,
+                lm_response=completion,
+                message=f"without {sorted(missing)}",
+            )
+        self._read.append(reading)
+        return reading.values
+
+
+def schema_of(signature: type[dspy.Signature], inputs: dict[str, Any]) -> dict[str, Any]:
+    """The JSON schema of a reply: lists have a bound, and ids are those of the passages that are shown."""
+    passages = [each for value in inputs.values() if isinstance(value, NumberedPassages) for each in value.passages]
+    ids = [id for each in passages for id in (str(each.number), *(f"{each.number}s{n}" for n in each.sentences))]
+    properties = {}
+    for name, field in signature.output_fields.items():
+        form, bound = TypeAdapter(field.annotation).json_schema(), bound_of(field) or Bound(24)
+        if form.get("type") == "array":
+            form["maxItems"] = bound.items
+            if bound.of_ids and form["items"] == {"type": "string"} and ids:
+                form["items"] = {"type": "string"} | ({"enum": ids} if len(ids) <= _MOST_IDS else {"pattern": _ID})
+        properties[name] = form
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }

@@ -1,0 +1,305 @@
+"""Reads the fields of a reply leniently, each for itself: markers, JSON, tags, labels; "90%", "high", bullets, commas.
+
+    read(signature, "[[ ## answer ## ]]\\n**1941**")  ->  Reading({"answer": "**1941**"}, {}, ...)
+
+Small models write fields in many forms. What cannot be read takes the default of its field. A field without a default
+is a main field: a reply that lacks one is not a reply. `polyhop.programs.prediction.tidy` trims short answers.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args, get_origin
+
+import dspy
+import json_repair
+from pydantic import TypeAdapter, ValidationError
+
+from ..signatures.fields import Bound, bound_of
+
+_EXCERPT = 80  # characters of what could not be read
+
+_MARKER = re.compile(r"^[\s>*_`]*\[\[?\s*#{1,4}\s*(\w+)\s*#{0,4}\s*\]?\][*_`]*:?[ \t]*", re.MULTILINE)
+_FENCE = re.compile(r"\A\s*```\w*\n(.*?)\n?```\s*\Z", re.DOTALL)
+_NOTE = re.compile(r"[ \t]*# note:.*", re.DOTALL)  # of DSPy's template, copied
+_NOTHING = re.compile(r"\W*(?:none|null|nil|nothing|n/?a|empty)?\W*", re.IGNORECASE)
+_BULLET = re.compile(r"^[ \t]*(?:[-*•‣–]|\(?\d{1,3}[.)])[ \t]+")
+_NUMBER = re.compile(r"-?\d+(?:[.,]\d+)?|-?\.\d+")
+_RATIO = re.compile(r"(\d+(?:\.\d+)?)\s*(?:/|out of)\s*(\d+(?:\.\d+)?)")
+_ITEM = re.compile(r"""\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|((?:\[[^\]]*\]|[^,\[\]])+))\s*(,|$)""", re.DOTALL)
+_ID = re.compile(r"\d{1,6}(?:[s.:]\d{1,6})?", re.IGNORECASE)
+_BETWEEN_TEXTS = re.compile(r"(?<=[?\]\"”])\s*[,;]\s*|\s*;\s*")
+_WORDS = (  # the first that fits
+    ("very high", 0.95), ("very low", 0.05), ("certain", 1.0), ("high", 0.9), ("likely", 0.75),
+    ("medium", 0.5), ("moderate", 0.5), ("low", 0.1),
+)  # fmt: skip
+_NEGATED = re.compile(r"\b(?:not|un|non|never|no)[\s-]*\Z", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The fields of a reply.
+
+    Attributes:
+        values: By name, in the order of the signature, with the defaults of those that could not be read. A main field
+            that could not be read is missing.
+        unread: What stood in the fields that could not be read; empty for those that were missing.
+        is_object: Whether the reply is a JSON object of exactly these fields.
+    """
+
+    values: dict[str, Any]
+    unread: dict[str, str] = field(default_factory=dict)
+    is_object: bool = False
+
+
+def read(signature: type[dspy.Signature], reply: str, cut: bool = False) -> Reading:
+    """The fields of a reply.
+
+    Args:
+        cut: Whether the reply was cut: of its last field, a list keeps its complete items, and anything else counts as
+            unread.
+    """
+    fields = signature.output_fields
+    found, is_object = _sections(list(fields), reply)
+    last = list(found)[-1] if cut and found and not _is_complete(reply) else None
+    values, unread = {}, {}
+    for name, info in fields.items():
+        if name in found:
+            try:
+                values[name] = _value(found[name], info.annotation, bound_of(info), cut=name == last)
+                continue
+            except ValueError:
+                unread[name] = " ".join(str(found[name]).split())[:_EXCERPT]
+        else:
+            unread[name] = ""
+        if not info.is_required():
+            values[name] = info.get_default(call_default_factory=True)
+    return Reading(values, unread, is_object)
+
+
+# --- fields -----------------------------------------------------------------------------------------------------------
+
+
+def _sections(names: list[str], reply: str) -> tuple[dict[str, Any], bool]:
+    """What stands in each field, in the order of the reply, and whether all of it is one JSON object."""
+    if fenced := _FENCE.match(reply):
+        reply = fenced[1]
+    marked = _split(_MARKER, reply, names)
+    if not marked:
+        if (written := _object(reply, names)) is not None:
+            return written, written.keys() == set(names) and reply.strip().startswith("{")
+        marked = _tagged(names, reply)
+    if len(marked) < len(names):
+        label = rf"^[\s>*_#`\-]*({'|'.join(map(_spoken, names))})[*_`]*[ \t]*(?:[:：=][*_`]*[ \t]*|[ \t]*[*_`]*$)"
+        marked = {**_split(re.compile(label, re.MULTILINE | re.IGNORECASE), reply, names, marked), **marked}
+    if not marked and len(names) == 1 and _is_list(reply.strip()):
+        marked = {names[0]: reply.strip()}
+    return marked, False
+
+
+def _split(header: re.Pattern[str], reply: str, names: list[str], known: Mapping[str, Any] = {}) -> dict[str, str]:
+    """What follows each header, up to the next; of a field that stands twice the first that is not the template's."""
+    heads = list(header.finditer(reply))
+    ends = [*(head.start() for head in heads[1:]), len(reply)]
+    found: dict[str, str] = {}
+    for head, end in zip(heads, ends, strict=False):
+        name = re.sub(r"\s+", "_", head[1].lower())
+        text = reply[head.end() : end].strip()
+        if known:  # a label before or behind the markers: its text ends where they begin
+            text = _MARKER.split(text)[0].strip()
+        if name in names and name not in found and text != f"{{{name}}}":
+            found[name] = text
+    return found
+
+
+def _is_list(text: str) -> bool:
+    """Whether a text without its field's name is plainly a list, not a refusal."""
+    return (text[:1] == "[" and text[:2] != "[[") or all(
+        _BULLET.match(line) for line in text.splitlines() if line.strip()
+    )
+
+
+def _spoken(name: str) -> str:
+    """A pattern of a field's name as a label: "sub-questions"."""
+    return re.escape(name).replace("_", r"[ _-]?")
+
+
+def _tagged(names: list[str], reply: str) -> dict[str, str]:
+    pattern = rf"<({'|'.join(names)})>\s*(.*?)\s*(?:</\1>|(?=<(?:{'|'.join(names)})>)|\Z)"
+    return {match[1].lower(): match[2] for match in re.finditer(pattern, reply, re.DOTALL | re.IGNORECASE)}
+
+
+def _object(reply: str, names: list[str]) -> dict[str, Any] | None:
+    """The fields of the JSON object in a reply, if it has one of them; its lists and texts may be cut."""
+    start = reply.find("{")
+    if start < 0 or not re.search(rf"[\"'](?:{'|'.join(names)})[\"']\s*:", reply[start:]):
+        return None
+    try:
+        value = json.loads(reply[start:])
+    except ValueError:
+        value = json_repair.loads(reply[start:])
+        value = next((each for each in value if isinstance(each, dict)), None) if isinstance(value, list) else value
+    if not isinstance(value, dict):
+        return None
+    return {str(name): each for name, each in value.items() if name in names} or None
+
+
+def _is_complete(reply: str) -> bool:
+    """Whether a reply that was cut had written all of its fields."""
+    return bool(re.search(r"\[\[ ?## ?completed ?## ?\]\]", reply))
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def _value(raw: Any, annotation: Any, bound: Bound | None, cut: bool) -> Any:
+    """A value of a type; raises a `ValueError` if there is none."""
+    if isinstance(raw, str):
+        raw = _NOTE.sub("", raw).strip()
+        raw = fenced[1].strip() if (fenced := _FENCE.match(raw)) else raw
+    origin = get_origin(annotation)
+    if origin is Literal:
+        return _label(str(raw), get_args(annotation))
+    if origin is list:
+        items = _items(raw, cut, of_ids=annotation == list[int] or (bound is not None and bound.of_ids))
+        return _list(items[: bound.items] if bound else items, annotation)
+    if annotation in (float, int):
+        if cut or raw is None:
+            raise ValueError
+        return annotation(_number(str(raw)) if isinstance(raw, str) else raw)
+    if annotation is str:
+        if cut or raw is None or isinstance(raw, bool | dict):
+            raise ValueError
+        return ", ".join(map(str, raw)) if isinstance(raw, list) else str(raw)
+    if isinstance(raw, str):
+        raw = json_repair.loads(raw)
+    try:
+        return TypeAdapter(annotation).validate_python(raw)
+    except ValidationError as error:
+        raise ValueError from error
+
+
+def _list(items: list[Any], annotation: Any) -> list[Any]:
+    (kind,) = get_args(annotation) or (str,)
+    if kind is str:
+        return [item if isinstance(item, str) else str(item) for item in items if not isinstance(item, dict | list)] + [
+            str(next(iter(item.values()), "")) for item in items if isinstance(item, dict)
+        ]
+    if kind is int:
+        numbers = (_ID.search(str(item)) for item in items)
+        return [int(re.split(r"\D", found.group())[0]) for found in numbers if found]
+    if get_origin(kind) is dict:  # a step of a plan, which may be only its text
+        made = [item if isinstance(item, dict) else {"question": str(item)} for item in items]
+        return [{str(name): each if isinstance(each, str) else str(each) for name, each in one.items()} for one in made]
+    try:
+        return list(TypeAdapter(annotation).validate_python(items))
+    except ValidationError as error:
+        raise ValueError from error
+
+
+def _items(raw: Any, cut: bool, of_ids: bool) -> list[Any]:
+    """The items of a list; of one that was cut those that are complete."""
+    if isinstance(raw, list):  # of a JSON object, which closes what was cut
+        return [item for item in (raw[:-1] if cut else raw) if not _is_nothing(item)]
+    if not isinstance(raw, str):
+        return [] if _is_nothing(raw) else [raw]
+    text = raw.strip()
+    if _NOTHING.fullmatch(text) and not any(map(str.isdigit, text)):
+        return []
+    if text.startswith("["):
+        for load in (json.loads, ast.literal_eval):
+            try:
+                if isinstance(whole := load(text), list):
+                    return [item for item in whole if not _is_nothing(item)]
+            except (ValueError, SyntaxError, MemoryError, RecursionError):
+                pass
+        if "{" in text:
+            repaired = json_repair.loads(text)
+            repaired = repaired if isinstance(repaired, list) else [repaired]
+            return [item for item in (repaired[:-1] if cut else repaired) if not _is_nothing(item)]
+    lines = [line for line in text.splitlines() if line.strip()]
+    if len(lines) > 1 and not text.startswith("["):
+        marks = [bool(_BULLET.match(line)) for line in lines]
+        if any(marks):  # what stands before the first is no item; what follows one without a mark continues it
+            joined: list[str] = []
+            for line, is_new in zip(lines[marks.index(True) :], marks[marks.index(True) :], strict=True):
+                joined[len(joined) if is_new else -1 :] = [line if is_new else f"{joined[-1]} {line.strip()}"]
+            lines = joined
+        found = [_unquoted(_BULLET.sub("", line)) for line in (lines[:-1] if cut else lines)]
+    elif (listed := text.startswith("[") and _closes_late(text)) or text[:1] in "\"'":
+        found = _quoted(text[1:].rstrip().removesuffix("]") if listed else text, cut)
+    elif of_ids:
+        found = re.split(
+            r"\s*[,;\n]\s*|\s+and\s+", _BULLET.sub("", text) if _ID.search(_BULLET.sub("", text)) else text
+        )
+        found = found[:-1] if cut else found
+    else:
+        found = [_unquoted(each) for each in _BETWEEN_TEXTS.split(_BULLET.sub("", text))]
+        found = found[:-1] if cut else found
+    if of_ids and len(found) == 1 and re.fullmatch(rf"\W*{_ID.pattern}(?:\W+{_ID.pattern})+\W*", found[0]):
+        found = _ID.findall(found[0])
+    return [item for item in found if not _is_nothing(item)]
+
+
+def _closes_late(text: str) -> bool:
+    """Whether a bracket that opens a text is that of a list: "[2s1] is the one" only begins with an id."""
+    close = text.find("]")
+    return close < 0 or not text[close + 1 :].strip() or text[1:2] in "\"'[" or text.rstrip().endswith("]")
+
+
+def _quoted(text: str, cut: bool) -> list[str]:
+    """Items between commas, quoted or not; without the last if it was cut."""
+    found, at = [], 0
+    while at < len(text) and (match := _ITEM.match(text, at)) and match.end() > at:
+        is_open = cut and not match[4] and not (match[1] or match[2])
+        if not is_open:
+            found.append((match[1] or match[2] or match[3] or "").replace('\\"', '"').strip())
+        at = match.end()
+    return found
+
+
+def _unquoted(text: str) -> str:
+    text = text.strip().rstrip(",")
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'`" else text
+
+
+def _is_nothing(item: Any) -> bool:
+    return item is None or (
+        isinstance(item, str) and bool(_NOTHING.fullmatch(item)) and not any(map(str.isdigit, item))
+    )
+
+
+def _number(text: str) -> float:
+    """The first number of a text: a share if it is one, in percent or in a word."""
+    if (ratio := _RATIO.search(text)) and (whole := float(ratio[2])) > 0:
+        return float(ratio[1]) / whole
+    if number := _NUMBER.search(text):
+        value = float(number.group().replace(",", "."))
+        return value / 100 if text[number.end() :].lstrip()[:1] == "%" else value
+    for word, value in _WORDS:
+        if found := re.search(rf"\b{word}\b", text, re.IGNORECASE):
+            return 1 - value if _NEGATED.search(text[: found.start()]) else value
+    raise ValueError
+
+
+def _label(text: str, labels: tuple[Any, ...]) -> Any:
+    """The label that a text is, begins with, or alone names, in any case."""
+    plain = text.strip().strip("\"'`*_.:[]() ").lower()
+    named = {str(label).lower(): label for label in labels}
+    if plain in named:
+        return named[plain]
+    for name, label in named.items():
+        if re.match(rf"\W*{re.escape(name)}\b", plain):
+            return label
+    found = [
+        (name, label)
+        for name, label in named.items()
+        if (at := re.search(rf"\b{re.escape(name)}\b", plain)) and not _NEGATED.search(plain[: at.start()])
+    ]
+    if len(found) != 1:
+        raise ValueError
+    return found[0][1]
