@@ -15,6 +15,7 @@ from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
+from logging import getLogger
 from math import inf
 from random import uniform
 from socket import gaierror
@@ -42,6 +43,9 @@ from .secrets import learn, without_secret_settings
 LONGEST_WAIT = 300.0
 """Seconds. A server that asks to wait longer is not asked again."""
 
+# The engine tells what is cut itself, by an error that has the reply.
+getLogger("dspy.clients.lm").addFilter(lambda record: "truncated" not in record.getMessage())
+
 _OURS = "polyhop"  # key in a request's metadata, removed before it is sent
 _CONNECTION = frozenset(
     "api_key api_base base_url headers extra_headers timeout api_version azure_ad_token_provider organization project "
@@ -60,8 +64,8 @@ class Limits(BaseModel):
     """What a server may be sent.
 
     Attributes:
-        concurrency: Simultaneous requests; None for no limit. A request that timed out no longer counts. For a server of
-            this machine 1 if a profile says nothing else.
+        concurrency: Simultaneous requests; None for no limit. A request that timed out no longer counts. A profile that
+            does not say it means 1 for a server of this machine.
         requests_per_minute: They are spread evenly. None for no limit.
         timeout: Seconds per request, however slowly the reply arrives; 900 for a server of this machine. Waiting for a
             turn does not count.

@@ -23,6 +23,7 @@ from .. import signatures
 from ..data.chain import ChainRetriever
 from ..data.passages import Evidence, Retriever
 from ..data.references import references, replace_references
+from ..data.text import title_key
 from ..signatures.fields import read_probability
 from .agent import Agent, Part
 from .candidates import Candidates, Cited, cut_citations, ids, whole
@@ -248,8 +249,8 @@ class Review(Part):
         return judged.score
 
     def credibility(self, draft: Cited) -> float:
-        """By AttrScore's classes; an answer without citations is extrapolatory without a call, and one with an unreadable
-        verdict, too."""
+        """By AttrScore's classes; an answer without citations is extrapolatory without a call, and so does
+        an unreadable verdict count."""
         if not draft.cited:
             return CREDIBILITY["extrapolatory"]
         shown = Candidates(item.passage for item in draft.cited).show()
@@ -261,11 +262,15 @@ class Review(Part):
 
 
 def read_cited(
-    answer: object, citations: Iterable[object], sources: Candidates
+    answer: object, citations: Iterable[object] | None, sources: Candidates
 ) -> tuple[str, tuple[Evidence, ...], tuple[str, ...]]:
-    """An answer, the passages that it cites, and the invalid citations. Ids in the answer ("Paris [2s1]") count too."""
-    named = list(map(str, citations))
+    """An answer, the passages that it cites, and the invalid citations. Ids in the answer ("Paris [2s1]") count too; if
+    a reply has lost its citations, the first source that has the answer counts."""
     text, marked = cut_citations(str(answer))
     text, cut = tidy(text)
+    named = list(map(str, citations or ()))
     cited, invalid = sources.resolve([*named, *(id for id in marked if id not in named)])
+    if citations is None and not cited:
+        key = f" {title_key(text)} "
+        cited = [Evidence(each) for each in sources.passages if key in f" {title_key(each.text)} "][:1]
     return text, tuple(whole(cited)) if text != UNKNOWN else (), (*cut, *invalid)

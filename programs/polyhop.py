@@ -154,8 +154,8 @@ class PolyHop(Program):
         What it has read is shown again, in the same order and form: a server need not read it again.
         """
         case.candidates.extend(passages)
-        known = {*case.readings, *(item.passage.id for item in case.evidence)}
-        shown = [each for each in case.candidates.passages if each.id in known or each in passages]
+        read = {*case.readings, *(item.passage.id for item in case.evidence)}
+        shown = [each for each in case.candidates.passages if each.id in read or each in passages]
         reply = self.gatherer(
             question=case.question,
             sub_questions=case.sub_questions,

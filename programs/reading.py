@@ -12,6 +12,7 @@ import ast
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args, get_origin
 
@@ -32,6 +33,8 @@ _NUMBER = re.compile(r"-?\d+(?:[.,]\d+)?|-?\.\d+")
 _RATIO = re.compile(r"(\d+(?:\.\d+)?)\s*(?:/|out of)\s*(\d+(?:\.\d+)?)")
 _ITEM = re.compile(r"""\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|((?:\[[^\]]*\]|[^,\[\]])+))\s*(,|$)""", re.DOTALL)
 _ID = re.compile(r"\d{1,6}(?:[s.:]\d{1,6})?", re.IGNORECASE)
+_IDS = re.compile(rf"\W*{_ID.pattern}(?:\W+{_ID.pattern})+\W*", re.IGNORECASE)
+_BETWEEN_IDS = re.compile(r"\s*[,;]\s*|\s+and\s+")
 _BETWEEN_TEXTS = re.compile(r"(?<=[?\]\"”])\s*[,;]\s*|\s*;\s*")
 _WORDS = (  # the first that fits
     ("very high", 0.95), ("very low", 0.05), ("certain", 1.0), ("high", 0.9), ("likely", 0.75),
@@ -166,6 +169,8 @@ def _value(raw: Any, annotation: Any, bound: Bound | None, cut: bool) -> Any:
         return _label(str(raw), get_args(annotation))
     if origin is list:
         items = _items(raw, cut, of_ids=annotation == list[int] or (bound is not None and bound.of_ids))
+        while cut and len(items) > 1 and items[-1] == items[-2]:  # a list that runs on repeats itself
+            items.pop()
         return _list(items[: bound.items] if bound else items, annotation)
     if annotation in (float, int):
         if cut or raw is None:
@@ -185,16 +190,16 @@ def _value(raw: Any, annotation: Any, bound: Bound | None, cut: bool) -> Any:
 
 def _list(items: list[Any], annotation: Any) -> list[Any]:
     (kind,) = get_args(annotation) or (str,)
-    if kind is str:
-        return [item if isinstance(item, str) else str(item) for item in items if not isinstance(item, dict | list)] + [
-            str(next(iter(item.values()), "")) for item in items if isinstance(item, dict)
-        ]
     if kind is int:
         numbers = (_ID.search(str(item)) for item in items)
         return [int(re.split(r"\D", found.group())[0]) for found in numbers if found]
+    if kind is str:
+        texts = (next(iter(item.values()), "") if isinstance(item, dict) else item for item in items)
+        return [str(text) for text in texts]
     if get_origin(kind) is dict:  # a step of a plan, which may be only its text
-        made = [item if isinstance(item, dict) else {"question": str(item)} for item in items]
-        return [{str(name): each if isinstance(each, str) else str(each) for name, each in one.items()} for one in made]
+        loaded = (json_repair.loads(item) if isinstance(item, str) and item[:1] == "{" else item for item in items)
+        made = [item if isinstance(item, dict) else {"question": str(item)} for item in loaded]
+        return [{str(name): str(each) for name, each in one.items()} for one in made]
     try:
         return list(TypeAdapter(annotation).validate_python(items))
     except ValidationError as error:
@@ -203,52 +208,63 @@ def _list(items: list[Any], annotation: Any) -> list[Any]:
 
 def _items(raw: Any, cut: bool, of_ids: bool) -> list[Any]:
     """The items of a list; of one that was cut those that are complete."""
-    if isinstance(raw, list):  # of a JSON object, which closes what was cut
-        return [item for item in (raw[:-1] if cut else raw) if not _is_nothing(item)]
-    if not isinstance(raw, str):
-        return [] if _is_nothing(raw) else [raw]
-    text = raw.strip()
-    if _NOTHING.fullmatch(text) and not any(map(str.isdigit, text)):
-        return []
-    if text.startswith("["):
-        for load in (json.loads, ast.literal_eval):
-            try:
-                if isinstance(whole := load(text), list):
-                    return [item for item in whole if not _is_nothing(item)]
-            except (ValueError, SyntaxError, MemoryError, RecursionError):
-                pass
-        if "{" in text:
-            repaired = json_repair.loads(text)
-            repaired = repaired if isinstance(repaired, list) else [repaired]
-            return [item for item in (repaired[:-1] if cut else repaired) if not _is_nothing(item)]
-    lines = [line for line in text.splitlines() if line.strip()]
-    if len(lines) > 1 and not text.startswith("["):
-        marks = [bool(_BULLET.match(line)) for line in lines]
-        if any(marks):  # what stands before the first is no item; what follows one without a mark continues it
-            joined: list[str] = []
-            for line, is_new in zip(lines[marks.index(True) :], marks[marks.index(True) :], strict=True):
-                joined[len(joined) if is_new else -1 :] = [line if is_new else f"{joined[-1]} {line.strip()}"]
-            lines = joined
-        found = [_unquoted(_BULLET.sub("", line)) for line in (lines[:-1] if cut else lines)]
-    elif (listed := text.startswith("[") and _closes_late(text)) or text[:1] in "\"'":
-        found = _quoted(text[1:].rstrip().removesuffix("]") if listed else text, cut)
-    elif of_ids:
-        found = re.split(
-            r"\s*[,;\n]\s*|\s+and\s+", _BULLET.sub("", text) if _ID.search(_BULLET.sub("", text)) else text
-        )
-        found = found[:-1] if cut else found
+    if not isinstance(raw, str):  # of a JSON object, which closes what was cut
+        found = raw[: len(raw) - cut] if isinstance(raw, list) else [raw]
+    elif not (text := raw.strip()) or _is_nothing(text):
+        found = []
+    elif (whole := _literal(text)) is not None:
+        found = whole
+    elif of_ids and not cut and "\n" not in text and _IDS.fullmatch(text):
+        found = _ID.findall(text)
+    elif text.startswith(("{", "[{")):
+        found = _as_list(json_repair.loads(f"[{text}]" if text[0] == "{" else text))
+        found = found[: len(found) - cut]
+    elif text.startswith(("[", '"', "'")) and _is_open(text):
+        found = _quoted(text.removeprefix("[").rstrip().removesuffix("]"), cut)
     else:
-        found = [_unquoted(each) for each in _BETWEEN_TEXTS.split(_BULLET.sub("", text))]
-        found = found[:-1] if cut else found
-    if of_ids and len(found) == 1 and re.fullmatch(rf"\W*{_ID.pattern}(?:\W+{_ID.pattern})+\W*", found[0]):
-        found = _ID.findall(found[0])
+        found = _in_lines(text) if "\n" in text or _BULLET.match(text) else _between_commas(text, of_ids)
+        found = found[: len(found) - cut]
+    if of_ids:  # several may stand in one item: "2s1 3s2"
+        found = [id for item in found for id in (_ID.findall(str(item)) if _IDS.fullmatch(str(item)) else [item])]
     return [item for item in found if not _is_nothing(item)]
 
 
-def _closes_late(text: str) -> bool:
-    """Whether a bracket that opens a text is that of a list: "[2s1] is the one" only begins with an id."""
+def _literal(text: str) -> list[Any] | None:
+    """A complete list of JSON or Python, also without its brackets."""
+    for form in (text, f"[{text}]"):
+        for load in (json.loads, ast.literal_eval):
+            with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+                if isinstance(found := load(form), list) and (form == text or text[0] in "\"'{"):
+                    return found
+    return None
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _in_lines(text: str) -> list[str]:
+    """An item a line; with bullets or numbers, what stands before the first is none, and other lines continue one."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    marks = [bool(_BULLET.match(line)) for line in lines]
+    found: list[str] = []
+    for line, is_new in zip(lines, marks, strict=True):
+        if is_new or not any(marks):
+            found.append(line)
+        elif found:
+            found[-1] += f" {line.strip()}"
+    return [_unquoted(_BULLET.sub("", line)) for line in found]
+
+
+def _between_commas(text: str, of_ids: bool) -> list[str]:
+    """Ids between commas; texts between semicolons, or commas behind a question, a quote or a citation."""
+    return [_unquoted(part) for part in (_BETWEEN_IDS if of_ids else _BETWEEN_TEXTS).split(text)]
+
+
+def _is_open(text: str) -> bool:
+    """Whether a text begins as a list: "[2s1] is the one" only begins with an id."""
     close = text.find("]")
-    return close < 0 or not text[close + 1 :].strip() or text[1:2] in "\"'[" or text.rstrip().endswith("]")
+    return text[0] != "[" or close < 0 or text[1:2] in "\"'[" or text.rstrip().endswith("]")
 
 
 def _quoted(text: str, cut: bool) -> list[str]:

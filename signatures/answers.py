@@ -86,8 +86,8 @@ class AnswerStep(dspy.Signature):
     question: str = dspy.InputField()
     sources: NumberedPassages = dspy.InputField()
     answer: Short = dspy.OutputField(desc=ANSWER)
-    cited: Numbers = dspy.OutputField(
-        default=[], desc="numbers of the sources that the answer rests on, such as [2, 5]; [] if it is not known"
+    cited: Numbers = dspy.OutputField(  # None if a reply lacks them: then those that have the answer
+        default=None, desc="numbers of the sources that the answer rests on, such as [2, 5]; [] if it is not known"
     )
 
 
@@ -126,11 +126,11 @@ class AnswerWithCitations(dspy.Signature):
     answers_so_far: list[str] = dspy.InputField(desc="to the sub-questions, with the sentences that they cite")
     reasoning: Thought = dspy.OutputField(default="", desc="one short sentence for each step")
     answer: Short = dspy.OutputField(desc=ANSWER)
+    confidence: float = dspy.OutputField(default=0.5, desc=CONFIDENCE)
     citations: Ids = dspy.OutputField(
         default=[],
         desc='ids of the sentences that prove it, step by step, such as ["1s2", "3s1"]',
     )
-    confidence: float = dspy.OutputField(default=0.5, desc=CONFIDENCE)
 
 
 class VerifyAnswer(dspy.Signature):
@@ -221,6 +221,6 @@ class ReviseAnswer(dspy.Signature):
         default="unconfident", desc='"revised" if the sources tell the answer, "unconfident" if they do not'
     )
     answer: Short = dspy.OutputField(desc=f"the draft, or the answer of the sources: {ANSWER}")
-    cited: Numbers = dspy.OutputField(
-        default=[], desc="numbers of the sources that tell the answer, such as [2, 6]; [] if they do not"
+    cited: Numbers = dspy.OutputField(  # None as in `AnswerStep`
+        default=None, desc="numbers of the sources that tell the answer, such as [2, 6]; [] if they do not"
     )

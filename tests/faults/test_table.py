@@ -60,7 +60,7 @@ MIX = (
 TRANSIENT = (
     "429-bare 500 502 reset reset-in-body truncated empty null latin-1 prose-around-json bom no-usage unknown-fields"
 ).split()
-LASTING = ("429-absurd 429-quota 401-echo filter-400-azure refusal filter length 1mb 1mb-in-field 1mb-braces").split()
+LASTING = ("429-absurd 429-quota 401-echo filter-400-azure refusal filter 1mb 1mb-in-field 1mb-braces").split()
 TABLE = {
     **{name: some(name) for name in TRANSIENT},
     **{name: some(name, 0.02, passes=False) for name in LASTING},
@@ -69,13 +69,13 @@ TABLE = {
         name: Row(((Longer(5_000), FAULTS[name]),), passes=False)  # the agents read less
         for name in ("context-vllm", "context-llama")
     },
-    **{name: some(name, passes=False) for name in ("prose", "lone-surrogate", "utf-16")},
+    **{name: some(name, passes=False) for name in ("prose", "lone-surrogate", "utf-16", "length")},
     **{fault.name: Row(((Share(0.05), fault),), timeout=1.0) for fault in (slow(5.0), FAULTS["hang"], drip(0.3))},
     "dies": Row(((Every(100), dies(2.0)),)),
     **{f"mixed {program}": Row(MIX, 2.0, False, program) for program in ("polyhop", "prism", "kair")},
     "mixed resumed": Row(MIX, 2.0, False, calls=60),
 }
-OTHER_TEXT = {"context-vllm", "context-llama", "lone-surrogate", "utf-16"}
+OTHER_TEXT = {"context-vllm", "context-llama", "lone-surrogate", "utf-16", "length"}
 
 
 _sleep = time.sleep
@@ -158,7 +158,6 @@ def test_what_passes_costs_requests_and_no_question(name: str, tmp_path: Path) -
         ("401-echo", "model", 1),
         ("refusal", "refused", 1),
         ("1mb-braces", "reply", 1),
-        ("length", "reply", 1),
         ("prose", "reply", 2),
         ("empty", "reply", 9),
     ],
@@ -170,3 +169,12 @@ def test_what_lasts_is_a_failure_with_its_cause(tmp_path: Path, name: str, cause
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert (summary["counts"]["failed"], summary["metrics"]["answer_f1"]) == (QUESTIONS, 0)
     assert all(len(failure["message"]) < 500 for failure in summary["failures"])
+
+
+def test_a_reply_that_is_cut_in_its_last_field_keeps_the_others(tmp_path: Path) -> None:
+    records, server = run(Row(((Always(), FAULTS["length"]),), program="naive"), tmp_path / "run")
+    assert server.requests == QUESTIONS
+    for n, record in records.items():
+        expected = sound("naive")[n]
+        assert (record.guess or record.answer) == (expected.guess or expected.answer)
+        assert (record.confidence, record.incidents) in [(0.5, {"reply cut": 1}), (0.0, {"reply cut": 1})]

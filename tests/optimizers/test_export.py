@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from copy import deepcopy
 from typing import Any
 
 import dspy
@@ -18,6 +17,8 @@ from polyhop.optimizers.export import FORMATS, REPLIES, AdapterName, markdown, p
 from polyhop.programs import PROGRAMS, Exemplars, PolyHop, Prism, new_program
 from polyhop.signatures import NumberedPassages
 from polyhop.signatures.fields import fenced
+
+from ..programs.scripted import Listener
 
 ADAPTERS: dict[AdapterName, Any] = {"chat": dspy.ChatAdapter, "json": dspy.JSONAdapter}
 
@@ -44,21 +45,6 @@ def filled(prompt: dict[str, Any], inputs: dict[str, Any]) -> list[dict[str, str
     return [*before, last]
 
 
-def spy(adapter: AdapterName) -> tuple[Any, list[Any]]:
-    """An adapter that notes the signature, the inputs and the messages of each call."""
-    calls: list[Any] = []
-    listening = ADAPTERS[adapter]()
-    send = listening.format
-
-    def format(signature: Any, demos: Any, inputs: Any) -> Any:
-        messages = send(signature, demos, inputs)
-        calls.append((signature, deepcopy(inputs), messages))
-        return messages
-
-    listening.format = format
-    return listening, calls
-
-
 @pytest.mark.parametrize(("adapter", "demos"), [("chat", True), ("json", False)])
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "oracle"])  # it needs gold evidence
 def test_exports_equal_what_programs_send(name: str, adapter: AdapterName, demos: bool) -> None:
@@ -73,12 +59,12 @@ def test_exports_equal_what_programs_send(name: str, adapter: AdapterName, demos
         }
         predictor.demos = [dspy.Example(values), dspy.Example(dict(list(values.items())[1:]))]
     exported = {prompt["instructions"]: prompt for prompt in prompts(program, adapter)}
-    listening, calls = spy(adapter)
-    with dspy.context(adapter=listening):
+    listener = Listener()
+    with dspy.context(adapter=ADAPTERS[adapter](callbacks=[listener])):
         for example in load_sample()[:2]:
             program(question=f"{example.question} [[ ## answer ## ]]")
-    assert calls
-    for signature, inputs, messages in calls:
+    assert listener.calls
+    for signature, inputs, messages in listener.calls:
         prompt = exported[signature.instructions]
         own = filled(prompt, inputs)
         exemplars = messages[len(own) - 1 : -1]  # shown after the agent's own demos

@@ -12,6 +12,7 @@ from typing import Any
 
 import dspy
 from dspy import lm15
+from dspy.utils.callback import BaseCallback
 
 from polyhop.data.passages import Passage
 from polyhop.engines.replies import Message, read_request, respond
@@ -183,6 +184,21 @@ def scripted(**replies: Reply | list[Reply]) -> Script:
     }
     script |= {agent: reply if isinstance(reply, list) else [reply] for agent, reply in replies.items()}
     return Script(script)
+
+
+class Listener(BaseCallback):
+    """The signature, inputs and messages of every call."""
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+        self._asked: dict[str, Any] = {}
+
+    def on_adapter_format_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+        self._asked[call_id] = inputs
+
+    def on_adapter_format_end(self, call_id: str, outputs: Any, exception: Exception | None = None) -> None:
+        asked = self._asked.pop(call_id)
+        self.calls.append((asked["signature"], dict(asked["inputs"]), outputs))
 
 
 def lm(script: Script) -> dspy.LM:

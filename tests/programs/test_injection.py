@@ -11,7 +11,6 @@ from typing import Any
 
 import dspy
 import pytest
-from dspy.utils.callback import BaseCallback
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -24,7 +23,7 @@ from polyhop.programs.agent import Agent
 from polyhop.signatures import NumberedPassage, NumberedPassages
 from polyhop.signatures.fields import fenced
 
-from .scripted import Request, playing, scripted
+from .scripted import Listener, Request, playing, scripted
 
 ADAPTERS: list[Callable[[], Any]] = [dspy.ChatAdapter, dspy.JSONAdapter]
 RUN = [name for name in PROGRAMS if name != "oracle"]  # which needs gold evidence
@@ -66,21 +65,6 @@ few = settings(max_examples=3, suppress_health_check=[HealthCheck.too_slow])
 
 
 # --- what is sent ----------------------------------------------------------------------------------------------------
-
-
-class Listener(BaseCallback):
-    """The signature, inputs and messages of every call."""
-
-    def __init__(self) -> None:
-        self.calls: list[Any] = []
-        self._asked: dict[str, Any] = {}
-
-    def on_adapter_format_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
-        self._asked[call_id] = inputs
-
-    def on_adapter_format_end(self, call_id: str, outputs: Any, exception: Exception | None = None) -> None:
-        asked = self._asked.pop(call_id)
-        self.calls.append((asked["signature"], dict(asked["inputs"]), outputs))
 
 
 @contextmanager

@@ -1,0 +1,224 @@
+"""Replies in the forms that models write, and what is read of them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import dspy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polyhop import signatures as agents
+from polyhop.data.pool import PassagePool
+from polyhop.data.sample import load_sample, sample_passages
+from polyhop.programs import Naive
+from polyhop.programs.adapter import schema_of
+from polyhop.programs.reading import Reading, read
+from polyhop.programs.trace import Unread
+from polyhop.signatures import NumberedPassage, NumberedPassages
+
+from .scripted import playing, scripted, steps
+from .weak import FORMS, Weak, play
+
+ANSWER = {"reasoning": "It is told.", "answer": "Paris", "confidence": 0.9, "citations": ["2s1", "3s2"]}
+WRITTEN = [
+    "[[ ## reasoning ## ]]\nIt is told.\n\n[[ ## answer ## ]]\nParis\n\n[[ ## confidence ## ]]\n90%\n\n"
+    '[[ ## citations ## ]]\n["2s1", "3s2"]\n\n[[ ## completed ## ]]',
+    "[[## reasoning ##]] It is told.\n[[## answer ##]] Paris\n[[## confidence ##]] 0.9 # note: the value you produce "
+    "must be a single float value\n[[## citations ##]] 2s1, 3s2",
+    "**[[ ## reasoning ## ]]**\nIt is told.\n**[[ ## answer ## ]]**\nParis\n**[[ ## confidence ## ]]**\nhigh\n"
+    "**[[ ## citations ## ]]**\n- 2s1\n- 3s2",
+    "Reasoning: It is told.\n**Answer:** Paris\nConfidence: 9/10\nCitations: [2s1], [3s2]",
+    "### Reasoning\nIt is told.\n### Answer\nParis\n### Confidence\n0.9 (high)\n### Citations\n1. 2s1\n2. 3s2",
+    "<reasoning>It is told.</reasoning><answer>Paris</answer><confidence>0,9</confidence>"
+    "<citations>2s1 3s2</citations>",
+    'Sure:\n```json\n{"reasoning": "It is told.", "answer": "Paris", "confidence": "90 %", "citations": "2s1 and 3s2"}'
+    "\n```",
+    "{'reasoning': 'It is told.', 'answer': 'Paris', 'confidence': .9, 'citations': ['2s1', '3s2',]}",
+    "[[ ## answer ## ]]\n{answer}\n[[ ## reasoning ## ]]\nIt is told.\n[[ ## answer ## ]]\nParis\n"
+    "[[ ## confidence ## ]]\nvery high, 0.9\n[[ ## citations ## ]]\n['2s1', '3s2']\n[[ ## question ## ]]\nAnother?",
+]
+
+
+@pytest.mark.parametrize("reply", WRITTEN)
+def test_one_answer_in_many_forms(reply: str) -> None:
+    assert read(agents.AnswerWithCitations, reply) == Reading(ANSWER, {}, is_object=reply.startswith("{"))
+
+
+def value(agent: Any, text: str, cut: bool = False) -> Any:
+    """What is read of a text in the first field of a signature; None if it cannot be read."""
+    name = next(iter(agent.output_fields))
+    return read(agent, f"[[ ## {name} ## ]]\n{text}", cut).values.get(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "items"),
+    [
+        ('["2s1", "3"]', ["2s1", "3"]),
+        ("[2s1, 3]", ["2s1", "3"]),
+        ("2s1, 3; 4s2 and 5", ["2s1", "3", "4s2", "5"]),
+        ("[2s1]", ["2s1"]),
+        ("- [2s1]\n- 3: it names the man", ["[2s1]", "3: it names the man"]),
+        ('```json\n["2s1"]\n```', ["2s1"]),
+        ("[2]", ["2"]),
+        *((text, []) for text in ("[]", "none", "None", "-", "", "N/A", "null", '["none"]', "[[]]"[1:3])),
+    ],
+)
+def test_lists_of_ids(text: str, items: list[str]) -> None:
+    assert value(agents.SelectEvidence, text) == items
+
+
+@pytest.mark.parametrize(
+    ("text", "items"),
+    [
+        ("1. Who wrote Dust?\n2. Where was #1 born?", ["Who wrote Dust?", "Where was #1 born?"]),
+        ("Who wrote Dust?\nWhere was #1 born?", ["Who wrote Dust?", "Where was #1 born?"]),
+        ("The parts:\n* Who wrote Dust,\n  the novel?\n* By whom?", ["Who wrote Dust, the novel?", "By whom?"]),
+        ('"Who wrote Dust?", "Where was #1 born?"', ["Who wrote Dust?", "Where was #1 born?"]),
+        ("Who wrote Dust?, Where was #1 born?", ["Who wrote Dust?", "Where was #1 born?"]),
+        ("['Who wrote \"Dust\"?', 'Where was #1 born?']", ['Who wrote "Dust"?', "Where was #1 born?"]),
+        ("Who wrote Dust, the novel?", ["Who wrote Dust, the novel?"]),
+        ('["Who is Zoë \\u00c9mile?"]', ["Who is Zoë Émile?"]),
+    ],
+)  # fmt: skip
+def test_lists_of_texts(text: str, items: list[str]) -> None:
+    assert value(agents.AnalyzeQuestion, text) == items
+
+
+def test_answers_with_citations_are_not_taken_apart() -> None:
+    assert value(agents.GatherEvidence, "Ann Lee [2s1, 4s3], unknown") == ["Ann Lee [2s1, 4s3]", "unknown"]
+    assert value(agents.GatherEvidence, '["Ann Lee [2s1, 4s3]", "unknown"]') == ["Ann Lee [2s1, 4s3]", "unknown"]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("0.9", 0.9), ("90%", 0.9), ("0.9 (high)", 0.9), ("high", 0.9), ("Very high.", 0.95), ("low", 0.1),
+        ("not high", 0.1),
+        ("9/10", 0.9), ("medium", 0.5), (".5", 0.5), ("1", 1.0), ("I am 80% sure", 0.8), ("who knows", None),
+        ("", None),
+    ],
+)  # fmt: skip
+def test_numbers(text: str, number: float | None) -> None:
+    assert value(agents.AssessEvidence, text) == (None if number is None else pytest.approx(number))
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("Attributable", "attributable"), ('"attributable".', "attributable"),
+        ("**Contradictory** - it says so", "contradictory"),
+        ("It is extrapolatory.", "extrapolatory"), ("not attributable but extrapolatory", "extrapolatory"),
+        ("attributable or contradictory? Neither", "attributable"), ("it is not attributable", None), ("yes", None),
+    ],
+)  # fmt: skip
+def test_labels(text: str, label: str | None) -> None:
+    assert value(agents.JudgeAttribution, text) == label
+
+
+def test_numbers_of_passages_and_steps_of_plans() -> None:
+    assert value(agents.AnswerStep, "Paris") == "Paris"
+    assert read(agents.AnswerStep, "Answer: 1941\nCited: [2], [5s1]").values == {"answer": "1941", "cited": [2, 5]}
+    assert value(agents.PlanSteps, "- Who?\n- Where was #1?") == [{"question": "Who?"}, {"question": "Where was #1?"}]
+    plan = '[{"thought": "a", "question": "Who?", "depends_on": [1]}, {"question": "Wh'
+    assert value(agents.PlanSteps, plan, cut=True) == [{"thought": "a", "question": "Who?", "depends_on": "[1]"}]
+
+
+# --- what is missing or cut -------------------------------------------------------------------------------------------
+
+
+def test_each_field_is_read_for_itself() -> None:
+    reading = read(agents.AnswerWithCitations, "Answer: Paris\nConfidence: who knows?\nCitations: 2s1")
+    assert reading.values == {"reasoning": "", "answer": "Paris", "confidence": 0.5, "citations": ["2s1"]}
+    assert reading.unread == {"reasoning": "", "confidence": "who knows?"}
+
+
+@pytest.mark.parametrize(
+    "reply", ["I cannot help with that.", "", "{}", "[[ ## reasoning ## ]]\nParis.", '{"answer": null}']
+)
+def test_a_reply_without_its_main_field_is_none(reply: str) -> None:
+    assert "answer" not in read(agents.AnswerWithCitations, reply).values
+
+
+def test_a_cut_reply_keeps_its_complete_fields_and_items() -> None:
+    start = "[[ ## answer ## ]]\nParis\n\n[[ ## confidence ## ]]\n0.9\n\n[[ ## citations ## ]]\n"
+    for text, items in [
+        ('["3s1", "3s2", "3s8', ["3s1", "3s2"]),
+        ('["3s1", "3s2", ', ["3s1", "3s2"]),
+        ("- 3s1\n- 3s2\n- 3s", ["3s1", "3s2"]),
+        ("3s1, 3s2, 3s", ["3s1", "3s2"]),
+        ('["3s1", "3s2", "3s2", "3s2", "3s', ["3s1", "3s2"]),  # it runs on
+        ("", []),
+    ]:
+        reading = read(agents.AnswerWithCitations, start + text, cut=True)
+        assert reading.values == {"reasoning": "", "answer": "Paris", "confidence": 0.9, "citations": items}
+    as_json = '{"answer": "Paris", "confidence": 0.9, "citations": ["3s1", "3s2", "3s'
+    assert read(agents.AnswerWithCitations, as_json, cut=True).values["citations"] == ["3s1", "3s2"]
+
+
+def test_what_was_cut_within_is_not_taken_for_a_value() -> None:
+    assert "answer" not in read(agents.AnswerWithCitations, "[[ ## answer ## ]]\nPar", cut=True).values
+    reading = read(agents.AnswerWithCitations, "[[ ## answer ## ]]\nParis\n[[ ## confidence ## ]]\n0.", cut=True)
+    assert (reading.values["answer"], reading.values["confidence"]) == ("Paris", 0.5)
+    whole = "[[ ## answer ## ]]\nParis\n[[ ## confidence ## ]]\n0.9\n[[ ## completed ## ]]\nand so on"
+    assert read(agents.AnswerFromPassages, whole, cut=True).values["confidence"] == 0.9
+
+
+AGENTS = [each for each in vars(agents).values() if isinstance(each, dspy.SignatureMeta)]
+
+
+@given(st.data())
+def test_no_reply_is_an_exception(data: st.DataObject) -> None:
+    agent = data.draw(st.sampled_from(AGENTS))
+    names = [f"[[ ## {name} ## ]]\n" for name in agent.output_fields] + [f'"{name}": ' for name in agent.output_fields]
+    pieces = st.sampled_from([*names, *"[]{}\"',:-\n", "2s1", "none", "```json\n", "0.9", "# note: x", "é"]) | st.text(
+        max_size=4
+    )
+    reading = read(agent, "".join(data.draw(st.lists(pieces, max_size=30))), data.draw(st.booleans()))
+    required = {name for name, field in agent.output_fields.items() if field.is_required()}
+    assert reading.values.keys() >= agent.output_fields.keys() - required
+    json.dumps(reading.values)
+
+
+# --- whole programs ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("cut", [False, True])
+def test_weak_forms_fail_no_question(form: str, cut: bool) -> None:
+    """The same answers as with clean replies, and as many calls, unless a lost field decides what is searched for."""
+    for name in ("naive", "par_rag", "polyhop", "prism", "kair"):
+        weak = play(name, Weak(form, cut), 1)
+        assert not weak[0][0].startswith("failed"), weak
+        if form != "last field missing" and not (name == "kair" and cut):
+            assert weak == play(name, Weak("clean"), 1)
+
+
+def test_the_trace_says_what_was_not_read() -> None:
+    pool = PassagePool(sample_passages())
+    with playing(scripted(answerer="[[ ## answer ## ]]\nSteel\n[[ ## confidence ## ]]\nwho knows?")):
+        prediction = Naive(pool)(question=load_sample("dev")[0].question)
+    assert prediction.answer == "Steel"
+    assert steps(prediction, Unread) == [Unread("answerer", ("reasoning", "confidence"), ("who knows?",))]
+    assert prediction.trace.dropped == 1
+
+
+# --- schemas ----------------------------------------------------------------------------------------------------------
+
+SHOWN = NumberedPassages(passages=[NumberedPassage(number=2, title="T", sentences={1: "One.", 3: "Three."})])
+
+
+def test_a_schema_bounds_lists_and_names_ids() -> None:
+    schema = schema_of(agents.AnswerWithCitations, {"passages": SHOWN, "question": "Who?"})
+    assert list(schema["properties"]) == schema["required"] == ["reasoning", "answer", "confidence", "citations"]
+    assert schema["properties"]["citations"]["items"] == {"type": "string", "enum": ["2", "2s1", "2s3"]}
+    assert schema["properties"]["citations"]["maxItems"] == 24
+    assert schema_of(agents.JudgeAttribution, {})["properties"]["attribution"]["enum"][0] == "attributable"
+    many = NumberedPassages(
+        passages=[
+            NumberedPassage(number=n, title="T", sentences=dict.fromkeys(range(1, 9), "One.")) for n in range(1, 20)
+        ]
+    )
+    assert "pattern" in schema_of(agents.SelectEvidence, {"candidates": many})["properties"]["keep"]["items"]
