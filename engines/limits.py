@@ -24,7 +24,7 @@ from time import monotonic
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 import dspy
-from dspy import LMError, LMTimeoutError, lm15
+from dspy import LMError, LMTimeoutError, LMTransportError, lm15
 from dspy.utils.exceptions import is_retryable_lm_error
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -283,6 +283,8 @@ class _Engine:
         """The error that DSPy gets, which repeats the attempt or not."""
         absent = any(isinstance(each, ConnectionRefusedError | gaierror) for each in causes(raised))
         error = diagnosed(raised)
+        if self.known.local and limit.limits.concurrency != 1 and isinstance(error, LMTimeoutError | LMTransportError):
+            error.args = (f"{error}; some servers drop a request when the next one comes: set concurrency = 1",)
         if absent and not limit.answered:
             return UnreachableError(error.message, model=error.model)
         limit.answered |= error.status is not None

@@ -12,7 +12,7 @@ from functools import partial
 from importlib import metadata
 from pathlib import Path
 from time import monotonic
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import dspy
 import numpy as np
@@ -28,27 +28,19 @@ from ..data.lucene.layout import PROBLEMS, build_command, index_of
 from ..data.sample import CORPUS
 from ..data.text import count, plain
 from ..engines.costs import Ledger
-from ..engines.limits import unlimited
+from ..engines.limits import LimitedLM, unlimited
 from ..engines.models import Profile, chosen_models, language_model
 from ..engines.replies import explain, model_errors
 from ..engines.secrets import without_secrets
 from ..signatures import AnalyzeQuestion
 from .options import Doctor
+from .probes import Finding, probes
 from .source import own_index
 
 _COLORS = {"ok": typer.colors.GREEN, "warning": typer.colors.YELLOW, "failed": typer.colors.RED}
 _TITLES = 5_000  # that are compared
 _SECONDS = 30.0  # that a model has for its reply
 _QUESTION = "In which country was the director of the film Solaris born?"
-
-
-class Finding(NamedTuple):
-    """The result of a check; ``fix`` is what to do, empty if nothing is wrong."""
-
-    status: Literal["ok", "warning", "failed"]
-    check: str
-    found: str
-    fix: str = ""
 
 
 def doctor(given: Doctor) -> None:
@@ -82,7 +74,11 @@ def _findings(given: Doctor, index: Path | None) -> Iterator[Finding]:
     named, default, profile = chosen_models(given.lm)
     for spec in dict.fromkeys([*named.values(), *(() if "" in named else [default])]):
         fix = "set its key and address, or use --lm lexical, which needs neither"
-        yield _check(partial(_answers, spec, profile), f"model {spec}", fix)
+        answers = _check(partial(_answers, spec, profile), f"model {spec}", fix)
+        yield answers
+        lm = language_model(spec, profile)
+        if answers.status == "ok" and isinstance(lm, LimitedLM) and lm.known.local:
+            yield from probes(lm)
 
 
 def _check(look: Callable[[], str], name: str, fix: str) -> Finding:
@@ -144,9 +140,11 @@ def _sharing(index: BM25Index) -> str:
 def _answers(spec: str, profile: Profile | None) -> str:
     """Whether a model answers a short question in the expected fields, without cache and retries."""
     started, ledger = monotonic(), Ledger()
-    lm = unlimited(language_model(spec, profile))
+    limited = language_model(spec, profile)
+    lm = unlimited(limited)
     if isinstance(lm.engine, str):  # not the embedded one
-        lm = lm.copy(cache=False, num_retries=0, timeout=_SECONDS)
+        local = isinstance(limited, LimitedLM) and limited.known.local
+        lm = lm.copy(cache=False, num_retries=0, timeout=10 * _SECONDS if local else _SECONDS)
     with model_errors(), dspy.context(lm=lm, usage_tracker=ledger, disable_history=True):
         dspy.Predict(AnalyzeQuestion)(question=_QUESTION)
     cost = f"{monotonic() - started:.1f} s, {ledger.costs().get('tokens', 0):,.0f} tokens"

@@ -56,7 +56,7 @@ def test_everything_in_one_command(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("act", "status", "told"),
     [
-        (says(FIELDS, 70, 7), "ok", "answers in the expected fields ("),
+        (says(FIELDS, 7_000, 7), "ok", "answers in the expected fields ("),
         (says("Cats!", 70, 7), "failed", "does not have the expected fields"),
         (FAULTS["401-echo"].act, "failed", "Incorrect API key provided: ***"),
         (fails(500), "failed", "some-model"),
