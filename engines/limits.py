@@ -212,6 +212,14 @@ class LimitedLM(dspy.LM):
         engine = _Engine(self.inner, self.engine.limit, paid, self.known)
         return self.copy(engine=engine, async_engine=_AsyncEngine(engine))  # type: ignore[no-any-return]
 
+    @property
+    def server(self) -> dict[str, Any]:
+        """How the server is asked: for the manifest of a run. The address only of one on this machine."""
+        limits = self.engine.limit.limits.model_dump() if self.engine.limit else {}
+        structured = "auto" if self.known.structured is None else self.known.structured
+        address = {"address": self.inner.kwargs.get("api_base")} if self.known.local else {}
+        return {**address, "structured": structured, **limits}
+
     supports_function_calling = property(lambda self: self.inner.supports_function_calling)
     supports_reasoning = property(lambda self: self.inner.supports_reasoning)
     supports_response_schema = property(lambda self: self.inner.supports_response_schema)

@@ -21,7 +21,7 @@ M = TypeVar("M", bound=BaseModel)
 MANIFEST, PREDICTIONS, SUMMARY = "manifest.json", "predictions.jsonl", "summary.json"
 DIAGNOSIS = "diagnosis.json"  # what `polyhop diagnose` found
 ACCOUNT = "spent"  # the stem of the file with what a run with a budget has spent
-_NOT_COMPARED = ("created", "files", "metrics", "python", "platform")  # where and when, not what
+_NOT_COMPARED = ("created", "files", "metrics", "python", "platform", "servers")  # where and when, not what
 _NAME = "program.name"  # a tuned program is named after its folder, which may have moved
 
 

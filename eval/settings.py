@@ -21,6 +21,7 @@ from ..data.errors import first_error
 from ..data.files import check_unlinked
 from ..data.retrievers import describe_retriever
 from ..data.text import plain
+from ..engines.limits import LimitedLM
 from ..engines.models import roles
 from ..programs.tunable import tunables
 from .folder import MANIFEST, RunError, read_json
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
     from ..data.lucene.layout import IndexManifest
 
 SCHEMA = 1
-SAMPLING = ("temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "seed", "n", "reasoning_effort")
+SAMPLING = (
+    "temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "seed", "n", "reasoning_effort", "num_ctx"
+)  # fmt: skip
 _OF_THE_BUILD = ("generation", "chain", "created", "polyhop")  # differ between two builds of the same index
 
 
@@ -102,7 +105,9 @@ class RunManifest(_Settings):
         default_factory=lambda: {package: version(package) for package in ("polyhop", "dspy", "pyserini")}
     )
     python: str = ".".join(map(str, sys.version_info[:3]))
-    # Not compared when a run is resumed: the paths of questions, index and program, and the user's own metrics.
+    # Not compared when a run is resumed: the servers of models, by name; the paths of questions, index and program; and
+    # the user's own metrics.
+    servers: dict[str, dict[str, Any]] = {}
     files: dict[str, str] = {}
     metrics: dict[str, Quantity] = Field(default_factory=own_metrics)
 
@@ -131,6 +136,7 @@ class RunManifest(_Settings):
             questions=QuestionSettings(**known),
             index={key: value for key, value in index.to_json().items() if key not in _OF_THE_BUILD} if index else None,
             program=ProgramSettings.of(program, name),
+            servers={lm.model: lm.server for lm in models_of(program) if isinstance(lm, LimitedLM)},
             timeout=timeout,
             **more,
         )
@@ -181,6 +187,11 @@ def content(questions: Iterable[dspy.Example]) -> tuple[int, str]:
         pool = [(passage.id, passage.searched) for passage in example.get("pool") or ()]
         digest.update(json.dumps([str(example.get("id")), asked_hash(example), pool]).encode() + b"\n")
     return count, digest.hexdigest()
+
+
+def models_of(program: dspy.Module) -> list[Any]:
+    """The language models of a program's predictors."""
+    return [lm for each in program.predictors() if (lm := each.lm or dspy.settings.lm) is not None]
 
 
 def _state_hash(program: dspy.Module) -> str:

@@ -24,6 +24,7 @@ _CHAT, _JSON = dspy.ChatAdapter(), dspy.JSONAdapter()
 _OWN = {"max_tokens", "max_completion_tokens", "reasoning_effort"}  # settings in place of our bound
 _MOST_IDS = 80  # that a schema lists; of more it gives the form
 _ID = r"^[0-9]{1,3}(s[0-9]{1,3})?$"
+_LETTERS = 8  # of a word, with the space: more than most have
 _REFUSED = ("response_format", "json_schema", "schema", "grammar", "structured")
 
 
@@ -128,16 +129,20 @@ class Asking(dspy.ChatAdapter):
 
 
 def schema_of(signature: type[dspy.Signature], inputs: dict[str, Any]) -> dict[str, Any]:
-    """The JSON schema of a reply: lists have a bound, and ids are those of the passages that are shown."""
+    """The JSON schema of a reply: texts and lists have a bound, and ids are those of the passages that are shown."""
     passages = [each for value in inputs.values() if isinstance(value, NumberedPassages) for each in value.passages]
     ids = [id for each in passages for id in (str(each.number), *(f"{each.number}s{n}" for n in each.sentences))]
     properties = {}
     for name, field in signature.output_fields.items():
-        form, bound = TypeAdapter(field.annotation).json_schema(), bound_of(field) or Bound(24)
-        if form.get("type") == "array":
+        form, bound = TypeAdapter(field.annotation).json_schema(), bound_of(field) or Bound(24, 100)
+        if form == {"type": "string"}:
+            form["maxLength"] = bound.items * bound.words * _LETTERS
+        elif form.get("type") == "array":
             form["maxItems"] = bound.items
             if bound.of_ids and form["items"] == {"type": "string"} and ids:
                 form["items"] = {"type": "string"} | ({"enum": ids} if len(ids) <= _MOST_IDS else {"pattern": _ID})
+            elif form["items"] == {"type": "string"}:
+                form["items"]["maxLength"] = bound.words * _LETTERS
         properties[name] = form
     return {
         "type": "object",

@@ -36,7 +36,7 @@ from .candidates import Candidates, Cited, ids, split_citations, whole
 from .complexity import Complexity, ComplexityEstimator
 from .confidence import CREDIBILITY, Calibration, Confidence, checked, verdict
 from .exemplars import Exemplars, plan_like
-from .prediction import UNKNOWN, Status, conclude, decomposed, read_answer, read_query, tidy
+from .prediction import SUGGESTED, UNKNOWN, Status, conclude, decomposed, read_answer, read_query, tidy
 from .program import Program, register
 from .run import Pool, current, record
 from .search import Search
@@ -355,7 +355,7 @@ class _Case:
     def answers(self) -> list[str]:
         """The answers to the sub-questions as agents read them."""
         return [
-            f"#{n} {step.said}" + (" (suggested, not stated)" if step.answers and step.is_doubtful else "")
+            f"#{n} {step.said}" + (f" {SUGGESTED}" if step.answers and step.is_doubtful else "")
             for n, step in enumerate(self.steps, 1)
         ]
 

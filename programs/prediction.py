@@ -48,6 +48,9 @@ STOPS = {
 }
 """Why a program stopped, in words."""
 
+SUGGESTED = "(suggested, not stated)"
+"""How `PolyHop` marks a doubtful answer for its agents; small models copy it."""
+
 UNKNOWN = "unknown"
 """The answer of a program that has none."""
 
@@ -127,7 +130,7 @@ def tidy(answer: object) -> tuple[str, tuple[str, ...]]:
     "The answer is", bold, quotes and a final stop are cut off. Any way to say that there is no answer becomes
     ``"unknown"``.
     """
-    text, _ = cut_citations(" ".join(str(answer).split()))
+    text, _ = cut_citations(" ".join(str(answer).replace(SUGGESTED, "").split()))
     text = text[said.end() :] if (said := _INTRODUCED.match(text)) else text
     text = wrapped[2] if (wrapped := _WRAPPED.fullmatch(text)) and wrapped[1] not in wrapped[2] else text
     if len(text) > 1 and _QUOTES.get(text[0]) == text[-1] and text[0] not in "<" and text[0] not in text[1:-1]:
@@ -150,7 +153,7 @@ def one_line(text: object) -> tuple[str, tuple[str, ...]]:
 
 def read_query(text: object) -> tuple[str, tuple[str, ...]]:
     """A query without surrounding quotes, empty for "none", and the start of what was cut off."""
-    query, invalid = one_line(text)
+    query, invalid = one_line(cut_citations(str(text or "").replace(SUGGESTED, ""))[0])
     if len(query) > 1 and _QUOTES.get(query[0]) == query[-1] and query.count(query[0]) <= 2:
         query = query[1:-1].strip()
     return ("", ()) if _NO_QUERY.fullmatch(query) else (query, invalid)
