@@ -50,7 +50,8 @@ class Asking(dspy.ChatAdapter):
         demos: list[dict[str, Any]],
         inputs: dict[str, Any],
     ) -> list[dict[str, Any]]:
-        known = lm.known if isinstance(lm, LimitedLM) else Known(structured=False)
+        # Another model does not tell whether a reply was cut in its thinking: it has no bound.
+        known = lm.known if isinstance(lm, LimitedLM) else Known(structured=False, thinks=True)
         asked = {name for name, value in {**lm.kwargs, **lm_kwargs}.items() if value is not None}
         bound = None if _OWN & asked or known.thinks or reasons(lm.model) else tokens_of(signature)
         schema, as_json = None if known.structured is False else schema_of(signature, inputs), self.as_json

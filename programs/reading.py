@@ -24,7 +24,7 @@ from ..signatures.fields import Bound, bound_of
 
 _EXCERPT = 80  # characters of what could not be read
 
-_MARKER = re.compile(r"^[\s>*_`]*\[\[?\s*#{1,4}\s*(\w+)\s*#{0,4}\s*\]?\][*_`]*:?[ \t]*", re.MULTILINE)
+_MARKER = re.compile(r"^[ \t>*_`]*\[\[?\s*#{1,4}\s*(\w+)\s*#{0,4}\s*\]?\][*_`]*:?[ \t]*", re.MULTILINE)
 _FENCE = re.compile(r"\A\s*```\w*\n(.*?)\n?```\s*\Z", re.DOTALL)
 _NOTE = re.compile(r"[ \t]*# note:.*", re.DOTALL)  # of DSPy's template, copied
 _NOTHING = re.compile(r"\W*(?:none|null|nil|nothing|n/?a|empty)?\W*", re.IGNORECASE)
@@ -32,7 +32,7 @@ _BULLET = re.compile(r"^[ \t]*(?:[-*•‣–]|\(?\d{1,3}[.)])[ \t]+")
 _NUMBER = re.compile(r"-?\d+(?:[.,]\d+)?|-?\.\d+")
 _RATIO = re.compile(r"(\d+(?:\.\d+)?)\s*(?:/|out of)\s*(\d+(?:\.\d+)?)")
 _ITEM = re.compile(r"""\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|((?:\[[^\]]*\]|[^,\[\]])+))\s*(,|$)""", re.DOTALL)
-_ID = re.compile(r"\d{1,6}(?:[s.:]\d{1,6})?", re.IGNORECASE)
+_ID = re.compile(r"\d{1,6}(?:s\d{1,6})?", re.IGNORECASE)
 _IDS = re.compile(rf"\W*{_ID.pattern}(?:\W+{_ID.pattern})+\W*", re.IGNORECASE)
 _BETWEEN_IDS = re.compile(r"\s*[,;]\s*|\s+and\s+")
 _BETWEEN_TEXTS = re.compile(r"(?<=[?\]\"”])\s*[,;]\s*|\s*;\s*")
@@ -97,7 +97,7 @@ def _sections(names: list[str], reply: str) -> tuple[dict[str, Any], bool]:
             return written, written.keys() == set(names) and reply.strip().startswith("{")
         marked = _tagged(names, reply)
     if len(marked) < len(names):
-        label = rf"^[\s>*_#`\-]*({'|'.join(map(_spoken, names))})[*_`]*[ \t]*(?:[:：=][*_`]*[ \t]*|[ \t]*[*_`]*$)"
+        label = rf"^[ \t>*_#`\-]*({'|'.join(map(_spoken, names))})[*_`]*[ \t]*(?:[:：=][*_`]*[ \t]*|[ \t]*[*_`]*$)"
         marked = {**_split(re.compile(label, re.MULTILINE | re.IGNORECASE), reply, names, marked), **marked}
     if not marked and len(names) == 1 and _is_list(reply.strip()):
         marked = {names[0]: reply.strip()}
@@ -226,7 +226,7 @@ def _items(raw: Any, cut: bool, of_ids: bool) -> list[Any]:
         found = found[: len(found) - cut]
     if of_ids:  # several may stand in one item: "2s1 3s2"
         found = [id for item in found for id in (_ID.findall(str(item)) if _IDS.fullmatch(str(item)) else [item])]
-    return [item for item in found if not _is_nothing(item)]
+    return [] if all(map(_is_nothing, found)) else found  # items may be aligned with others: none is left out
 
 
 def _literal(text: str) -> list[Any] | None:
@@ -258,7 +258,8 @@ def _in_lines(text: str) -> list[str]:
 
 def _between_commas(text: str, of_ids: bool) -> list[str]:
     """Ids between commas; texts between semicolons, or commas behind a question, a quote or a citation."""
-    return [_unquoted(part) for part in (_BETWEEN_IDS if of_ids else _BETWEEN_TEXTS).split(text)]
+    parts = (_BETWEEN_IDS if of_ids else _BETWEEN_TEXTS).split(text)
+    return [_unquoted(part) for part in parts if part.strip()]
 
 
 def _is_open(text: str) -> bool:

@@ -87,7 +87,9 @@ def test_lists_of_texts(text: str, items: list[str]) -> None:
     assert value(agents.AnalyzeQuestion, text) == items
 
 
-def test_answers_with_citations_are_not_taken_apart() -> None:
+def test_answers_stay_aligned_and_are_not_taken_apart() -> None:
+    assert value(agents.GatherEvidence, '["none", "Ann Lee"]') == ["none", "Ann Lee"]
+    assert value(agents.GatherEvidence, "1. None\n2. Ann Lee [2s1]") == ["None", "Ann Lee [2s1]"]
     assert value(agents.GatherEvidence, "Ann Lee [2s1, 4s3], unknown") == ["Ann Lee [2s1, 4s3]", "unknown"]
     assert value(agents.GatherEvidence, '["Ann Lee [2s1, 4s3]", "unknown"]') == ["Ann Lee [2s1, 4s3]", "unknown"]
 
@@ -167,6 +169,15 @@ def test_what_was_cut_within_is_not_taken_for_a_value() -> None:
 
 
 AGENTS = [each for each in vars(agents).values() if isinstance(each, dspy.SignatureMeta)]
+
+
+@pytest.mark.parametrize(
+    "text", ["1.1" * 3_000 + "x", "\n" * 19_000, '["' * 5_000, "[" * 5_000, "- " * 9_000, "1, " * 6_000]
+)
+def test_a_runaway_reply_takes_no_time(text: str) -> None:
+    for agent in (agents.SelectEvidence, agents.AnswerWithCitations, agents.PlanSteps):
+        read(agent, text)
+        read(agent, f"[[ ## {next(iter(agent.output_fields))} ## ]]\n{text}", cut=True)
 
 
 @given(st.data())
