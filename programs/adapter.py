@@ -1,7 +1,7 @@
 """How an agent asks a model: with a bound, by a schema where the server enforces one, and read leniently.
 
-The prompts are those of DSPy's `ChatAdapter`, or of its `JSONAdapter` where a reply follows a schema. A reply without a
-main field is requested once more, in the other form.
+The prompts are those of DSPy's `ChatAdapter`; where a reply follows a schema, those of its `JSONAdapter` without the
+template. A reply without a main field is requested once more, in the other form.
 """
 
 from __future__ import annotations
@@ -20,7 +20,18 @@ from .reading import Reading, read
 from .run import record
 from .trace import Unread
 
-_CHAT, _JSON = dspy.ChatAdapter(), dspy.JSONAdapter()
+
+class _Brief(dspy.JSONAdapter):
+    """DSPy's JSON without the template of a reply, which a schema enforces: a fifth fewer tokens to read."""
+
+    def format_field_structure(self, signature: type[dspy.Signature]) -> str:
+        return "The reply is one JSON object with the output fields, in their order."
+
+    def user_message_output_requirements(self, signature: type[dspy.Signature]) -> str:
+        return "Reply with the JSON object."
+
+
+_CHAT, _JSON, _BRIEF = dspy.ChatAdapter(), dspy.JSONAdapter(), _Brief()
 _OWN = {"max_tokens", "max_completion_tokens", "reasoning_effort"}  # settings in place of our bound
 _MOST_IDS = 80  # that a schema lists; of more it gives the form
 _ID = r"^[0-9]{1,3}(s[0-9]{1,3})?$"
@@ -92,7 +103,8 @@ class Asking(dspy.ChatAdapter):
         schema: dict[str, Any] | None,
     ) -> list[dict[str, Any]]:
         """One request; raises an `AdapterParseError` if a main field is missing."""
-        self._form, self._cut, self._read = _JSON if as_json else _CHAT, False, []
+        self._form = _BRIEF if schema else _JSON if as_json else _CHAT
+        self._cut, self._read = False, []
         more: dict[str, Any] = {"max_tokens": bound} if bound else {}
         if schema:
             named = {"name": signature.__name__, "schema": schema, "strict": True}
