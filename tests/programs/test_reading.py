@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import dspy
@@ -22,6 +23,7 @@ from polyhop.signatures import NumberedPassage, NumberedPassages
 from .scripted import playing, scripted, steps
 from .weak import FORMS, Weak, play
 
+AGENTS = [each for each in vars(agents).values() if isinstance(each, dspy.SignatureMeta)]
 ANSWER = {"reasoning": "It is told.", "answer": "Paris", "confidence": 0.9, "citations": ["2s1", "3s2"]}
 WRITTEN = [
     "[[ ## reasoning ## ]]\nIt is told.\n\n[[ ## answer ## ]]\nParis\n\n[[ ## confidence ## ]]\n90%\n\n"
@@ -128,6 +130,24 @@ def test_numbers_of_passages_and_steps_of_plans() -> None:
     assert value(agents.PlanSteps, plan, cut=True) == [{"thought": "a", "question": "Who?", "depends_on": "[1]"}]
 
 
+# --- recorded replies -------------------------------------------------------------------------------------------------
+
+RECORDED = [json.loads(line) for line in (Path(__file__).parent / "recorded.jsonl").read_text().splitlines()]
+"""Of Qwen2.5-Coder-1.5B-Instruct (Q4_K_M, SHA-256 cc324af0...) over llama.cpp, asked on the sample corpus: with a
+schema and without."""
+
+
+@pytest.mark.parametrize("record", RECORDED, ids=range(len(RECORDED)))
+def test_replies_of_a_real_model(record: dict[str, Any]) -> None:
+    agent = next(each for each in AGENTS if list(each.output_fields) == record["outputs"])
+    reading = read(agent, record["reply"], cut=record["finish"] == "length")
+    if record["finish"] == "length":  # it ran on in its reasoning, before the answer
+        assert reading.values.keys() == {"reasoning", "confidence", "citations"}
+    else:
+        assert reading.unread == {}
+        assert reading.is_object is record["schema"]
+
+
 # --- what is missing or cut -------------------------------------------------------------------------------------------
 
 
@@ -166,9 +186,6 @@ def test_what_was_cut_within_is_not_taken_for_a_value() -> None:
     assert (reading.values["answer"], reading.values["confidence"]) == ("Paris", 0.5)
     whole = "[[ ## answer ## ]]\nParis\n[[ ## confidence ## ]]\n0.9\n[[ ## completed ## ]]\nand so on"
     assert read(agents.AnswerFromPassages, whole, cut=True).values["confidence"] == 0.9
-
-
-AGENTS = [each for each in vars(agents).values() if isinstance(each, dspy.SignatureMeta)]
 
 
 @pytest.mark.parametrize(
