@@ -243,6 +243,14 @@ def test_a_schema_bounds_lists_and_names_ids() -> None:
     assert list(schema["properties"]) == schema["required"] == ["reasoning", "answer", "confidence", "citations"]
     assert schema["properties"]["citations"]["items"] == {"type": "string", "enum": ["2", "2s1", "2s3"]}
     assert schema["properties"]["citations"]["maxItems"] == 24
+    lengths = [
+        each["maxLength"]
+        for agent in AGENTS
+        for form in schema_of(agent, {})["properties"].values()
+        for each in (form, form.get("items", {}))
+        if "maxLength" in each
+    ]
+    assert max(lengths) == 960  # with 4,000 the server crashes
     assert schema_of(agents.JudgeAttribution, {})["properties"]["attribution"]["enum"][0] == "attributable"
     many = NumberedPassages(
         passages=[
