@@ -25,10 +25,14 @@ class _Brief(dspy.JSONAdapter):
     """DSPy's JSON without the template of a reply, which a schema enforces: a fifth fewer tokens to read."""
 
     def format_field_structure(self, signature: type[dspy.Signature]) -> str:
-        return "The reply is one JSON object with the output fields, in their order."
+        return (
+            "All interactions end with a reply. Outputs will be a JSON object with the output fields, in their order."
+        )
 
     def user_message_output_requirements(self, signature: type[dspy.Signature]) -> str:
-        return "Reply with the JSON object."
+        return (
+            "Respond with a JSON object in the following order of fields: " + ", ".join(signature.output_fields) + "."
+        )
 
 
 _CHAT, _JSON, _BRIEF = dspy.ChatAdapter(), dspy.JSONAdapter(), _Brief()
@@ -85,7 +89,7 @@ class Asking(dspy.ChatAdapter):
                 as_json, bound = not (as_json or schema), bound and 2 * bound
             found = self._ask(lm, lm_kwargs, signature, demos, inputs, as_json, bound, None)
         else:
-            if known.structured is None:
+            if known.structured is None and not self._cut:
                 known.structured = all(each.is_object for each in self._read)
         for reading in self._read:
             if reading.unread:
@@ -156,7 +160,7 @@ def schema_of(signature: type[dspy.Signature], inputs: dict[str, Any]) -> dict[s
             if bound.of_ids and form["items"] == {"type": "string"} and ids:
                 form["items"] = {"type": "string"} | ({"enum": ids} if len(ids) <= _MOST_IDS else {"pattern": _ID})
             elif form["items"] == {"type": "string"}:
-                form["items"]["maxLength"] = bound.words * _LETTERS
+                form["items"]["maxLength"] = max(300, bound.words * _LETTERS)
         properties[name] = form
     return {
         "type": "object",

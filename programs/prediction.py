@@ -70,8 +70,9 @@ _NO_ANSWER = re.compile(
     r"(?:\W*|(?:\s*[-–(:;,.]\s*|\s+(?:in|from|by|as|since|because)\s).*\b(?:evidence|sources?|passages?|context)\b.*))"
 )
 _SAID_UNKNOWN = re.compile(
-    r"\W*(?:no answer|none|there is no (?:answer|information)|"
-    r"(?:the |no )?(?:evidence|passages?|sources?|text|context) "
+    r"\W*(?:no answer|none|(?:there is )?(?:no|not enough) (?:answer|information)\b.*|it is unknown|"
+    r"not specified in the text|I cannot answer(?: this question)?|"
+    r"(?:none of )?(?:the |no )?(?:provided )?(?:evidence|passages?|sources?|text|context) "
     r"(?:do(?:es)? not|don['’]t|doesn['’]t) (?:say|tell|state|mention|specify|provide|contain|give)\b.*)\W*",
     re.IGNORECASE,
 )
@@ -80,7 +81,9 @@ _INTRODUCED = re.compile(
     re.IGNORECASE,
 )
 _WRAPPED = re.compile(r"(\*\*|__|`|\*)(\S(?:.*\S)?)\1(\.?)")
-_ABBREVIATED = re.compile(r"(?:^|[\s.])(?:[A-Z]\w{0,3}|\w|\w*\.\w+)\.\Z")
+_ABBREVIATED = re.compile(
+    r"(?:\s(?:Jr|Sr|Inc|Ltd|Co|Corp|Bros|St|Mt|Dr|Rev|Gen|Col|Capt|Lt|Sgt|Ave|Blvd|Rd|Esq|vs|etc|in|ft)|\b\w|\.\w+)\.\Z"
+)
 _NO_QUERY = re.compile(r"\W*(?:none|null|n/?a|empty)?\W*", re.IGNORECASE)
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "<": ">", "`": "`"}
 
@@ -154,7 +157,7 @@ def one_line(text: object) -> tuple[str, tuple[str, ...]]:
 def read_query(text: object) -> tuple[str, tuple[str, ...]]:
     """A query without surrounding quotes, empty for "none", and the start of what was cut off."""
     query, invalid = one_line(cut_citations(str(text or "").replace(SUGGESTED, ""))[0])
-    if len(query) > 1 and _QUOTES.get(query[0]) == query[-1] and query.count(query[0]) <= 2:
+    if len(query) > 1 and _QUOTES.get(query[0]) == query[-1] and not {query[0], query[-1]} & set(query[1:-1]):
         query = query[1:-1].strip()
     return ("", ()) if _NO_QUERY.fullmatch(query) else (query, invalid)
 

@@ -24,7 +24,10 @@ from ..signatures.fields import Bound, bound_of
 
 _EXCERPT = 80  # characters of what could not be read
 
-_MARKER = re.compile(r"^[ \t>*_`]*\[\[?\s*#{1,4}\s*(\w+)\s*#{0,4}\s*\]?\][*_`]*:?[ \t]*", re.MULTILINE)
+_MARKER = re.compile(r"^[ \t>*_`]*\[\[?\s*#{2,4}\s*(\w+)\s*#{0,4}\s*\]?\][*_`]*:?[ \t]*", re.MULTILINE)
+_INLINE = re.compile(r"[ \t]+(?=\[\[ ## \w+ ## \]\])")  # a marker within a line
+_UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError)
+_NONE_OF = re.compile(r"\W*(?:none|nothing)\b", re.IGNORECASE)
 _FENCE = re.compile(r"\A\s*```\w*\n(.*?)\n?```\s*\Z", re.DOTALL)
 _NOTE = re.compile(r"[ \t]*# note:.*", re.DOTALL)  # of DSPy's template, copied
 _NOTHING = re.compile(r"\W*(?:none|null|nil|nothing|n/?a|empty)?\W*", re.IGNORECASE)
@@ -67,15 +70,19 @@ def read(signature: type[dspy.Signature], reply: str, cut: bool = False) -> Read
             unread.
     """
     fields = signature.output_fields
-    found, is_object = _sections(list(fields), reply)
-    last = list(found)[-1] if cut and found and not _is_complete(reply) else None
+    reply = _INLINE.sub("\n", reply.replace("\r\n", "\n").lstrip("\ufeff"))
+    try:
+        found, is_object = _sections(list(fields), reply)
+    except _UNREADABLE:
+        found, is_object = {}, False
+    last = _last(found, reply) if cut else None
     values, unread = {}, {}
     for name, info in fields.items():
         if name in found:
             try:
                 values[name] = _value(found[name], info.annotation, bound_of(info), cut=name == last)
                 continue
-            except ValueError:
+            except _UNREADABLE:
                 unread[name] = " ".join(str(found[name]).split())[:_EXCERPT]
         else:
             unread[name] = ""
@@ -97,7 +104,8 @@ def _sections(names: list[str], reply: str) -> tuple[dict[str, Any], bool]:
             return written, written.keys() == set(names) and reply.strip().startswith("{")
         marked = _tagged(names, reply)
     if len(marked) < len(names):
-        label = rf"^[ \t>*_#`\-]*({'|'.join(map(_spoken, names))})[*_`]*[ \t]*(?:[:：=][*_`]*[ \t]*|[ \t]*[*_`]*$)"
+        before, spoken = r"^(?:\d{1,2}[.)])?[ \t>*_#`\-]*(?:final[ \t]+)?", "|".join(map(_spoken, names))
+        label = rf"{before}({spoken})[*_`]*[ \t]*(?:[:：=][*_`]*[ \t]*|[ \t]*[*_`]*$)"
         marked = {**_split(re.compile(label, re.MULTILINE | re.IGNORECASE), reply, names, marked), **marked}
     if not marked and len(names) == 1 and _is_list(reply.strip()):
         marked = {names[0]: reply.strip()}
@@ -106,11 +114,12 @@ def _sections(names: list[str], reply: str) -> tuple[dict[str, Any], bool]:
 
 def _split(header: re.Pattern[str], reply: str, names: list[str], known: Mapping[str, Any] = {}) -> dict[str, str]:
     """What follows each header, up to the next; of a field that stands twice the first that is not the template's."""
+    spoken = {name.replace("_", ""): name for name in names}  # "Sub-questions"
     heads = list(header.finditer(reply))
     ends = [*(head.start() for head in heads[1:]), len(reply)]
     found: dict[str, str] = {}
     for head, end in zip(heads, ends, strict=False):
-        name = re.sub(r"\s+", "_", head[1].lower())
+        name = spoken.get(re.sub(r"[\W_]+", "", head[1].lower()), "")
         text = reply[head.end() : end].strip()
         if known:  # a label before or behind the markers: its text ends where they begin
             text = _MARKER.split(text)[0].strip()
@@ -151,9 +160,18 @@ def _object(reply: str, names: list[str]) -> dict[str, Any] | None:
     return {str(name): each for name, each in value.items() if name in names} or None
 
 
-def _is_complete(reply: str) -> bool:
-    """Whether a reply that was cut had written all of its fields."""
-    return bool(re.search(r"\[\[ ?## ?completed ?## ?\]\]", reply))
+def _last(found: Mapping[str, Any], reply: str) -> str | None:
+    """The field in which a reply was cut; None if it had written them all."""
+    if not found or re.search(r"\[\[ ?## ?completed ?## ?\]\]", reply):
+        return None
+    if not all(isinstance(text, str) for text in found.values()) or not _MARKER.search(reply):
+        with suppress(*_UNREADABLE):
+            json.loads(reply[reply.find("{") :])
+            return None
+        return list(found)[-1]
+    ends = {name: reply.rfind(text) + len(text) for name, text in found.items()}
+    last = max(ends, key=lambda name: ends[name])
+    return None if len(reply.rstrip()) > ends[last] + 2 and found[last] else last  # another marker stands behind it
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -175,7 +193,8 @@ def _value(raw: Any, annotation: Any, bound: Bound | None, cut: bool) -> Any:
     if annotation in (float, int):
         if cut or raw is None:
             raise ValueError
-        return annotation(_number(str(raw)) if isinstance(raw, str) else raw)
+        raw = raw[0] if isinstance(raw, list) and len(raw) == 1 else raw
+        return annotation(_number(raw) if isinstance(raw, str) else raw)
     if annotation is str:
         if cut or raw is None or isinstance(raw, bool | dict):
             raise ValueError
@@ -191,7 +210,7 @@ def _value(raw: Any, annotation: Any, bound: Bound | None, cut: bool) -> Any:
 def _list(items: list[Any], annotation: Any) -> list[Any]:
     (kind,) = get_args(annotation) or (str,)
     if kind is int:
-        numbers = (_ID.search(str(item)) for item in items)
+        numbers = (_ID.search(str(int(item) if isinstance(item, float) else item)) for item in items)
         return [int(re.split(r"\D", found.group())[0]) for found in numbers if found]
     if kind is str:
         texts = (next(iter(item.values()), "") if isinstance(item, dict) else item for item in items)
@@ -212,14 +231,22 @@ def _items(raw: Any, cut: bool, of_ids: bool) -> list[Any]:
         found = raw[: len(raw) - cut] if isinstance(raw, list) else [raw]
     elif not (text := raw.strip()) or _is_nothing(text):
         found = []
-    elif (whole := _literal(text)) is not None:
-        found = whole
     elif of_ids and not cut and "\n" not in text and _IDS.fullmatch(text):
         found = _ID.findall(text)
+    elif (whole := _literal(text)) is not None:
+        found = whole
+    elif text[0] == "[" and not cut and (whole := _literal(text[: text.rfind("]") + 1])) is not None:
+        found = whole  # what follows it is prose
+    elif of_ids and _NONE_OF.match(text):
+        found = []
     elif text.startswith(("{", "[{")):
         found = _as_list(json_repair.loads(f"[{text}]" if text[0] == "{" else text))
         found = found[: len(found) - cut]
-    elif text.startswith(("[", '"', "'")) and _is_open(text):
+    elif cut and text[0] in '["' and '"' in text:
+        if text.replace('\\"', "").count('"') % 2:  # within an item
+            text = text[: text.rfind('"')]
+        found = _quoted(text.removeprefix("[").rstrip().removesuffix("]"), False)
+    elif text[0] == "[" and _is_open(text) and not (of_ids and "]" in text[:-1]):
         found = _quoted(text.removeprefix("[").rstrip().removesuffix("]"), cut)
     else:
         found = _in_lines(text) if "\n" in text or _BULLET.match(text) else _between_commas(text, of_ids)
@@ -291,10 +318,13 @@ def _is_nothing(item: Any) -> bool:
 
 
 def _number(text: str) -> float:
-    """The first number of a text: a share if it is one, in percent or in a word."""
+    """The number of a text: a share, in percent, or in a word; of several the first that can be a probability."""
+    text = text[:200]
     if (ratio := _RATIO.search(text)) and (whole := float(ratio[2])) > 0:
         return float(ratio[1]) / whole
-    if number := _NUMBER.search(text):
+    numbers = list(_NUMBER.finditer(text))
+    likely = (each for each in numbers if each.group()[:2] in ("0.", "1.") or text[each.end() :].lstrip()[:1] == "%")
+    if number := next(likely, numbers[0] if numbers else None):
         value = float(number.group().replace(",", "."))
         return value / 100 if text[number.end() :].lstrip()[:1] == "%" else value
     for word, value in _WORDS:

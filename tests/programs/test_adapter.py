@@ -67,7 +67,7 @@ def test_a_server_that_enforces_schemas_is_sent_one() -> None:
     assert all(map(wants_schema, server.requests))
     form = server.requests[0]["response_format"]["json_schema"]["schema"]
     assert form["required"] == ["reasoning", "answer", "confidence"]
-    assert "Reply with the JSON object." in server.requests[0]["messages"][-1]["content"]
+    assert "Respond with a JSON object in the following order" in server.requests[0]["messages"][-1]["content"]
 
 
 @pytest.mark.parametrize(("reply", "requests"), [(ignoring, 2), (refusing, 3)])
