@@ -231,12 +231,12 @@ def _items(raw: Any, cut: bool, of_ids: bool) -> list[Any]:
         found = raw[: len(raw) - cut] if isinstance(raw, list) else [raw]
     elif not (text := raw.strip()) or _is_nothing(text):
         found = []
+    elif (whole := _json_list(text, cut)) is not None:
+        found = whole
     elif of_ids and not cut and "\n" not in text and _IDS.fullmatch(text):
         found = _ID.findall(text)
     elif (whole := _literal(text)) is not None:
         found = whole
-    elif text[0] == "[" and not cut and (whole := _literal(text[: text.rfind("]") + 1])) is not None:
-        found = whole  # what follows it is prose
     elif of_ids and _NONE_OF.match(text):
         found = []
     elif text.startswith(("{", "[{")):
@@ -252,8 +252,19 @@ def _items(raw: Any, cut: bool, of_ids: bool) -> list[Any]:
         found = _in_lines(text) if "\n" in text or _BULLET.match(text) else _between_commas(text, of_ids)
         found = found[: len(found) - cut]
     if of_ids:  # several may stand in one item: "2s1 3s2"
-        found = [id for item in found for id in (_ID.findall(str(item)) if _IDS.fullmatch(str(item)) else [item])]
+        several = (_ID.findall(each) if isinstance(each, str) and _IDS.fullmatch(each) else [each] for each in found)
+        found = [id for ids in several for id in ids]
     return [] if all(map(_is_nothing, found)) else found  # items may be aligned with others: none is left out
+
+
+def _json_list(text: str, cut: bool) -> list[Any] | None:
+    """The list of JSON that a text is, or begins with: what follows it is prose."""
+    with suppress(ValueError, RecursionError):
+        found, end = json.JSONDecoder().raw_decode(text)
+        more = re.match(r"\s*(?:[,;\[]|and\b)", text[end:])
+        if isinstance(found, list) and not more and not (cut and text[end:].strip()):
+            return found
+    return None
 
 
 def _literal(text: str) -> list[Any] | None:

@@ -258,3 +258,43 @@ def test_a_schema_bounds_lists_and_names_ids() -> None:
         ]
     )
     assert "pattern" in schema_of(agents.SelectEvidence, {"candidates": many})["properties"]["keep"]["items"]
+
+
+# --- found by an attack -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("agent", "reply", "name", "expected"),
+    [
+        (agents.AnswerWithCitations, '{"answer": "Paris", "confidence": {"value": 0.9}}', "confidence", 0.5),
+        (agents.AnswerWithCitations, '{"answer": "Paris", "confidence": [0.9]}', "confidence", 0.9),
+        (agents.AnswerWithCitations, "[[ ## answer ## ]] Paris [[ ## completed ## ]]", "answer", "Paris"),
+        (agents.AnswerWithCitations, "1. Reasoning: So.\n2. Final Answer: Paris", "answer", "Paris"),
+        (agents.AnswerWithCitations, "### Answer\r\nParis", "answer", "Paris"),
+        (agents.AnalyzeQuestion, "**Sub-Questions:**\n1. Who?\n2. Where?", "sub_questions", ["Who?", "Where?"]),
+        (agents.AnalyzeQuestion, '[[ ## sub_questions ## ]]\n["Who?"]\n\nThat is all [1].', "sub_questions", ["Who?"]),
+        (agents.AnalyzeQuestion, '[[ ## sub_questions ## ]]\n"Dust" author?\n"Ash" author?', "sub_questions",
+         ['"Dust" author?', '"Ash" author?']),
+        (agents.RefineQuestion, "[[ ## refined_question ## ]]\n[#1] was born where?", "refined_question",
+         "[#1] was born where?"),
+        (agents.SelectSet, "[[ ## chosen ## ]]\n[] (passages 1 and 2 are off topic)", "chosen", []),
+        (agents.SelectSet, "[[ ## chosen ## ]]\nNone of the 5 passages helps.", "chosen", []),
+        (agents.SelectSet, "[[ ## chosen ## ]]\n[3.0, 1.0]", "chosen", [3, 1]),
+        (agents.SelectEvidence, '[[ ## keep ## ]]\n["2s1" "3s2"]', "keep", ["2s1", "3s2"]),
+        (agents.AssessEvidence, "[[ ## sufficiency ## ]]\nStep 2 is stated, so 0.9", "sufficiency", 0.9),
+    ],
+)  # fmt: skip
+def test_repaired(agent: Any, reply: str, name: str, expected: Any) -> None:
+    assert read(agent, reply).values.get(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("reply", "items"),
+    [
+        ('["Ann Lee [2s1]", "Rome, It', ["Ann Lee [2s1]"]),
+        ('["Ann Lee [2s1]", ', ["Ann Lee [2s1]"]),
+        ('["Ann Lee [2s1]"]\n\n[[ ## question ## ]]\nAno', ["Ann Lee [2s1]"]),
+    ],
+)
+def test_what_is_complete_of_a_cut_list(reply: str, items: list[str]) -> None:
+    assert value(agents.GatherEvidence, reply, cut=True) == items
