@@ -40,7 +40,7 @@ _OWN = {"max_tokens", "max_completion_tokens", "reasoning_effort"}  # settings i
 _MOST_IDS = 80  # that a schema lists; of more it gives the form
 _ID = r"^[0-9]{1,3}(s[0-9]{1,3})?$"
 _LETTERS = 8  # of a word, with the space: more than most have
-_LONGEST = 1_000  # characters of a text that a schema bounds: llama.cpp crashes with 4,000
+_LONGEST = 1_000  # characters of a text, whatever it needs: llama.cpp crashes with 4,000
 _REFUSED = ("response_format", "json_schema", "schema", "grammar", "structured")
 
 
@@ -153,8 +153,8 @@ def schema_of(signature: type[dspy.Signature], inputs: dict[str, Any]) -> dict[s
     properties = {}
     for name, field in signature.output_fields.items():
         form, bound = TypeAdapter(field.annotation).json_schema(), bound_of(field) or Bound(24, 100)
-        if form == {"type": "string"} and (longest := bound.items * bound.words * _LETTERS) <= _LONGEST:
-            form["maxLength"] = longest
+        if form == {"type": "string"}:
+            form["maxLength"] = min(bound.items * bound.words * _LETTERS, _LONGEST)
         elif form.get("type") == "array":
             form["maxItems"] = bound.items
             if bound.of_ids and form["items"] == {"type": "string"} and ids:
