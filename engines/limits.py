@@ -191,9 +191,7 @@ class LimitedLM(dspy.LM):
         )
         self.kwargs |= {key: value for key, value in inner.kwargs.items() if key not in _CONNECTION}
         # DSPy's cache must tell servers apart; a hash does not tell callbacks their addresses.
-        provider = inner.model.partition("/")[0].upper()
-        address = inner.kwargs.get("api_base") or os.environ.get(f"{provider}_API_BASE")
-        address = address or os.environ.get(f"{provider}_BASE_URL")
+        address = address_of(inner.model, inner.kwargs.get("api_base"))
         if server := [part for part in (address, inner.kwargs.get("extra_body")) if part]:
             digest = blake2b(repr(server).encode(), digest_size=16).hexdigest()
             self.kwargs["metadata"] = {**(inner.kwargs.get("metadata") or {}), _OURS: digest}
@@ -233,6 +231,13 @@ class LimitedLM(dspy.LM):
         if not metadata:
             del plain.kwargs["metadata"]
         return dict(plain.dump_state())
+
+
+def address_of(spec: str, api_base: str | None = None) -> str:
+    """The address of a model's server, from its settings or the environment; empty for the provider's own."""
+    provider = spec.partition("/")[0].upper()
+    named = (os.environ.get(f"{provider}_{name}") for name in ("API_BASE", "BASE_URL"))
+    return api_base or next(filter(None, named), "")
 
 
 def unlimited(lm: Any) -> Any:

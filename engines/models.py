@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..data.errors import PolyhopError, first_error
 from ..data.files import read_bytes
-from .limits import Known, LimitedLM, Limits, RateLimit
+from .limits import Known, LimitedLM, Limits, RateLimit, address_of
 from .replies import ModelError, model_errors
 
 DEFAULT = "lexical"
@@ -79,13 +79,6 @@ def language_model(
         lm = dspy.LM(spec, **settings)
     limit = section.one_at_a_time(address or spec) if local else section.limit
     return LimitedLM(lm, limit, known=_known(spec, address, section.structured, local))
-
-
-def address_of(spec: str, api_base: str | None = None) -> str:
-    """The address of a model's server, from its settings or the environment; empty for the provider's own."""
-    provider = spec.partition("/")[0].upper()
-    named = (os.environ.get(f"{provider}_{name}") for name in ("API_BASE", "BASE_URL"))
-    return api_base or next(filter(None, named), "")
 
 
 def is_local(spec: str, address: str) -> bool:

@@ -245,9 +245,11 @@ def _items(raw: Any, cut: bool, of_ids: bool) -> list[Any]:
     elif cut and text[0] in '["' and '"' in text:
         if text.replace('\\"', "").count('"') % 2:  # within an item
             text = text[: text.rfind('"')]
-        found = _quoted(text.removeprefix("[").rstrip().removesuffix("]"), False)
-    elif text[0] == "[" and _is_open(text) and not (of_ids and "]" in text[:-1]):
-        found = _quoted(text.removeprefix("[").rstrip().removesuffix("]"), cut)
+        found = _quoted(text.removeprefix("[").rstrip().removesuffix("]"))
+    elif text[0] == "[" and text.endswith("]") and not (of_ids and "]" in text[:-1]):  # "[2s1] is the one" is no list
+        found = _quoted(text[1:-1])
+    elif text[0] == "[" and cut and "]" not in text:
+        found = _quoted(text[1:])[:-1]
     else:
         found = _in_lines(text) if "\n" in text or _BULLET.match(text) else _between_commas(text, of_ids)
         found = found[: len(found) - cut]
@@ -300,19 +302,11 @@ def _between_commas(text: str, of_ids: bool) -> list[str]:
     return [_unquoted(part) for part in parts if part.strip()]
 
 
-def _is_open(text: str) -> bool:
-    """Whether a text begins as a list: "[2s1] is the one" only begins with an id."""
-    close = text.find("]")
-    return text[0] != "[" or close < 0 or text[1:2] in "\"'[" or text.rstrip().endswith("]")
-
-
-def _quoted(text: str, cut: bool) -> list[str]:
-    """Items between commas, quoted or not; without the last if it was cut."""
-    found, at = [], 0
+def _quoted(text: str) -> list[str]:
+    """Items between commas, quoted or not."""
+    found, at = list[str](), 0
     while at < len(text) and (match := _ITEM.match(text, at)) and match.end() > at:
-        is_open = cut and not match[4] and not (match[1] or match[2])
-        if not is_open:
-            found.append((match[1] or match[2] or match[3] or "").replace('\\"', '"').strip())
+        found.append((match[1] or match[2] or match[3] or "").replace('\\"', '"').strip())
         at = match.end()
     return found
 

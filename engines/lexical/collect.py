@@ -6,7 +6,6 @@ KAIR's facts are written as "sub-question? answer." and its gaps as sub-question
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from ...data.references import references, replace_references
@@ -29,7 +28,7 @@ from .chain import EvidenceChain, read_chain
 from .decompose import decompose
 from .engine import skill
 from .hops import NONE, Answer, sub_goals
-from .prompt import ParsedPassage, ParsedPrompt, Sentence, documents
+from .prompt import ParsedPrompt, Sentence, documents
 from .question import mask
 
 SUPPORTED = 0.6  # least share of a statement's words in one sentence with its title
@@ -63,25 +62,18 @@ def select_set(prompt: ParsedPrompt) -> dict[str, Any]:
 def gather_evidence(prompt: ParsedPrompt) -> dict[str, Any]:
     """Extend the chain of the kept passages, answer the sub-questions, and list the open ones."""
     steps, kept = prompt.listed("sub_questions") or [prompt.question], set(prompt.listed("kept"))
-    passages = tuple(_marked(each, kept) for each in documents(prompt.passages("passages")))
+    passages = documents(prompt.passages("passages"))
     chain = EvidenceChain(prompt.question, steps, passages)
-    selected = [passage for passage in passages if passage.selected]
+    rows = [row.id for passage in passages for row in passage.sentences if {row.id, row.id.partition("s")[0]} & kept]
+    selected = [passage for passage in passages if any(row.id in rows for row in passage.sentences)]
     added = chain.extend(selected)
     goals, before = sub_goals(steps, selected + added), sub_goals(steps, selected)
     if selected and sum(goal.answer is NONE for goal in goals) >= sum(goal.answer is NONE for goal in before):
         added, goals = [], before  # what a follow-up search found answers nothing
-    chosen = selected + added
-    marked = [sentence.id for passage in selected for sentence in passage.sentences if sentence.selected]
-    keep = list(dict.fromkeys([*marked, *(sentence.id for sentence in chain.sentences(added, chosen))]))
+    keep = list(dict.fromkeys([*rows, *(sentence.id for sentence in chain.sentences(added, selected + added))]))
     required = [goal.question for goal in goals if goal.answer is NONE and goal.is_ready]
     answers = [_cited(goal.answer, keep) for goal in goals]
     return {"answers": answers, "doubtful": [], "keep": keep, "required": required}
-
-
-def _marked(passage: ParsedPassage, kept: set[str]) -> ParsedPassage:
-    """A passage with the sentences marked that are kept, or whose whole passage is."""
-    rows = (replace(row, selected=bool({row.id, row.id.partition("s")[0]} & kept)) for row in passage.sentences)
-    return replace(passage, sentences=tuple(rows))
 
 
 def _cited(answer: Answer, keep: Sequence[str]) -> str:
