@@ -57,6 +57,8 @@ T = TypeVar("T")
 Paid: TypeAlias = Callable[[Callable[[lm15.Request], lm15.Response], lm15.Request], lm15.Response]
 """Sends a request and pays for it (see `polyhop.engines.budget.Budget.paid`)."""
 
+Kept: TypeAlias = Callable[[lm15.Request, lm15.Response], None]
+
 _Positive = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 
 
@@ -171,13 +173,19 @@ class LimitedLM(dspy.LM):
         limit: None for no limits: then the inner model's number of retries counts.
         paid: Of the budget, if there is one.
         known: What is known of its server.
+        keep: Gets each request with its reply, to record it.
     """
 
     def __init__(
-        self, inner: dspy.LM, limit: RateLimit | None = None, paid: Paid | None = None, known: Known | None = None
+        self,
+        inner: dspy.LM,
+        limit: RateLimit | None = None,
+        paid: Paid | None = None,
+        known: Known | None = None,
+        keep: Kept | None = None,
     ) -> None:
         learn(inner)
-        engine = _Engine(inner, limit, paid, known or Known())
+        engine = _Engine(inner, limit, paid, known or Known(), keep)
         super().__init__(
             inner.model,
             inner.model_type,
@@ -207,7 +215,15 @@ class LimitedLM(dspy.LM):
 
     def paid_by(self, paid: Paid) -> LimitedLM:
         """The same model, paid from a budget."""
-        engine = _Engine(self.inner, self.engine.limit, paid, self.known)
+        return self._with(_Engine(self.inner, self.engine.limit, paid, self.known, self.engine.keep))
+
+    def recorded_by(self, keep: Kept) -> LimitedLM:
+        """The same model, whose replies are kept. It asks anew what is in DSPy's cache."""
+        recorded = self._with(_Engine(self.inner, self.engine.limit, self.engine.paid, self.known, keep))
+        recorded.cache = False
+        return recorded
+
+    def _with(self, engine: _Engine) -> LimitedLM:
         return self.copy(engine=engine, async_engine=_AsyncEngine(engine))  # type: ignore[no-any-return]
 
     @property
@@ -248,8 +264,10 @@ def unlimited(lm: Any) -> Any:
 class _Engine:
     """One attempt: in turn, paid, within its time, checked."""
 
-    def __init__(self, inner: dspy.LM, limit: RateLimit | None, paid: Paid | None, known: Known) -> None:
-        self.inner, self.limit, self.paid, self.known = inner, limit, paid, known
+    def __init__(
+        self, inner: dspy.LM, limit: RateLimit | None, paid: Paid | None, known: Known, keep: Kept | None = None
+    ) -> None:
+        self.inner, self.limit, self.paid, self.known, self.keep = inner, limit, paid, known, keep
         # The client's own time is a little longer: what is late is told once, and its thread ends soon.
         timeout = {"timeout": limit.limits.timeout + 1} if limit and isinstance(inner.engine, str) else {}
         self._once = inner.copy(cache=False, num_retries=0, callbacks=[], **timeout | inner.kwargs)
@@ -279,8 +297,10 @@ class _Engine:
     def _send(self, request: lm15.Request) -> lm15.Response:
         # Usage, history and callbacks are the outer model's.
         with dspy.context(usage_tracker=None, disable_history=True, callbacks=[], send_stream=None):
-            response = self._once(request)
-        return estimate_usage(response, request)
+            response = estimate_usage(self._once(request), request)
+        if self.keep:
+            self.keep(request, response)
+        return response
 
     def _as_sent(self, request: lm15.Request) -> lm15.Request:
         """The request without our metadata, and with the fields of ``extra_body``."""

@@ -1,6 +1,7 @@
 """Language models by name, and the models of a program's agents.
 
-A spec names a model: ``lexical`` is the embedded engine, anything else a LiteLLM name such as ``openai/gpt-4o-mini``.
+A spec names a model: ``lexical`` is the keyless engine, ``recorded:FILE`` replies what ``--record FILE`` has kept, and
+anything else is a LiteLLM name such as ``openai/gpt-4o-mini``.
 ``ROLE=SPEC`` gives a model to one agent, or to a group of agents that the program names; a role is the name of a
 predictor in the program. ``FILE.toml`` is a profile, as docs/models.md describes it.
 """
@@ -54,7 +55,8 @@ def language_model(
         arguments: Of `dspy.LM`; they replace those of the profile.
 
     Raises:
-        ModelError: the spec is neither ``lexical`` nor ``PROVIDER/NAME``, or the settings do not fit the model.
+        ModelError: the spec is none of a model, or the settings do not fit the model.
+        PolyhopError: there is no such file of recorded replies.
         ProfileError: the environment does not have a key that the profile names.
     """
     if spec == "lexical":
@@ -62,10 +64,14 @@ def language_model(
 
         # DSPy's cache knows a model by its name, and would return replies of an older version. Nor would it be faster.
         return dspy.LM("lexical", engine=LexicalEngine(), cache=False)
+    if spec.startswith("recorded:"):
+        from .recorded import recorded_model
+
+        return recorded_model(spec.removeprefix("recorded:"))
     if not _PROVIDER_AND_NAME.fullmatch(spec):
         raise ModelError(
-            f"unknown language model {spec!r}: use 'lexical' (embedded, needs no key), a LiteLLM name with its "
-            "provider, such as 'openai/gpt-4o-mini' or 'ollama_chat/qwen3', or a profile, FILE.toml"
+            f"unknown language model {spec!r}: use 'lexical' (needs no key), 'recorded:FILE', a LiteLLM name with "
+            "its provider, such as 'openai/gpt-4o-mini' or 'ollama_chat/qwen3', or a profile, FILE.toml"
         )
     settings = (profile.settings(spec) if profile else {}) | dict(arguments or {})
     section = (profile.section(spec) if profile else None) or Section()

@@ -1,0 +1,147 @@
+"""Recorded replies: ``--record FILE`` keeps what a model replies, and ``--lm recorded:FILE`` replies it again.
+
+For demonstrations and tests, which then need no model, no key and no network. A file has a JSON object a line, and may
+have one with ``about``, which tells what was recorded:
+
+    {"about": "Qwen3-8B, 2026-11-28"}
+    {"prompt": "c3a5...", "reply": "{\\"answer\\": \\"Kestrel\\"}", "finish": "stop", "schema": true, "tokens": [812, 9]}
+
+``prompt`` is the SHA-256 of the messages as JSON: a prompt that has changed by one letter is another one. ``schema``
+tells whether the reply had to follow a JSON schema.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import dspy
+from dspy import LMInvalidRequestError, LMProviderError, lm15
+
+from ..data.errors import PolyhopError
+from .limits import Known, LimitedLM, RateLimit
+from .replies import as_events, read_request
+
+PREFIX = "recorded:"
+
+
+class NotRecordedError(LMProviderError):
+    """The file has no reply to a prompt."""
+
+    default_code = "not_recorded"
+
+
+class Recorder:
+    """Adds replies to a file, each prompt once."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._known = {entry.get("prompt") for entry in _entries(path)} if path.exists() else set()
+        self._lock = Lock()
+
+    def keep(self, request: lm15.Request, response: lm15.Response) -> None:
+        key = _key(request)
+        with self._lock:
+            if key in self._known:
+                return
+            self._known.add(key)
+            entry = {
+                "prompt": key,
+                "reply": "".join(part.text for part in response.message.parts if isinstance(part, lm15.TextPart)),
+                "finish": response.finish_reason or "stop",
+                "schema": _has_schema(request),
+                "tokens": [response.usage.input_tokens or 0, response.usage.output_tokens or 0],
+            }
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+
+
+def record(program: dspy.Module, path: Path | str) -> None:
+    """Keep each reply of a program's models in a file, from now on; they no longer reply from DSPy's cache.
+
+    Raises:
+        PolyhopError: the program asks no language model, or the file is not one of recorded replies.
+    """
+    recorder, models = Recorder(Path(path)), dict[int, LimitedLM]()
+    for predictor in program.predictors():
+        if isinstance(predictor.lm, LimitedLM):
+            predictor.lm = models.setdefault(id(predictor.lm), predictor.lm.recorded_by(recorder.keep))
+    if not models:
+        raise PolyhopError("there is nothing to record: name a language model with --lm")
+
+
+class RecordedEngine:
+    """Replies what a file has."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self._entries = {entry["prompt"]: entry for entry in _entries(self.path) if "prompt" in entry}
+        schemas = sum(entry["schema"] for entry in self._entries.values())
+        # Of a server that ignores schemas only the first prompts had one.
+        self.structured = True if 2 * schemas > len(self._entries) else None if schemas else False
+
+    def complete(self, request: lm15.Request) -> lm15.Response:
+        entry = self._entries.get(_key(request))
+        if entry is None and self.structured is None and _has_schema(request):
+            raise LMInvalidRequestError("schema: no such reply is recorded", model=request.model)
+        if entry is None:
+            fields = {"model": request.model}
+            raise NotRecordedError(f"{self.path} has no reply to this prompt, which may have changed", **fields)
+        given, taken = entry["tokens"]
+        return lm15.Response(
+            id=entry["prompt"][:16],
+            model=request.model,
+            message=lm15.Message.assistant(entry["reply"]),
+            usage=lm15.Usage(input_tokens=given, output_tokens=taken, total_tokens=given + taken),
+            finish_reason=entry["finish"],
+        )
+
+    def stream(self, request: lm15.Request) -> Iterator[Any]:
+        return as_events(self.complete(request))
+
+    def dump_state(self) -> dict[str, Any]:
+        return {"path": str(self.path)}
+
+    @classmethod
+    def load_state(cls, state: dict[str, Any]) -> RecordedEngine:
+        return cls(state["path"])
+
+
+def recorded_model(path: Path | str) -> LimitedLM:
+    """The model that replies what a file has. It costs nothing.
+
+    Raises:
+        PolyhopError: the file cannot be read, or is not one of recorded replies.
+    """
+    engine = RecordedEngine(path)
+    lm = dspy.LM(f"{PREFIX}{Path(path).name}", engine=engine, cache=False)
+    return LimitedLM(lm, RateLimit(), known=Known(engine.structured, local=True))
+
+
+def about(path: Path) -> str:
+    """What a file says of what was recorded."""
+    return next((str(entry["about"]) for entry in _entries(path) if "about" in entry), path.name)
+
+
+def _entries(path: Path) -> list[dict[str, Any]]:
+    try:
+        entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except (OSError, ValueError) as error:
+        raise PolyhopError(f"cannot read the recorded replies in {path}: {error}") from None
+    fields = {"prompt", "reply", "finish", "schema", "tokens"}
+    if not all(isinstance(entry, dict) and ("about" in entry or fields <= entry.keys()) for entry in entries):
+        raise PolyhopError(f"{path} is not a file of recorded replies, as --record writes it")
+    return entries
+
+
+def _key(request: lm15.Request) -> str:
+    system, messages = read_request(request)
+    return sha256(json.dumps([system, *messages], ensure_ascii=False).encode("utf-8", "replace")).hexdigest()
+
+
+def _has_schema(request: lm15.Request) -> bool:
+    return request.config.response_format is not None
