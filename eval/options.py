@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -49,6 +50,7 @@ class ProgramOptions(Options):
     )
     set: tuple[str, ...] = option((), "Set a tunable, e.g. rounds=1. May be repeated.", "NAME=VALUE")
     no_cache: bool = option(False, "Neither read nor keep replies in DSPy's cache.")
+    record: Path | None = option(None, "Keep the model's replies, for --lm recorded:FILE.", "FILE")
 
 
 class Limits(Options):

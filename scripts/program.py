@@ -22,6 +22,7 @@ from ..data.pool import PassagePool
 from ..data.retrievers import RETRIEVERS, build_retriever
 from ..engines.budget import Budget, BudgetSpent
 from ..engines.models import VARIABLE, assign_models, chosen_models, protect_cache, role_groups, roles
+from ..engines.recorded import record
 from ..engines.replies import explain
 from ..eval.folder import account
 from ..eval.options import Limits, ProgramOptions
@@ -50,6 +51,8 @@ def build_program(
     _check_profile(options.lm, program)
     if options.lm or os.environ.get(VARIABLE) or None in models_of(program):
         assign_models(program, options.lm, {"cache": False} if options.no_cache else {})
+    if options.record:
+        record(program, options.record)
     if any(model.cache for model in models_of(program)):
         protect_cache()
     return program
