@@ -46,7 +46,7 @@ from ..eval.statistics import compare, interval
 from ..programs.confidence import Confidence
 from ..programs.exemplars import Exemplars
 from .artifact import ARTIFACT, Provenance, Score, Split, dump, load, save
-from .confidence import fit_runs
+from .confidence import fit_run
 from .exemplars import at_most, from_musique, from_run
 from .prompts import check, optimize_prompts
 from .settings import BEST, DECIDING, OptimizationSettings, Splits, divide
@@ -385,18 +385,20 @@ class _Run:
 
     def confidence(self, program: dspy.Module) -> Proposed:
         """Fit alpha, minima and threshold to the judgements of the training questions."""
-        if not any(True for _ in program.named_sub_modules(Confidence)):
+        name, part = next(iter(program.named_sub_modules(Confidence)), ("", None))
+        if part is None:
             return None, {"note": "the program weighs no judgements"}
         try:
-            found = fit_runs([self.measure(program, TRAIN, self.path / self.incumbent.folder / TRAIN)])
+            fitted = fit_run(part, self.measure(program, TRAIN, self.path / self.incumbent.folder / TRAIN))
         except PolyhopError as error:
             return None, {"note": str(error)}
-        old, new = (100 * figures.error for figures in (found.before, found.after))
-        note = f"{found.before.answers} judged answers, {old:.1f}% misjudged, {new:.1f}% with fitted values"
-        if not found.helps:
+        old, new = (100 * figures.error for figures in (fitted.before, fitted.after))
+        note = f"{fitted.before.answers} judged answers, {old:.1f}% misjudged, {new:.1f}% with fitted values"
+        if not fitted.helps:
             return None, {"note": note}
+        prefix = f"{name.removeprefix('self.')}."
         frozen = matching(program, self.settings.freeze)
-        values = {name: value for name, value in found.values.items() if name not in frozen}
+        values = {prefix + key: value for key, value in fitted.values.items() if prefix + key not in frozen}
         return with_values(program, values), {"note": note}
 
     def prompts(self, program: dspy.Module) -> Proposed:

@@ -82,10 +82,7 @@ class Ask(IndexOptions, RunOptions, JsonOptions):
 
 
 class Search(IndexOptions, JsonOptions):
-    """Show what a retriever finds, and why.
-
-    The chain retriever is fast here. Beside a language model, programs search thoroughly (search.effort).
-    """
+    """Show what a retriever finds, and why."""
 
     query: str = _argument(..., "Words to search for, or a question.", "QUERY")
     k: int = option(10, "Hits.", flag="-k", ge=1, le=1000)
