@@ -1,6 +1,6 @@
 """Exemplars from train questions: MuSiQue's gold decompositions, and the successes of evaluation runs.
 
-`polyhop.scripts.training.exemplars` writes them to a file.
+`bench/exemplars.py` writes them to a file.
 """
 
 from __future__ import annotations
