@@ -99,7 +99,7 @@ class OptimizationSettings(ProgramOptions, Limits, Resources):
         0.05, "The chance to keep a candidate that does not help: each test has a share of it.", gt=0, le=1
     )
     optimizer: str = option(
-        "random_search", "Prompt optimizer: labeled, random_search, credit, mipro, gepa, or dspy:NAME.", "NAME"
+        "credit", "Prompt optimizer: labeled, credit, gepa, or dspy:NAME for any of DSPy's.", "NAME"
     )
     auto: Literal["light", "medium", "heavy"] = option("light", "How many calls it may make: light, medium or heavy.")
     trials: int = option(40, "Trials of the search over tunables.", ge=2)

@@ -29,7 +29,7 @@ from .tiny import Engine, Tiny, examples, make
 
 SPLITS = Splits(examples(0, 16), examples(100, 40), examples(200, 8))
 SETTINGS = OptimizationSettings(
-    metric="answer_em", optimizer="random_search", trials=6, seed=3, ranges={"effort": (3, 7)}
+    metric="answer_em", optimizer="dspy:BootstrapFewShot", trials=6, seed=3, ranges={"effort": (3, 7)}
 )
 
 
