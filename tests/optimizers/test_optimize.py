@@ -35,7 +35,7 @@ SETTINGS = OptimizationSettings(
 
 @pytest.fixture(autouse=True)
 def few_trials(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polyhop.optimizers.optimize.EXEMPLAR_TRIALS", 5)
+    monkeypatch.setattr("polyhop.optimizers.stages.EXEMPLAR_TRIALS", 5)
 
 
 def changed(**more: Any) -> OptimizationSettings:
