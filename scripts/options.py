@@ -263,11 +263,11 @@ class Export(Options):
 
     program: str = _argument(..., "As for 'ask --program'.", "NAME|DIR")
     agent: str | None = option(None, "Only this agent.  [default: all]", "NAME")
-    format: Literal["markdown", "messages", "json", "dspy"] = option(
+    format: Literal["markdown", "messages", "dspy"] = option(
         "markdown",
-        "markdown: to read. messages: role and content, with {{input}} placeholders. json: everything about an agent. "
-        "dspy: the state that DSPy's own load() reads, without polyhop.",
-        "markdown|messages|json|dspy",
+        "markdown: to read. messages: role and content, with {{input}} placeholders. dspy: the state that DSPy's own "
+        "load() reads, without polyhop.",
+        "markdown|messages|dspy",
     )
     adapter: Literal["chat", "json"] = option("chat", "DSPy's ChatAdapter (its default) or JSONAdapter.", "chat|json")
     out: Path | None = option(None, "Where to write.  [default: print]", "DIR|FILE")

@@ -62,7 +62,7 @@ def test_no_file_that_is_there_is_replaced_unless_that_is_said(tmp_path: Path) -
     assert file.read_text() == "mine"
     folder.mkdir()
     (folder / "selector.json").write_text("mine")
-    chosen = ("prism", "--format", "json", "--agent", "selector", "--out", str(folder))
+    chosen = ("prism", "--format", "messages", "--agent", "selector", "--out", str(folder))
     assert "selector.json exists" in run(*chosen).stderr
     assert [path.name for path in folder.iterdir()] == ["selector.json"]  # nor is anything written beside it
     assert run("prism", "--out", str(file), "--overwrite").exit_code == 0
@@ -70,7 +70,7 @@ def test_no_file_that_is_there_is_replaced_unless_that_is_said(tmp_path: Path) -
 
 
 def test_every_program_and_format() -> None:
-    for name, format in zip(PROGRAMS, cycle(("markdown", "messages", "json"))):
+    for name, format in zip(PROGRAMS, cycle(("markdown", "messages"))):
         result = run(name, "--format", format)
         assert (result.exit_code, "[[ ## question ## ]]" in result.stdout) == (0, True)
     one = json.loads(run("polyhop", "--format", "messages", "--agent", "planner", "--adapter", "json").stdout)
