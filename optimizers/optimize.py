@@ -177,7 +177,7 @@ def optimize(
                 "another --metric, such as answer_f1"
             )
     used = {name: Split.of((sources or {}).get(name, name), questions) for name, questions in splits.named.items()}
-    manifest = {
+    manifest: dict[str, Any] = {
         "settings": settings.model_dump(mode="json"),
         "program": ProgramSettings.of(program, type(program).__name__).to_json(),
         "questions": {name: split.hash for name, split in used.items()},
@@ -186,10 +186,8 @@ def optimize(
     def known() -> dict[str, Any]:
         """The manifest of the folder, but for what may change."""
         found = read_json(path / MANIFEST, f"{path} has no {MANIFEST}.")
-        return {
-            **found,
-            "settings": {**(found.get("settings") or {}), **settings.model_dump(mode="json", exclude={*DECIDING})},
-        }
+        before = found.get("settings") or {}
+        return {**found, "settings": manifest["settings"] | {name: before.get(name) for name in DECIDING}}
 
     with ExitStack() as stack:
         stack.enter_context(claimed(path, manifest, known, beside=(ACCOUNT,)))

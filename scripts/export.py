@@ -13,12 +13,13 @@ from ..data.errors import PolyhopError
 from ..eval.folder import replacing
 from ..optimizers.export import markdown, prompts
 from .options import Export
-from .program import label, open_program
+from .program import Named
 from .terminal import file_name
 
 
 def export(given: Export) -> None:
-    program, name = open_program(given.program), label(given.program)
+    named = Named(given.program)
+    program, name = named.open(), named.label
     agent, adapter, out = given.agent, given.adapter, given.out
     messages = {prompt["agent"]: prompt["messages"] for prompt in prompts(program, adapter)}
     if agent is not None and agent not in messages:

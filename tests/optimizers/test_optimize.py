@@ -275,9 +275,9 @@ def test_invalid_settings(values: dict[str, Any], message: str) -> None:
 
 def test_files_hold_settings(tmp_path: Path) -> None:
     toml = tmp_path / "mine.toml"
-    toml.write_text('train = "mine.jsonl"\nstages = ["tunables"]\ntrials = 7\n[ranges]\nrounds = [1, 3]\n')
+    toml.write_text('metric = "answer_f1"\nstages = ["tunables"]\ntrials = 7\n[ranges]\nrounds = [1, 3]\n')
     settings = OptimizationSettings.of(read_settings(toml))
-    assert (settings.train, settings.stages, settings.trials) == ("mine.jsonl", ("tunables",), 7)
+    assert (settings.metric, settings.stages, settings.trials) == ("answer_f1", ("tunables",), 7)
     assert settings.ranges == {"rounds": (1, 3)}
     manifest = tmp_path / "manifest.json"
     manifest.write_text(json.dumps({"settings": settings.model_dump(mode="json"), "program": {}}))

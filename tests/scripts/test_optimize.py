@@ -13,8 +13,9 @@ import pytest
 from polyhop.data.errors import PolyhopError
 from polyhop.engines.limits import unlimited
 from polyhop.optimizers.optimize import OptimizationSummary
-from polyhop.optimizers.settings import OptimizationSettings
 from polyhop.scripts.optimize import _print
+from polyhop.scripts.options import Tuning
+from polyhop.scripts.program import Named
 
 from .cli import polyhop
 
@@ -127,7 +128,7 @@ def test_who_writes_instructions_is_reached_as_the_profile_says(
 
 def test_a_program_of_plain_dspy_is_named_with_its_state(capsys: pytest.CaptureFixture[str]) -> None:
     summary = OptimizationSummary(ended="all stages ran", best="0-start", stages=[])
-    _print(summary, Path("run"), OptimizationSettings(program="react"))
+    _print(summary, Path("run"), Tuning(program="react"), Named("react").own)
     assert "polyhop.programs.baselines:ReAct=run/best: the program" in capsys.readouterr().out
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import polyhop
 from polyhop.eval.comparison import compare_runs
 from polyhop.programs import Naive
-from polyhop.scripts.program import label
+from polyhop.scripts.program import Named
 from polyhop.scripts.table import Benchmark
 
 from .cli import polyhop as run_polyhop
@@ -44,7 +44,10 @@ def test_tuned_programs_of_one_name_and_programs_that_do_not_search(hotpotqa: Pa
     _, _, *rows = result.stdout.strip().splitlines()
     assert [row.split(" | ")[0] for row in rows] == [f"| {one}", r"| naive (a\|b \[31m/\<b\>\[x\](y))", "| direct"]
     assert "\x1b[31m" not in result.stdout
-    runs = [tmp_path / "runs" / Benchmark("hotpotqa", str(hotpotqa)).folder(label(str(each)), "bm25") for each in tuned]
+    runs = [
+        tmp_path / "runs" / Benchmark("hotpotqa", str(hotpotqa)).folder(Named(str(each)).label, "bm25")
+        for each in tuned
+    ]
     assert [run.name for run in compare_runs(runs).runs] == [one, hostile]
 
 
