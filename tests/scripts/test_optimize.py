@@ -56,19 +56,12 @@ def test_a_budget_that_cannot_be_enough(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["--dataset", "hotpotqa"], "name the training questions: --dataset hotpotqa --train FILE"),
-        (
-            ["--stages", "magic"],
-            "stages.0: Input should be 'exemplars', 'confidence', 'prompts' or 'tunables'",
-        ),
         (["--metric", "beauty"], "no metric 'beauty': choose from answer_em"),
         (["--range", "rounds"], "neither NAME=LOW..HIGH nor NAME=A,B nor NAME=all"),
-        (["--stages", "tunables", "--range", "beauty=1..2"], "beauty"),
         (["--stages", "tunables", "--freeze", "beauty"], "the program has no tunable 'beauty'"),
         (["--stages", "prompts", "--optimizer", "gepa"], "lexical cannot write instructions"),
-        (["--stages", "prompts", "--optimizer", "magic"], "unknown prompt optimizer 'magic'"),
         (["--program", "magic"], "unknown program 'magic'"),
         (["--dataset", "sample", "--train", "mine.jsonl"], "the sample has its own questions: name the --dataset"),
-        (["--cost", "beauty"], "no cost 'beauty'"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_asked(tmp_path: Path, arguments: list[str], message: str) -> None:

@@ -61,12 +61,9 @@ def test_options_and_tunables_are_set_by_name(tmp_path: Path) -> None:
         ("ircot", {"k": 5}, r"-k 5: must be one of \[2, 4, 6, 8\], got 5"),
         ("direct", {"retriever": "bm25"}, "direct does not search"),
         ("prism", {"set": ["round=1"]}, r"did you mean rounds=VALUE\? Tunables: .*search\.k, .*rounds"),
-        ("prism", {"set": ["rounds"]}, r"--set rounds: did you mean rounds=VALUE\?"),
         ("prism", {"set": ["search.chain[link]=2"]}, r"did you mean search\.chain\['link'\]=VALUE or "),
         ("prism", {"set": ["colour=red"]}, r"Prism has no colour\. Tunables: .*search\.k, .*search\.chain\[\.\.\.\]"),
         ("prism", {"set": ["rounds=99"]}, r"--set rounds=99: must be an integer in 1\.\.6, got 99"),
-        ("prism", {"set": ["rounds="]}, r"--set rounds=: must be an integer in 1\.\.6, got ''"),
-        ("prism", {"set": ["bridging=maybe"]}, "must be one of"),
     ],
 )
 def test_what_does_not_go_with_a_program_is_refused(program: str, options: dict[str, Any], message: str) -> None:
