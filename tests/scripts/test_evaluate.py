@@ -28,8 +28,6 @@ def test_a_run_is_kept(tmp_path: Path, hotpotqa: Path) -> None:
     result = evaluate(*asked, "--out", out)
     assert result.exit_code == 0, result.output
     assert "hotpotqa, distractor: 3 questions" in result.stdout
-    for heading in ("naive", "Evidence F1 (passages)", "Fact F1", "Recall@5", "Answer EM", "LM calls", "failed"):
-        assert heading in result.stdout
     assert "skipped dev.json:record 4" in result.stderr
     files = "manifest.json predictions.jsonl summary.json hotpotqa_predictions.json run.trec qrels.trec"
     assert {path.name for path in out.iterdir()} >= set(files.split())
@@ -39,21 +37,12 @@ def test_a_run_is_kept(tmp_path: Path, hotpotqa: Path) -> None:
     assert summary["official"]["sp_recall"] == 1.0
 
     manifest = json.loads((out / "manifest.json").read_text())
-    assert manifest["dataset"] == "hotpotqa"
-    assert manifest["questions"]["source"] == "dev.json"
-    assert manifest["questions"]["setting"] == "distractor"
-    assert manifest["program"]["name"] == "naive"
-    assert manifest["program"]["tunables"] == {
-        "search.k": 1,
-        "search.k1": 0.9,
-        "search.b": 0.4,
-        "search.by_document": False,
-        "prompt_tokens": 6000,
-        "abstain_below": 0.0,  # every question has an answer
-    }
+    assert (manifest["dataset"], manifest["program"]["name"]) == ("hotpotqa", "naive")
+    assert (manifest["questions"]["source"], manifest["questions"]["setting"]) == ("dev.json", "distractor")
+    assert manifest["program"]["tunables"]["search.k"] == 1
+    assert manifest["program"]["tunables"]["abstain_below"] == 0.0  # every question has an answer
     assert manifest["program"]["lms"] == {"answerer": {"model": "lexical"}}
     assert manifest["files"] == {"questions": str(hotpotqa)}
-    assert set(manifest["versions"]) == {"polyhop", "dspy", "pyserini"}
 
     assert evaluate(*asked, "--set", "abstain_below=0.3", "--out", tmp_path / "set").exit_code == 0
     manifest = json.loads((tmp_path / "set" / "manifest.json").read_text())

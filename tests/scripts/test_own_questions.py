@@ -92,32 +92,6 @@ def test_a_run_whose_gold_is_all_elsewhere_is_refused(tmp_path: Path, index: Pat
     assert "'freya.md' names no passage" in some.stderr
 
 
-def test_gold_counts_for_a_document_or_for_one_passage_of_it(tmp_path: Path) -> None:
-    folder = tmp_path / "docs"
-    (folder / "a").mkdir(parents=True)
-    thing = " ".join(f"Sentence {n} is about thing {n}." for n in range(20))
-    (folder / "a" / "long.md").write_text(f"# Long\n\n{thing} Rufus is a fox.")
-    (folder / "other.md").write_text(f"# Other\n\n{thing}")
-    build_index([folder], tmp_path / "idx", max_words=30)
-    names: list[Any] = ["Long", "long.md", "a/long.md", "docs/a/long.md", "docs/a/long.md#2"]
-    names += [{"title": "Long", "text": "Rufus is a fox."}, {"title": "long.md", "sentence": 20}]
-    records = [
-        {"id": n, "question": "What is Rufus?", "answer": "a fox", "gold": [name]} for n, name in enumerate(names)
-    ]
-    questions = written(tmp_path, records)
-    asked = ("evaluate", "--questions", questions, "--index", tmp_path / "idx", "--program", "naive")
-    result = run(*asked, "--out", tmp_path / "run")
-    assert (result.exit_code, result.stderr.count("names")) == (0, 0), result.output
-    lines = [json.loads(line) for line in (tmp_path / "run" / "predictions.jsonl").read_text().splitlines()]
-    long = "docs/a/long.md"
-    assert [line["gold"] for line in lines] == [*([[long]] * 4), [f"{long}#2"], [f"{long}#5"], [long]]
-    assert not any(line["gold_not_found"] for line in lines)
-    assert lines[0]["documents"] == {id: id.partition("#")[0] for id in lines[0]["ranking"]}
-    assert [line["scores"]["passage_mrr"] == 1 for line in lines] == [True] * 4 + [False, True, True]
-    # The passage with the gold sentence is shown, and more of its document.
-    assert 0 < lines[-1]["scores"]["fact_precision"] < lines[-1]["scores"]["fact_recall"] == 1
-
-
 def test_the_end_of_a_path_names_a_document(tmp_path: Path) -> None:
     for n, place in enumerate(("md/redis/commands", "md/redis/old/commands", "md/argo/commands")):
         (tmp_path / "docs" / place).mkdir(parents=True)
