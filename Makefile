@@ -32,7 +32,7 @@ demo: $(INSTALLED) ## index the sample corpus and answer multi-hop questions
 test: lint ## style, types and the test suite
 	$(BIN)/$(PYTEST)
 
-test-slow: $(DEV) ## the slow tests: studies, repeated kills, fuzzing
+test-slow: $(DEV) ## the slow tests: benchmarks, repeated kills, fuzzing
 	$(BIN)/$(PYTEST) -m slow
 
 test-dspy: $(DEV) ## core tests with another version of DSPy: make test-dspy DSPY=3.4.0

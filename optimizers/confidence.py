@@ -1,8 +1,8 @@
-"""Fits how a program weighs the judgements of its answers, to its finished runs and without a call of a model.
+"""Fits how a program weighs the judgements of its answers, to a finished run and without a call of a model.
 
-    found = fit_runs([Path("runs/par_rag-train")])
-    found.values                              # {"review.confidence.midpoint": 1.5, "review.confidence.threshold": ...}
-    found.before, found.after                 # how well answers are told apart
+    fitted = fit_run(program.confidence, Path("runs/polyhop-train"))
+    fitted.values                    # {"midpoint": 1.5, "threshold": ...}
+    fitted.before, fitted.after      # how well answers are told apart
 
 A run records for each answer that was judged its accuracy, its credibility and the number of hops
 (`polyhop.programs.trace.Weighed`). An answer is right if it equals a gold one. Alpha is chosen such that right answers
@@ -21,8 +21,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from ..data.errors import PolyhopError
-from ..eval.records import RunRecord, read_manifest, read_records
-from ..eval.statistics import compare
+from ..eval.records import RunRecord, read_records
 from ..programs.confidence import Confidence
 from ..programs.prediction import UNKNOWN
 from ..programs.tunable import tunables
@@ -54,23 +53,21 @@ class Judgement(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """How well answers are told apart: the share that is misjudged, the AUROC of the confidence (NaN if all answers are
-    right or all are wrong), and the share that does not pass and is tried again."""
+    """How well answers are told apart: the share that is misjudged, and the AUROC of the confidence (NaN if all answers
+    are right or all are wrong)."""
 
     answers: int
     error: float
     auroc: float
-    retries: float
 
 
 class ConfidenceFit(NamedTuple):
-    """The values of a `Confidence` by tunable, and figures with the values of the runs and with fitted ones, which are
-    cross-validated. ``p`` compares the two errors (two-sided)."""
+    """Fitted values of a `Confidence` by tunable, and figures with its present values and with fitted ones, which are
+    cross-validated."""
 
     values: dict[str, Any]
     before: Figures
     after: Figures
-    p: float
 
     @property
     def helps(self) -> bool:
@@ -78,29 +75,20 @@ class ConfidenceFit(NamedTuple):
         return (self.after.error, -self.after.auroc) < (self.before.error, -self.before.auroc)
 
 
-def fit_runs(runs: Sequence[Path]) -> ConfidenceFit:
-    """Fit the values to finished runs of one program, which had the same values.
+def fit_run(part: Confidence, run: Path) -> ConfidenceFit:
+    """Fit the values of a program's part to a finished run of the program.
 
     Raises:
-        PolyhopError: the program judges no answers, the runs differ, or they have too few judged answers.
+        PolyhopError: the run has too few judged answers.
     """
-    known, part = [read_manifest(run).program.tunables for run in runs], Confidence()
-    prefix = next(
-        (name.removesuffix("least_credibility") for name in known[0] if name.endswith("least_credibility")), None
-    )
-    if prefix is None:
-        raise PolyhopError(f"{runs[0]} is a run of a program that weighs no judgements: use polyhop or par_rag")
-    found = [{name: each.get(prefix + name) for name in tunables(part)} for each in known]
-    if any(each != found[0] for each in found):
-        raise PolyhopError(f"the runs have other values of {prefix}*: fit to runs of one program")
-    judged = [each for run in runs for each in judgements(read_records(run))]
-    right = sum(each.right for each in judged)
+    judged = list(judgements(read_records(run)))
+    right = sum(judgement.right for judgement in judged)
     if len(judged) < _LEAST or min(right, len(judged) - right) < FOLDS:
         raise PolyhopError(
             f"{len(judged)} judged answers, {right} of them right, are too few: at least {_LEAST} are needed, and "
             f"{FOLDS} of both kinds (polyhop judges every answer with --set review=always)"
         )
-    return fit(with_values(part, found[0]), judged, prefix)
+    return fit(part, judged)
 
 
 def judgements(records: Iterable[RunRecord]) -> Iterator[Judgement]:
@@ -112,45 +100,44 @@ def judgements(records: Iterable[RunRecord]) -> Iterator[Judgement]:
             yield Judgement(last["hops"], last["accuracy"], last["credibility"], record.scores["answer_em"] == 1)
 
 
-def fit(part: Any, judged: Sequence[Judgement], prefix: str = "") -> ConfidenceFit:
-    """Fit the values of a `Confidence` to judgements; ``prefix`` goes before their names."""
+def fit(part: Confidence, judged: Sequence[Judgement]) -> ConfidenceFit:
+    """Fit the values to judgements."""
     from sklearn.model_selection import StratifiedKFold
 
-    right = np.array([each.right for each in judged])
-    old, new = _weighed(part, judged), np.zeros((2, len(judged)))
+    right = np.array([judgement.right for judgement in judged])
+    fitted = np.zeros((2, len(judged)))
     for seen, rest in StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(right, right):
-        new[:, rest] = _weighed(_fitted(part, [judged[n] for n in seen]), [judged[n] for n in rest])
-    wrong = [(passed != right).astype(float) for _, passed in (old, new)]
-    values = {name: each.value for name, each in tunables(_fitted(part, judged)).items()}
-    unused = {"fixed_alpha"} if values["adaptive"] else {"midpoint", "slope"}
-    shown = {prefix + name: value for name, value in values.items() if name not in unused}
+        fitted[:, rest] = _weighed(_fitted(part, [judged[n] for n in seen]), [judged[n] for n in rest])
     before, after = (
-        Figures(len(right), float((passed != right).mean()), _auroc(confidence, right), float(1 - passed.mean()))
-        for confidence, passed in (old, new)
+        Figures(len(right), float((passed != right).mean()), _auroc(confidence, right))
+        for confidence, passed in (_weighed(part, judged), fitted)
     )
-    return ConfidenceFit(shown, before, after, compare(*wrong).p_permutation)
+    values = {name: tunable.value for name, tunable in tunables(_fitted(part, judged)).items()}
+    for unused in ("fixed_alpha",) if values["adaptive"] else ("midpoint", "slope"):
+        del values[unused]
+    return ConfidenceFit(values, before, after)
 
 
 def _fitted(part: Confidence, judged: Sequence[Judgement]) -> Any:
     """A copy of the part with the values that fit."""
-    right = np.array([each.right for each in judged])
+    right = np.array([judgement.right for judgement in judged])
     ranked = [_auroc(_weighed(with_values(part, alpha), judged)[0], right) for alpha in ({}, *_ALPHAS)]
     part = with_values(part, ({}, *_ALPHAS)[int(np.argmax(ranked))])  # the first of equals
-    found: list[tuple[float, dict[str, float]]] = []
+    present = part.threshold.value
+    errors: list[tuple[float, dict[str, float]]] = []
     for minima in ({}, *_MINIMA):
         confidence, enough = _weighed(with_values(part, {**minima, "threshold": 0.0}), judged)
         levels = np.unique(confidence)
-        present = part.threshold.value
         for threshold in sorted([present, *(levels[1:] + levels[:-1]) / 2], key=lambda level: abs(level - present)):
             passed = (enough > 0) & (confidence >= threshold)
-            found.append((float((passed != right).mean()), {**minima, "threshold": float(threshold)}))
-    return with_values(part, min(found, key=lambda pair: pair[0])[1])
+            errors.append((float((passed != right).mean()), {**minima, "threshold": float(threshold)}))
+    return with_values(part, min(errors, key=lambda pair: pair[0])[1])
 
 
 def _weighed(part: Any, judged: Sequence[Judgement]) -> Array:
     """The confidence in each answer, and whether it passes: an array of shape (2, answers)."""
-    found = [part.weigh(each.hops, each.accuracy, each.credibility) for each in judged]
-    return np.array([[each.confidence for each in found], [each.passed for each in found]])
+    weighed = [part.weigh(judgement.hops, judgement.accuracy, judgement.credibility) for judgement in judged]
+    return np.array([[answer.confidence for answer in weighed], [answer.passed for answer in weighed]])
 
 
 def _auroc(confidence: Array, right: Array) -> float:

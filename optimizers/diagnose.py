@@ -31,7 +31,7 @@ from ..eval.statistics import Interval
 from ..programs.search import Search
 from ..signatures.fields import fenced
 from .exemplars import in_words
-from .replay import Call, Key, Metric, Replay, ReplayedRun, argued
+from .replay import Call, Metric, Replay, ReplayedRun, argued
 
 RETRIEVAL = "retrieval"
 """What `diagnose` calls the searches of a program, beside the names of its agents."""
@@ -134,81 +134,49 @@ def diagnose(
         BaseException: what is not an `Exception`, such as a spent budget.
     """
     known = roles_of(program, against)
-    alone, among = (
-        against != "gold" if alone is None else alone,
-        [role for role in known if among is None or role in among],
-    )
+    alone = against != "gold" if alone is None else alone
+    wanted = [role for role in known if among is None or role in among]
     replay, perfect = Replay(program), Replay(program, perfect_search=True) if RETRIEVAL in known else None
 
     def costs(n: int, example: dspy.Example, ledger: Ledger) -> QuestionCosts:
-        """One run as it is, and one for each role of ``among`` that took part."""
-        start = before = replay.run(example)
-        seen = start.prediction.get("ranking") or () if start.prediction is not None else ()
-        titles = dict.fromkeys(fact.title for fact in gold_facts(example))
-        found = [page for title in titles if look_up is not None for page in look_up(title)]
-        oracle, calls = GoldReplies(in_words(example), [*found, *seen]), Counter(call.role for call in start.calls)
-        changes, corrected = dict[str, dict[str, float]](), dict[str, Corrected]()
-        replaced, pending, asked, error = set[str](), set[str](), start.asked, start.error
-
-        def rerun(new: Collection[str]) -> tuple[ReplayedRun, bool, Corrected]:
-            """The run with the reference in place of new roles, besides those in place before; whether the reference
-            knew a reply, and where it differed."""
-            recorded, earlier = {**start.replies, **before.replies}, before.replies
-            told, differs = set[Key](), list[tuple[Call, dspy.Prediction]]()
-
-            def instead(call: Call) -> dspy.Prediction | None:
-                if call.role not in new and (call.role not in replaced or call.key in earlier):
-                    return None
-                own, other = recorded.get(call.key), None
-                if isinstance(against, dspy.LM):
-                    other = call.ask(lm=against)
-                else:
-                    own = own or call.ask()
-                    if (reply := oracle.reply(call.signature, call.inputs, own)).told:
-                        other = dspy.Prediction(**reply.fields)
-                if other is not None and call.role in new:
-                    told.add(call.key)
-                    if own is not None and dict(other) != dict(own):
-                        differs.append((replace(call, reply=own), other))
-                return own if other is None else other
-
-            return replay.run(example, recorded, instead), bool(told), differs
-
-        for role in [*calls, *(role for role in known if role not in calls)]:
-            if error is not None:
+        """One run as it is, and one for each wanted role that took part."""
+        case = _Case(example, replay, against, look_up)
+        roles_then = list(dict.fromkeys(call.role for call in case.start.calls))
+        skipped, changes, corrected = set[str](), dict[str, dict[str, float]](), dict[str, Corrected]()
+        for role in [*roles_then, *(role for role in known if role not in roles_then)]:
+            if case.error is not None:
                 break
-            if role not in among:
-                pending |= {role}
+            if role not in wanted:
+                skipped.add(role)
                 continue
-            if pending and not alone and role != RETRIEVAL:  # other roles that go before this one
-                before, _, _ = rerun(pending)
-                asked, replaced, pending = asked + before.asked, replaced | pending, set()
-            base, other, told, corrected[role] = before, before, True, []
-            if role == RETRIEVAL:
-                base = other = start
-                told = bool(oracle.pages) and all(oracle.pages.values())
-                if perfect is not None and told:
-                    other = perfect.run(example, start.replies, oracle=oracle)
-            elif any(call.role == role for call in before.calls):
-                other, told, corrected[role] = rerun({role})
-            asked += other.asked if other is not base else 0
-            error = before.error or other.error
+            corrected[role] = []
+            if perfect is not None and role == RETRIEVAL:
+                base = case.start
+                better, is_told = case.with_gold_found(perfect)
+            else:
+                if skipped and not alone:  # other roles that go before this one
+                    case.keep(case.rerun(skipped)[0], skipped)
+                    skipped = set()
+                base, better, is_told = case.before, case.before, True
+                if any(call.role == role for call in base.calls):
+                    better, is_told, corrected[role] = case.rerun({role})
+                if not alone:
+                    case.keep(better, {role})
             changes[role] = {
-                named(metric): other.score(example, metric) - base.score(example, metric) if told else nan
+                named(metric): better.score(example, metric) - base.score(example, metric) if is_told else nan
                 for metric in metrics
             }
-            if not alone and role != RETRIEVAL:
-                before, replaced = other, replaced | {role}
+        failed = case.error is not None
         return QuestionCosts(
-            str(example.get("id") or example.question),
-            example.get("hops"),
-            example.get("kind"),
-            {named(metric): start.score(example, metric) for metric in metrics},
-            changes if error is None else {},
-            calls,
-            asked,
-            "" if error is None else f"{type(error).__name__}: {error}"[:200],
-            corrected if error is None else {},
+            id=str(example.get("id") or example.question),
+            hops=example.get("hops"),
+            kind=example.get("kind"),
+            scores={named(metric): case.start.score(example, metric) for metric in metrics},
+            changes={} if failed else changes,
+            calls=Counter(call.role for call in case.start.calls),
+            asked=case.asked,
+            error=f"{type(case.error).__name__}: {case.error}"[:200] if failed else "",
+            corrected={} if failed else corrected,
         )
 
     results = []
@@ -216,6 +184,62 @@ def diagnose(
         results.append(one)
         on_progress(one)
     return Diagnosis(results, metrics, known)
+
+
+class _Case:
+    """The runs of one question: ``start`` as it is, ``before`` with the reference in place of the roles that were
+    replaced so far; the first ``error`` of a run, and how many calls of models they took."""
+
+    def __init__(self, example: dspy.Example, replay: Replay, against: Reference, look_up: LookUp | None) -> None:
+        self.example, self.replay, self.against = example, replay, against
+        self.start = self.before = replay.run(example)
+        self.replaced, self.asked, self.error = set[str](), self.start.asked, self.start.error
+        seen = self.start.prediction.get("ranking") or () if self.start.prediction is not None else ()
+        titles = dict.fromkeys(fact.title for fact in gold_facts(example))
+        pages = [page for title in titles if look_up is not None for page in look_up(title)]
+        self.oracle = GoldReplies(in_words(example), [*pages, *seen])
+
+    def with_gold_found(self, perfect: Replay) -> tuple[ReplayedRun, bool]:
+        """The run in which every search returns the gold passages first, and whether these are known."""
+        if not self.oracle.pages or not all(self.oracle.pages.values()):
+            return self.start, False
+        run = perfect.run(self.example, self.start.replies, oracle=self.oracle)
+        self._count(run)
+        return run, True
+
+    def keep(self, run: ReplayedRun, roles: Collection[str]) -> None:
+        self.before, self.replaced = run, self.replaced.union(roles)
+
+    def rerun(self, new: Collection[str]) -> tuple[ReplayedRun, bool, Corrected]:
+        """The run with the reference in place of new roles, besides those in place before; whether the reference knew
+        a reply, and where it differed."""
+        recorded, earlier = {**self.start.replies, **self.before.replies}, self.before.replies
+        answered, differs = 0, list[tuple[Call, dspy.Prediction]]()
+
+        def instead(call: Call) -> dspy.Prediction | None:
+            nonlocal answered
+            if call.role not in new and (call.role not in self.replaced or call.key in earlier):
+                return None
+            own, better = recorded.get(call.key), None
+            if isinstance(self.against, dspy.LM):
+                better = call.ask(lm=self.against)
+            else:
+                own = own or call.ask()
+                if (reply := self.oracle.reply(call.signature, call.inputs, own)).told:
+                    better = dspy.Prediction(**reply.fields)
+            if better is not None and call.role in new:
+                answered += 1
+                if own is not None and dict(better) != dict(own):
+                    differs.append((replace(call, reply=own), better))
+            return own if better is None else better
+
+        run = self.replay.run(self.example, recorded, instead)
+        self._count(run)
+        return run, answered > 0, differs
+
+    def _count(self, run: ReplayedRun) -> None:
+        self.asked += run.asked
+        self.error = self.error or run.error
 
 
 def roles_of(program: dspy.Module, against: Reference = "gold") -> list[str]:

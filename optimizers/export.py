@@ -1,4 +1,4 @@
-"""Prompts for use without polyhop and DSPy: messages as an adapter sends them, Markdown, JSON.
+"""Prompts for use without polyhop and DSPy: messages as an adapter sends them, and Markdown.
 
     for prompt in prompts(program):
         print(prompt["agent"], prompt["messages"])
@@ -16,7 +16,6 @@ from typing import Any, Literal
 
 import dspy
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from pydantic import TypeAdapter
 
 from ..data.errors import PolyhopError
 from ..engines.models import roles
@@ -25,7 +24,7 @@ from ..programs.exemplars import Exemplars
 from ..programs.tunable import tunables
 from ..signatures import NumberedPassages
 from ..signatures.fields import fenced
-from .artifact import dump, range_of
+from .artifact import range_of
 
 AdapterName = Literal["chat", "json"]
 
@@ -58,7 +57,8 @@ _ADAPTERS = {"chat": dspy.ChatAdapter(), "json": dspy.JSONAdapter()}
 
 
 def prompts(program: dspy.Module, adapter: AdapterName = "chat") -> list[dict[str, Any]]:
-    """The prompts of a program's agents, in its order, as JSON. Works for any DSPy program whose inputs are text.
+    """The prompts of a program's agents, in its order: ``agent``, ``instructions``, ``inputs``, ``outputs`` and
+    ``messages``. Works for any DSPy program whose inputs are text.
 
     ``messages`` has the demos with an output, and placeholders for inputs; with ``shown_exemplars`` the program adds
     demos at each call, before the last message.
@@ -69,73 +69,61 @@ def prompts(program: dspy.Module, adapter: AdapterName = "chat") -> list[dict[st
     short = {id(predictors[0]): role for role, predictors in roles(program).items() if len(predictors) == 1}
     parts = [part for _, part in program.named_sub_modules(Exemplars)]
     shows = any(part.mode.value != "none" and part.count.value and len(part.memory) for part in parts)
-    state, found = dump(program), []
+    described = []
     for name, predictor in program.named_predictors():
-        agent = short.get(id(predictor), name)
-        signature = predictor.signature
+        agent, signature = short.get(id(predictor), name), predictor.signature
         demos = fenced(predictor.demos) if isinstance(predictor, Agent) else predictor.demos
-        messages = _ADAPTERS[adapter].format(
-            signature, demos, {each: f"{{{{{each}}}}}" for each in signature.input_fields}
-        )
-        known: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
-        for field, info in signature.fields.items():
-            # DSPy's default description is the name of the field.
-            texts = [info.json_schema_extra["desc"].removeprefix(f"${{{field}}}").lstrip()]
-            types = dspy.Type.extract_custom_type_from_annotation(info.annotation)
-            described = {
-                "name": field,
-                "type": getattr(info.annotation, "__name__", "") or str(info.annotation),
-                "description": "\n".join(filter(None, [*texts, *(kind.description() for kind in types)])),
-            }
-            is_input = field in signature.input_fields
-            if is_input:
-                described["format"] = {str: "text", NumberedPassages: "passages"}.get(info.annotation, "value")
-            else:
-                described["schema"] = None if info.annotation is str else TypeAdapter(info.annotation).json_schema()
-            known[is_input].append(described)
-            if is_input and any(kind is not NumberedPassages for kind in types):
-                raise PolyhopError(f"agent {agent!r} cannot be exported: its input {field!r} is not text")
+        placeholders = {field: f"{{{{{field}}}}}" for field in signature.input_fields}
+        messages = _ADAPTERS[adapter].format(signature, demos, placeholders)
         if not all(isinstance(message["content"], str) for message in messages):
             raise PolyhopError(f"agent {agent!r} cannot be exported: it has a demo that is not text")
-        found.append(
+        for field, info in signature.input_fields.items():
+            if any(kind is not NumberedPassages for kind in _types(info)):
+                raise PolyhopError(f"agent {agent!r} cannot be exported: its input {field!r} is not text")
+        described.append(
             {
                 "agent": agent,
                 "instructions": signature.instructions,
-                "inputs": known[True],
-                "outputs": known[False],
-                "demos": state[name]["demos"],
+                "inputs": [_described(*item) for item in signature.input_fields.items()],
+                "outputs": [_described(*item) for item in signature.output_fields.items()],
                 "shown_exemplars": bool(shows and name in getattr(program, "shown_exemplars", ())),
                 "messages": messages,
             }
         )
-    return found
+    return described
 
 
-def record(program: dspy.Module, name: str, adapter: AdapterName = "chat", agent: str = "") -> dict[str, Any]:
-    """The prompts (of one ``agent`` or all), exemplars and tunables of the program ``name`` as one JSON object."""
-    parts = [part for _, part in program.named_sub_modules(Exemplars)]
+def _types(info: Any) -> list[Any]:
+    """DSPy's own types in a field's annotation."""
+    return list(dspy.Type.extract_custom_type_from_annotation(info.annotation))
+
+
+def _described(name: str, info: Any) -> dict[str, str]:
+    """The name, type, format (of an input) and description of a field; DSPy's default description is its name."""
+    texts = [info.json_schema_extra["desc"].removeprefix(f"${{{name}}}").lstrip()]
     return {
-        "program": name,
-        "adapter": adapter,
-        "placeholders": "{{name}} in the last message; replace all of them in one pass",
-        "formats": FORMATS,
-        "replies": REPLIES[adapter],
-        "agents": [prompt for prompt in prompts(program, adapter) if agent in ("", prompt["agent"])],
-        "exemplars": [
-            {"count": each.count.value, "mode": each.mode.value, "memory": each.memory.dump_state()["exemplars"]}
-            for each in parts
-        ],
-        "tunables": {name: tunable.dump_state() for name, tunable in tunables(program).items()},
+        "name": name,
+        "type": getattr(info.annotation, "__name__", "") or str(info.annotation),
+        "format": {str: "text", NumberedPassages: "passages"}.get(info.annotation, "value"),
+        "description": "\n".join(filter(None, [*texts, *(kind.description() for kind in _types(info))])),
     }
 
 
 def markdown(program: dspy.Module, name: str, adapter: AdapterName = "chat", agent: str = "") -> str:
     """The prompts (of one ``agent`` or all), exemplars and tunables of the program ``name`` as a document; it may be
     printed, and has U+FFFD for control characters."""
-    known = record(program, name, adapter, agent)
-    about = (inspect.getdoc(type(program)) or "").partition("\n\n")[0] if type(program).__doc__ else ""
-    used = {each["format"] for one in known["agents"] for each in one["inputs"]}
-    text = _TEMPLATES.get_template("export.md.j2").render(known, about=about, used=used, agent=agent)
+    agents = [prompt for prompt in prompts(program, adapter) if agent in ("", prompt["agent"])]
+    text = _TEMPLATES.get_template("export.md.j2").render(
+        program=name,
+        about=(inspect.getdoc(type(program)) or "").partition("\n\n")[0] if type(program).__doc__ else "",
+        agent=agent,
+        agents=agents,
+        formats=FORMATS,
+        used={field["format"] for prompt in agents for field in prompt["inputs"]},
+        replies=REPLIES[adapter],
+        exemplars=[part for _, part in program.named_sub_modules(Exemplars)],
+        tunables={name: tunable.dump_state() for name, tunable in tunables(program).items()},
+    )
     return _CONTROLS.sub("\ufffd", text)
 
 
@@ -146,7 +134,7 @@ _TEMPLATES = Environment(  # Markdown, so nothing is escaped but what ends a cel
 )
 _TEMPLATES.filters |= {
     "row": lambda field, kind: (field["name"], field[kind], field["description"]),
-    "exemplar": lambda each: (each["question"], str(each["hops"]), " / ".join(each["sub_questions"])),
+    "exemplar": lambda each: (each.question, str(each.hops), " / ".join(each.sub_questions)),
     "tunable": lambda item: (item[0], json.dumps(item[1]["value"]), range_of(item[1])),
     "fence": lambda text: "`" * max(3, 1 + max(map(len, re.findall(r"`+", text)), default=0)),
 }

@@ -22,11 +22,12 @@ RUN/summary.json        written last
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from math import ceil, nan
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import dspy
@@ -43,22 +44,17 @@ from ..eval.report import number, p_value
 from ..eval.run import COUNTED, evaluate
 from ..eval.settings import ProgramSettings, RunManifest
 from ..eval.statistics import compare, interval
-from ..programs.confidence import Confidence
-from ..programs.exemplars import Exemplars
-from .artifact import ARTIFACT, Provenance, Score, Split, dump, load, save
-from .confidence import fit_runs
-from .exemplars import at_most, from_musique, from_run
-from .prompts import check, optimize_prompts
-from .settings import BEST, DECIDING, OptimizationSettings, Splits, divide
-from .tunables import StudyResult, TrialRecord, TunableSearch, matching, search_space, with_values
+from .artifact import ARTIFACT, Provenance, Score, Split, load, save
+from .prompts import check
+from .settings import BEST, DECIDING, OptimizationSettings, Splits
+from .stages import STAGES, Context
+from .tunables import StudyResult, search_space
 
 START, PROGRAM, STAGE = "0-start", "program", "stage.json"
 TRAIN, VAL, TEST = "train", "val", "test"
 
 RESERVE = 1.25
 """What is reserved for a measurement, as a multiple of its expected cost."""
-
-EXEMPLAR_TRIALS = 16  # of how many exemplars to show, and which
 
 _KINDS = {TRAIN: "training", VAL: "validation", TEST: "test"}
 
@@ -181,7 +177,7 @@ def optimize(
                 "another --metric, such as answer_f1"
             )
     used = {name: Split.of((sources or {}).get(name, name), questions) for name, questions in splits.named.items()}
-    manifest = {
+    manifest: dict[str, Any] = {
         "settings": settings.model_dump(mode="json"),
         "program": ProgramSettings.of(program, type(program).__name__).to_json(),
         "questions": {name: split.hash for name, split in used.items()},
@@ -190,10 +186,8 @@ def optimize(
     def known() -> dict[str, Any]:
         """The manifest of the folder, but for what may change."""
         found = read_json(path / MANIFEST, f"{path} has no {MANIFEST}.")
-        return {
-            **found,
-            "settings": {**(found.get("settings") or {}), **settings.model_dump(mode="json", exclude={*DECIDING})},
-        }
+        before = found.get("settings") or {}
+        return {**found, "settings": manifest["settings"] | {name: before.get(name) for name in DECIDING}}
 
     with ExitStack() as stack:
         stack.enter_context(claimed(path, manifest, known, beside=(ACCOUNT,)))
@@ -222,10 +216,6 @@ def check_settings(settings: OptimizationSettings, program: dspy.Module, prompt_
         check(settings.optimizer, program, prompt_model)
 
 
-Proposed = tuple[dspy.Module | None, dict[str, Any]]
-"""The candidate of a stage, and what its `StageRecord` says of it."""
-
-
 @dataclass
 class _Run:
     """A run that goes on, and the stages that have ended."""
@@ -239,13 +229,13 @@ class _Run:
     look_up: LookUp | None
     on_progress: Callable[[Progress], None]
     stages: list[StageRecord] = field(default_factory=list)
-    stage: StageRecord = field(default_factory=lambda: StageRecord(n=0, stage="start", kept=True))  # now
+    now: str = "start"  # the stage that goes on
 
     def __call__(self, origin: Provenance) -> OptimizationSummary:
         if not (self.path / START / PROGRAM / ARTIFACT).exists():
             save(self.start, self.path / START / PROGRAM)
         self.measure(self.load(START), VAL, self.path / START / VAL)
-        self.stages = [self.stage.model_copy(update=self._means(START))]
+        self.stages = [StageRecord(n=0, stage="start", kept=True, **self._means(START))]
         ended = "all stages ran"
         try:
             with self._reserve(2 * len(self.splits.test)):
@@ -253,7 +243,7 @@ class _Run:
                     self._run_stage(StageRecord(n=len(self.stages), stage=stage))
         except BudgetSpent as spent:
             ended = f"the budget ({spent}) allows no further stage; resume with a larger one"
-        test, best, metric = None, self.incumbent.folder, self.settings.scored
+        test, best, metric = None, self.incumbent, self.settings.scored
         scores = {VAL: {metric: _mean(_column(self.path / best / VAL, metric))}}
         try:
             test = self._tested(best)
@@ -270,26 +260,38 @@ class _Run:
 
     def _run_stage(self, record: StageRecord) -> None:
         """Let a stage propose a candidate, evaluate it, and compare it with the incumbent."""
-        self.stage, incumbent, file = record, self.incumbent.folder, self.path / record.folder / STAGE
-        if not file.exists():
-            self.folder.mkdir(exist_ok=True)
+        self.now, incumbent, folder = record.stage, self.incumbent, self.path / record.folder
+        if not (folder / STAGE).exists():
+            folder.mkdir(exist_ok=True)
             with self._reserve(len(self.splits.val)):
-                propose: Callable[[dspy.Module], Proposed] = getattr(self, record.stage)
-                candidate, found = propose(self.load(incumbent))
-            if candidate is not None:
-                save(candidate, self.folder / PROGRAM)
-            write_json(file, record.model_copy(update=found).model_dump(mode="json", exclude_none=True))
-        record, verdict = read_model(StageRecord, file), {"why": "no candidate"}
-        if (self.folder / PROGRAM).exists():
-            self.measure(self.load(record.folder), VAL, self.folder / VAL)
-            verdict = judge(self.folder / VAL, self.path / incumbent / VAL, self.settings) | self._means(record.folder)
+                proposal = STAGES[record.stage](self.load(incumbent), self._context(folder))
+            if proposal.program is not None:
+                save(proposal.program, folder / PROGRAM)
+            found = {"note": proposal.note, "study": proposal.study, "spent": proposal.spent}
+            write_json(folder / STAGE, record.model_copy(update=found).model_dump(mode="json", exclude_none=True))
+        record, verdict = read_model(StageRecord, folder / STAGE), {"why": "no candidate"}
+        if (folder / PROGRAM).exists():
+            self.measure(self.load(record.folder), VAL, folder / VAL)
+            verdict = judge(folder / VAL, self.path / incumbent / VAL, self.settings) | self._means(record.folder)
         self.stages.append(record.model_copy(update={"study": None, **verdict}))
         if record.spent is not None:
             raise BudgetSpent(record.spent)
 
+    def _context(self, folder: Path) -> Context:
+        trained = self.path / self.incumbent / TRAIN
+        return Context(
+            settings=self.settings,
+            train=self.splits.train,
+            seed=self.settings.seed + sum(record.stage == self.now for record in self.stages),  # it may come again
+            folder=folder,
+            prompt_model=self.budget.meter(self.prompt_model) if self.prompt_model else None,
+            evaluate=lambda program: self.measure(program, TRAIN, trained),
+            report=self.report,
+        )
+
     def _tested(self, best: str) -> TestRecord:
         """Start and best program on the test questions."""
-        self.stage = self.stage.model_copy(update={"stage": TEST})
+        self.now = TEST
         runs = [self.path / TEST / folder for folder in (START, best)]
         for out in dict.fromkeys(runs):
             self.measure(self.load(out.name), TEST, out)
@@ -305,17 +307,9 @@ class _Run:
         )
 
     @property
-    def incumbent(self) -> StageRecord:
-        return next(record for record in reversed(self.stages) if record.kept)
-
-    @property
-    def folder(self) -> Path:
-        return self.path / self.stage.folder
-
-    @property
-    def seed(self) -> int:
-        """Another one if the stage comes again."""
-        return self.settings.seed + sum(each.stage == self.stage.stage for each in self.stages)
+    def incumbent(self) -> str:
+        """The folder of the stage whose program is the best so far."""
+        return next(record.folder for record in reversed(self.stages) if record.kept)
 
     def load(self, folder: str) -> dspy.Module:
         """The program of a stage, with metered models. It is always read from its artifact, so that a run has the same
@@ -336,122 +330,29 @@ class _Run:
             executor=self.settings.executor,
             look_up=self.look_up,
             manifest=RunManifest.of(program, questions, name=name),
-            on_progress=lambda each: self.report(each.done, each.questions, detail),
+            on_progress=lambda progress: self.report(progress.done, progress.questions, detail),
         )
         if not summary["counts"]["answered"]:
             raise PolyhopError(f"the program failed on all {detail}: {summary['failures'][0]['message']}")
         return out
 
     def report(self, done: float, total: float | None, detail: str) -> None:
-        self.on_progress(Progress(self.stage.stage, done, total, detail, self.budget.spent))
+        self.on_progress(Progress(self.now, done, total, detail, self.budget.spent))
 
     def _means(self, folder: str) -> dict[str, Any]:
         """What a `StageRecord` holds of an evaluation."""
         run, names = self.path / folder / VAL, {"score": self.settings.scored, "cost": self.settings.cost}
         failures = sum(record.error is not None for record in read_records(run))
-        means = {each: float(np.nanmean(_column(run, name))) for each, name in names.items() if name}
+        means = {field: float(np.nanmean(_column(run, name))) for field, name in names.items() if name}
         return {"failures": failures, **means}
 
     def _reserve(self, questions: int) -> AbstractContextManager[None]:
         """Inside, the expected cost of so many questions is reserved, at the pace of the start."""
         costs = [record.costs for record in read_records(self.path / START / VAL)]
-        calls = RESERVE * questions * sum(each.get("lm_calls", 0.0) for each in costs) / len(costs)
+        calls = RESERVE * questions * fmean(cost.get("lm_calls", 0.0) for cost in costs)
         parallel = self.settings.threads * (self.settings.workers or 1)
-        seconds = RESERVE * questions * sum(each["seconds"] for each in costs) / len(costs) / parallel
+        seconds = RESERVE * questions * fmean(cost["seconds"] for cost in costs) / parallel
         return self.budget.keeping_back(ceil(calls), calls * self.budget.usd_a_call, seconds)
-
-    # --- the stages, by name: each proposes a tuned copy of the incumbent, or says why not --------------------------
-
-    def exemplars(self, program: dspy.Module) -> Proposed:
-        """Add plans to the exemplar memory, gold ones and those of correct answers; then tune how many it shows, and
-        which."""
-        names = [name.removeprefix("self.") for name, _ in program.named_sub_modules(Exemplars)]
-        if not names:
-            return None, {"note": "the program has no exemplar memory"}
-        settings, added = self.settings, 0
-        trained = self.measure(program, TRAIN, self.path / self.incumbent.folder / TRAIN)
-        gold, own = list(from_musique(self.splits.train)), list(from_run(trained))
-        for _, part in program.named_sub_modules(Exemplars):
-            joined = part.memory.joined(at_most(settings.exemplars, [*gold, *own]))
-            added, part.memory = added + len(joined) - len(part.memory), joined
-        note = f"{added} plans added, of {len(gold)} gold and {len(own)} own ones"
-        if not added:
-            return None, {"note": note}
-        searched = {name for each in names for name in (f"{each}.count", f"{each}.mode")}
-        searched -= {*matching(program, settings.freeze)}
-        if not searched:
-            return program, {"note": f"{note}; their tunables are frozen"}
-        return self._search(program, note, EXEMPLAR_TRIALS, {*matching(program, ["*"])} - searched)
-
-    def confidence(self, program: dspy.Module) -> Proposed:
-        """Fit alpha, minima and threshold to the judgements of the training questions."""
-        if not any(True for _ in program.named_sub_modules(Confidence)):
-            return None, {"note": "the program weighs no judgements"}
-        try:
-            found = fit_runs([self.measure(program, TRAIN, self.path / self.incumbent.folder / TRAIN)])
-        except PolyhopError as error:
-            return None, {"note": str(error)}
-        old, new = (100 * figures.error for figures in (found.before, found.after))
-        note = f"{found.before.answers} judged answers, {old:.1f}% misjudged, {new:.1f}% with fitted values"
-        if not found.helps:
-            return None, {"note": note}
-        frozen = matching(program, self.settings.freeze)
-        values = {name: value for name, value in found.values.items() if name not in frozen}
-        return with_values(program, values), {"note": note}
-
-    def prompts(self, program: dspy.Module) -> Proposed:
-        """Run a prompt optimizer, on one half of the questions with the other half for validation."""
-        settings = self.settings
-        self.report(0, None, settings.optimizer)
-        first, second = divide(self.splits.train, (0.5, 0.5), self.seed)
-        tuned = optimize_prompts(
-            settings.optimizer,
-            program,
-            first,
-            second,
-            find_metric(settings.metric),
-            auto=settings.auto,
-            seed=self.seed,
-            threads=settings.threads,
-            prompt_model=self.budget.meter(self.prompt_model) if self.prompt_model else None,
-            log=self.folder / "log.txt",
-        )
-        note = f"{settings.optimizer}, {settings.auto}"
-        return (None, {"note": f"{note}: nothing changed"}) if dump(tuned) == dump(program) else (tuned, {"note": note})
-
-    def tunables(self, program: dspy.Module) -> Proposed:
-        settings = self.settings
-        return self._search(program, f"{settings.trials} trials", settings.trials)
-
-    def _search(self, program: dspy.Module, note: str, trials: int, frozen: Set[str] = frozenset()) -> Proposed:
-        """Search the tunables of a program within the settings' limits."""
-        settings, metric = self.settings, find_metric(self.settings.metric)
-
-        def on_trial(done: Sequence[TrialRecord]) -> None:
-            best = max(each.score for each in done if not each.pruned)
-            self.report(len(done), trials, f"trials, best {metric.text(best)}")
-
-        search = TunableSearch(
-            metric,
-            trials=trials,
-            cost=settings.cost,
-            freeze=[*settings.freeze, *frozen],
-            ranges=settings.ranges,
-            seed=self.seed,
-            threads=settings.threads,
-            storage=self.folder / "study.journal",
-            on_trial=on_trial,
-        )
-        spent = None
-        try:
-            search.compile(program, valset=self.splits.train)
-        except BudgetSpent as error:
-            if search.result is None or len(search.result.trials) < 2:
-                raise
-            spent, note = str(error), f"{note}, ended by the budget after {len(search.result.trials)}"
-        assert search.result is not None
-        tuned = with_values(program, search.result.best.values)
-        return tuned, {"note": note, "study": search.result, "spent": spent}
 
 
 # --- the verdict -----------------------------------------------------------------------------------------------------

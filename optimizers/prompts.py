@@ -1,11 +1,9 @@
-"""Prompt optimization: five optimizers with sizes for programs of several calls per question, and any other of DSPy.
+"""Prompt optimization: three optimizers with sizes for programs of several calls per question, and any other of DSPy.
 
-    better = optimize_prompts("random_search", program, trainset, valset, metric)
+    better = optimize_prompts("credit", program, trainset, valset, metric)
 
     labeled         demos from annotations: what each agent should have replied to what it sees
-    random_search   the best of several sets of the program's own successes (`dspy.BootstrapFewShotWithRandomSearch`)
     credit          replies that change the outcome, also of failed runs, for the agents that cost the most
-    mipro           instructions and demos, combined by TPE (`dspy.MIPROv2`)
     gepa            instructions by reflection on feedback in words (`dspy.GEPA`)
     dspy:NAME       any other of DSPy's, with its own defaults
 
@@ -17,7 +15,7 @@ from __future__ import annotations
 import inspect
 import random
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from functools import partial
 from math import isnan
@@ -41,16 +39,15 @@ from .replay import Call, Metric, Replay, argued, shortened, with_stand_ins
 
 
 class Size(NamedTuple):
-    """At most so many questions, demos of each agent, candidates, and runs of the program (GEPA)."""
+    """At most so many questions, demos of each agent, and runs of the program (GEPA)."""
 
     train: int
     val: int
     demos: int
-    candidates: int
     runs: int
 
 
-SIZES = {"light": Size(20, 20, 2, 3, 100), "medium": Size(50, 40, 3, 6, 300), "heavy": Size(100, 80, 4, 12, 900)}
+SIZES = {"light": Size(20, 20, 2, 100), "medium": Size(50, 40, 3, 300), "heavy": Size(100, 80, 4, 900)}
 
 _LONGEST = 6_000  # characters of an instruction that GEPA writes
 
@@ -134,17 +131,18 @@ def check(name: str, program: dspy.Module, prompt_model: dspy.LM | None = None) 
         raise PolyhopError("the program has no agents (dspy.Predict), so there are no prompts to optimize")
     if None in models:
         raise PolyhopError("the program has no language model: call program.set_lm(...) or dspy.configure(lm=...)")
-    writing = {"mipro": dspy.MIPROv2, "gepa": dspy.GEPA}
-    kind = writing.get(name) or (None if name in OPTIMIZERS else _teleprompter(name))
-    if kind is None or not {"prompt_model", "reflection_lm"} & inspect.signature(kind.__init__).parameters.keys():
+    if name in ("labeled", "credit"):
+        return
+    kind = dspy.GEPA if name == "gepa" else _teleprompter(name)
+    if not {"prompt_model", "reflection_lm"} & inspect.signature(kind.__init__).parameters.keys():
         return
     writer = prompt_model or models[0]
     if prompt_model is None and any(model is not writer for model in models):
         raise PolyhopError(f"{name}: the agents have different models: choose a prompt model (--prompt-lm)")
     if not getattr(getattr(writer, "engine", None), "writes_prompts", True):
         raise PolyhopError(
-            f"{name}: {writer.model} cannot write instructions: choose a prompt model (--prompt-lm), or use labeled, "
-            "random_search or credit"
+            f"{name}: {writer.model} cannot write instructions: choose a prompt model (--prompt-lm), or use labeled or "
+            "credit"
         )
 
 
@@ -174,14 +172,6 @@ def labeled(job: Job) -> dspy.Module:
     for name, predictor in job.student.named_predictors():
         predictor.demos = demos[name][: job.size.demos] or predictor.demos
     return job.student
-
-
-def random_search(job: Job) -> dspy.Module:
-    """All of DSPy's seeds but -2, which has labeled demos only: those would be the questions themselves."""
-    size = job.size
-    how = {"max_bootstrapped_demos": size.demos, "max_labeled_demos": 0, "num_candidate_programs": size.candidates}
-    seeds = [-3, -1, *range(size.candidates)]
-    return _of_dspy(dspy.BootstrapFewShotWithRandomSearch, job, how, {"restrict": seeds})
 
 
 def credit(job: Job) -> dspy.Module:
@@ -220,30 +210,10 @@ def credit(job: Job) -> dspy.Module:
     return job.student
 
 
-def mipro(job: Job) -> dspy.Module:
-    """Trials are scored on a part of the validation questions, unless the program has one agent: DSPy fails when all of
-    its few combinations are evaluated in full. The study is in memory and cannot be resumed."""
-    agents, size, batch = job.student.predictors(), job.size, len(job.val) // 2
-    how = {
-        "task_model": agents[0].lm,  # required, but every agent has its model
-        "max_bootstrapped_demos": size.demos,
-        "max_labeled_demos": 0,
-        "auto": None,
-        "num_candidates": size.candidates,
-    }
-    trials = {
-        "num_trials": 3 * size.candidates,
-        "minibatch": batch > 0 and len(agents) > 1,
-        "minibatch_size": max(1, batch),
-        "data_aware_proposer": False,  # would show the prompt model whole questions, with all of their passages
-    }
-    return _of_dspy(dspy.MIPROv2, job, how, trials)
-
-
 def gepa(job: Job) -> dspy.Module:
     """For polyhop's metrics the feedback is that of `polyhop.eval.feedback`. GEPA gets no folder to resume from: it
     would read a pickle there, which can run anybody's code. What was asked before comes from DSPy's reply cache."""
-    how = {
+    settings = {
         "gepa_kwargs": {"acceptance_criterion": PairedAcceptance(level=0.5, longest=_LONGEST)},
         "max_metric_calls": job.size.runs,
         "reflection_minibatch_size": min(3, len(job.train)),
@@ -251,14 +221,15 @@ def gepa(job: Job) -> dspy.Module:
         "component_selector": MostFaults(job.student),
         "instruction_proposer": BriefProposer(),
     }
-    train, val = ([in_words(each) if each.get("sub_questions") else each for each in it] for it in (job.train, job.val))
-    return _of_dspy(dspy.GEPA, job._replace(train=train, val=val), how)
+    readable = job._replace(
+        train=[in_words(example) if example.get("sub_questions") else example for example in job.train],
+        val=[in_words(example) if example.get("sub_questions") else example for example in job.val],
+    )
+    return _of_dspy(dspy.GEPA, readable, **settings)
 
 
-OPTIMIZERS: dict[str, Callable[[Job], dspy.Module]] = {
-    each.__name__: each for each in (labeled, random_search, credit, mipro, gepa)
-}
-"""The prompt optimizers by name; the first three need no prompt model."""
+OPTIMIZERS: dict[str, Callable[[Job], dspy.Module]] = {"labeled": labeled, "credit": credit, "gepa": gepa}
+"""The prompt optimizers by name; the first two need no prompt model."""
 
 
 def _teleprompter(name: str) -> type[Teleprompter]:
@@ -270,12 +241,9 @@ def _teleprompter(name: str) -> type[Teleprompter]:
     return kind
 
 
-def _of_dspy(
-    kind: type[Teleprompter], job: Job, how: Mapping[str, Any] | None = None, at: Mapping[str, Any] | None = None
-) -> dspy.Module:
-    """The result of an optimizer of DSPy, which gets the arguments of a job that it takes, and others: ``how`` when it
-    is made, ``at`` when it compiles."""
-    given = {
+def _of_dspy(kind: type[Teleprompter], job: Job, **settings: Any) -> dspy.Module:
+    """The result of an optimizer of DSPy, which gets the arguments of a job that it takes, and further settings."""
+    arguments = {
         "metric": feedback_metric(job.metric) if kind is dspy.GEPA else job.metric,
         "prompt_model": job.writer,
         "reflection_lm": job.writer,
@@ -286,13 +254,12 @@ def _of_dspy(
         "eval_kwargs": {"num_threads": job.threads, "display_table": False},
     }
 
-    def taken(function: Any, more: Mapping[str, Any] | None) -> dict[str, Any]:
-        return {name: given[name] for name in inspect.signature(function).parameters if name in given} | dict(
-            more or {}
-        )
+    def accepted(function: Any) -> dict[str, Any]:
+        return {name: arguments[name] for name in inspect.signature(function).parameters if name in arguments}
 
     try:
-        return kind(**taken(kind.__init__, how)).compile(job.student, **taken(kind.compile, at))
+        optimizer = kind(**accepted(kind.__init__), **settings)
+        return optimizer.compile(job.student, **accepted(kind.compile))
     except (TypeError, ValueError, AssertionError) as error:  # an argument that it requires, or too few questions
         raise PolyhopError(f"dspy.{kind.__name__}: {explain(error)}; use it from Python") from error
 

@@ -1,5 +1,5 @@
-"""The settings of an optimization: what `polyhop optimize` takes as options, reads from a file and stores in a run's
-manifest, and what `polyhop.optimize` takes; and the questions that it uses."""
+"""The settings of an optimization, which a run's manifest stores, and the questions that it uses. `polyhop optimize`
+makes options of them (`polyhop.scripts.options.Tuning`)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import floor, log2
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, ValidationError
 
 from ..data.errors import PolyhopError, first_error
 from ..data.files import read_bytes
-from ..eval.options import Limits, ProgramOptions, Resources, option
+from ..eval.options import Limits, Resources, option
 
 if TYPE_CHECKING:
     import dspy
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 StageName = Literal["exemplars", "confidence", "prompts", "tunables"]
 
 DECIDING = frozenset("stages metric cost level optimizer auto trials freeze ranges exemplars seed".split())
-"""The settings that decide the result: a run is resumed with the same ones. The others are resources, and names of what
-is compared by content."""
+"""The settings that decide the result: a run is resumed with the same ones. The others are resources."""
 
 BEST = "best"  # the folder of the best program
 
@@ -66,27 +65,8 @@ def _ranges(value: Any) -> Any:
     return found
 
 
-class OptimizationSettings(ProgramOptions, Limits, Resources):
-    """What to tune, how, and with what resources. Unknown keys are errors.
-
-    Python callers pass program, questions and models themselves; the fields from ``program`` to ``prompt_lm`` say what
-    the command opens.
-    """
-
-    program: str = option("polyhop", "A program, or the folder of a saved one.", "NAME|DIR")
-    dataset: str | None = option(
-        None,
-        "hotpotqa, 2wiki, musique, multihoprag, squad; own, for your own questions; or sample.  [default: recognized "
-        "from --train; without it sample]",
-        "NAME",
-    )
-    train: str | None = option(None, "Training questions; FILE.py:NAME for a list of dspy.Example.", "FILE")
-    val: str | None = option(None, "Validation questions.  [default: a part of --train]", "FILE")
-    test: str | None = option(None, "Test questions, used once.  [default: a part of --val or --train]", "FILE")
-    index: Path | None = option(None, "Search this index, made by 'polyhop index' (open setting).", "DIR")
-    setting: Literal["distractor", "open"] | None = option(None, "Search each question's own passages, or an index.")
-    limit: int | None = option(None, "Take N random questions of each file.", "N", ge=1)
-    prompt_lm: str | None = option(None, "The model that writes instructions, or a profile with one.", "SPEC")
+class OptimizationSettings(Limits, Resources):
+    """What to tune, how, and with what resources. Unknown keys are errors."""
 
     stages: Annotated[tuple[StageName, ...], BeforeValidator(_stages)] = option(
         ("exemplars", "prompts", "tunables"), "Stages in their order; also confidence. A stage may come again.", "LIST"
@@ -99,7 +79,7 @@ class OptimizationSettings(ProgramOptions, Limits, Resources):
         0.05, "The chance to keep a candidate that does not help: each test has a share of it.", gt=0, le=1
     )
     optimizer: str = option(
-        "random_search", "Prompt optimizer: labeled, random_search, credit, mipro, gepa, or dspy:NAME.", "NAME"
+        "credit", "Prompt optimizer: labeled, credit, gepa, or dspy:NAME for any of DSPy's.", "NAME"
     )
     auto: Literal["light", "medium", "heavy"] = option("light", "How many calls it may make: light, medium or heavy.")
     trials: int = option(40, "Trials of the search over tunables.", ge=2)
@@ -115,7 +95,7 @@ class OptimizationSettings(ProgramOptions, Limits, Resources):
     seed: int = option(0, "Random seed.", ge=0, lt=1 << 32)
 
     @classmethod
-    def of(cls, values: Mapping[str, Any], where: str = "settings") -> OptimizationSettings:
+    def of(cls, values: Mapping[str, Any], where: str = "settings") -> Self:
         try:
             return cls.model_validate(values)
         except ValidationError as error:

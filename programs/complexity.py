@@ -4,8 +4,8 @@
     complexity = estimator("Where was the director of Solaris born?")
     complexity.hops, complexity.expected, complexity.probabilities
 
-An estimator is a DSPy parameter: artifacts hold it. `polyhop.scripts.training.complexity` trains another one, on your
-own runs or on benchmarks.
+An estimator is a DSPy parameter: artifacts hold it. `bench/complexity.py` trains another one, on your own runs or
+on benchmarks.
 
 Instead of the paper's BERT and four linguistic features, this is a multinomial logistic regression over features of the
 question's form (`polyhop.data.form`): no download, 0.05 ms per question. Words are not features: they improve the
@@ -80,8 +80,7 @@ class ComplexityHead(BaseModel):
     def _fits(self) -> Self:
         if self.inputs != FEATURES:
             raise ValueError(
-                "trained for another version, with other features: train it again with "
-                "python -m polyhop.scripts.training.complexity"
+                "trained for another version, with other features: train it again with python -m bench.complexity"
             )
         sizes = {len(row) for row in (self.mean, self.scale, *self.weights)}
         if sizes != {len(FEATURES)} or {len(self.weights), len(self.biases)} != {len(HOPS)}:

@@ -80,7 +80,7 @@ class Confidence(Part):
         """The weight of accuracy for an expected number of hops."""
         if not self.adaptive.value:
             return self.fixed_alpha.value
-        return sigmoid(self.slope.value * (self.midpoint.value - hops))
+        return 1.0 / (1.0 + math.exp(self.slope.value * (hops - self.midpoint.value)))
 
     def forward(self, hops: float, accuracy: float | None, credibility: float, answer: str = "") -> Weighed:
         """Record and return what `weigh` says."""
@@ -101,30 +101,3 @@ class Confidence(Part):
         enough = judged >= self.least_accuracy.value and credibility >= self.least_credibility.value
         passed = enough and confidence >= self.threshold.value
         return Weighed(alpha, confidence, passed, hops, accuracy, credibility, answer)
-
-
-class Calibration(Part):
-    """Platt scaling: sigmoid(slope * logit(confidence) + offset); the defaults 1 and 0 change nothing.
-
-    Fitted to a finished run by ``python -m polyhop.scripts.training.calibration RUN``, and not searched by optimizers.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.slope = real(1.0, 0.0, 10.0, usual=(1.0, 1.0))
-        self.offset = real(0.0, -10.0, 10.0, usual=(0.0, 0.0))
-
-    def forward(self, confidence: float) -> float:
-        if self.slope.value == 1.0 and self.offset.value == 0.0:
-            return confidence
-        return sigmoid(self.slope.value * logit(confidence) + self.offset.value)
-
-
-def sigmoid(x: float) -> float:
-    return 1.0 / (1.0 + math.exp(-x))
-
-
-def logit(probability: float) -> float:
-    """The inverse of `sigmoid`, finite for 0 and 1 too."""
-    p = min(max(probability, 1e-3), 1.0 - 1e-3)
-    return math.log(p / (1.0 - p))

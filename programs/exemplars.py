@@ -8,7 +8,7 @@ was the author of Emma born?". So similarity is TF-IDF over words and pairs of w
 (`polyhop.data.form`), among questions of the same complexity as in the paper. The paper uses all-MiniLM-L6-v2, which
 compares topics.
 
-`polyhop.scripts.training.exemplars` fills a memory. The default one holds 24 plans written for the package.
+`bench/exemplars.py` fills a memory. The default one holds 24 plans written for the package.
 """
 
 from __future__ import annotations

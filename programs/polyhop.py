@@ -34,7 +34,7 @@ from ..signatures.fields import NumberedPassages, read_probability, read_texts
 from .agent import Agent
 from .candidates import Candidates, Cited, ids, split_citations, whole
 from .complexity import Complexity, ComplexityEstimator
-from .confidence import CREDIBILITY, Calibration, Confidence, checked, verdict
+from .confidence import CREDIBILITY, Confidence, checked, verdict
 from .exemplars import Exemplars, plan_like
 from .prediction import SUGGESTED, UNKNOWN, Status, conclude, decomposed, read_answer, read_query, tidy
 from .program import Program, register
@@ -86,7 +86,6 @@ class PolyHop(Program):
         self.least_unverified = real(0.75, 0.0, 1.0)  # minimum confidence of an unverified answer
         self.review = choice("doubt", ("doubt", "always", "never"))
         self.confidence = Confidence(least_accuracy=0.6)  # chosen on train questions
-        self.calibration = Calibration()
         self.planner = Agent(PlanResearch)
         self.gatherer = Agent(GatherEvidence)
         self.answerer = Agent(AnswerWithCitations)
@@ -307,8 +306,7 @@ class PolyHop(Program):
         cited = [item for item in answer.cited if lacks or item.passage.id in selected]
         cited = [own if (own := Evidence(item.passage)) in case.evidence else item for item in cited]
         evidence = list(dict.fromkeys([*cited, *case.evidence]))
-        confidence = self.calibration(answer.confidence)
-        return conclude(answer.text, confidence, evidence=evidence, stop=stop, status=answer.status)
+        return conclude(answer.text, answer.confidence, evidence=evidence, stop=stop, status=answer.status)
 
 
 # --- the state of a question ------------------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from dspy.utils.callback import BaseCallback
 
 from ..data.errors import PolyhopError
 from ..data.passages import ON_TOOL_SEARCH, Evidence, Hit, Passage, Retriever
-from ..engines.costs import FREE
 from ..engines.models import name_predictors
 from .agent import Agent, Part
 from .prediction import UNKNOWN, Prediction, check_question
@@ -55,9 +54,7 @@ class Program(Part):
         self.abstain_below = real(abstain_below, 0.0, 1.0)
 
     def __call__(self, question: str, pool: Pool = None, **given: Any) -> Any:
-        models = {each.lm or dspy.settings.lm for each in self.predictors()}
-        asks_models = any(lm is not None and lm.model not in FREE for lm in models)
-        run = Run(check_question(question), pool, self.prompt_tokens.value, self.abstain_below.value, asks_models)
+        run = Run(check_question(question), pool, self.prompt_tokens.value, self.abstain_below.value)
         given |= {} if pool is None else {"pool": pool}
         with running(run):
             return super().__call__(question=run.question, **given)

@@ -43,7 +43,6 @@ class Run:
     pool: Pool = None
     prompt_tokens: int = PROMPT_TOKENS  # of one call
     abstain_below: float = 0.0  # with a lower confidence the answer is "unknown"
-    asks_models: bool = False  # other than the embedded engine
     trace: Trace = field(default_factory=Trace)
     seen: list[Hit] = field(default_factory=list)  # the hits of all searches, in order
 

@@ -19,7 +19,6 @@ from ..data.retrievers import checked_retriever, retriever_name
 from ..data.text import key_words
 from ..engines.costs import go_on
 from .agent import Part
-from .parts import search_parts
 from .run import Pool, current, record
 from .trace import Searched
 from .tunable import Tunable, choice, integer, real, switch
@@ -39,9 +38,7 @@ class Search(Part):
 
     ``by_document`` leaves one hit a document, its best passage. ``k1`` and ``b`` are BM25's parameters, for
     `BM25Index`, `PassagePool` and `ChainRetriever`. ``chain`` holds the weights of a `ChainRetriever` and its
-    ``adaptive`` switch by name; it is empty for other retrievers. ``effort`` of a `ChainRetriever` is "fast" or
-    "thorough" (see `polyhop.programs.parts`), or "auto": thorough beside models that take seconds, fast beside the
-    embedded engine.
+    ``adaptive`` switch by name; it is empty for other retrievers.
     """
 
     shared = ("retriever",)
@@ -64,7 +61,6 @@ class Search(Part):
                 bounds = each.metadata["low"], each.metadata["high"]
                 self.chain[each.name] = real(value, *bounds, usual=(value, value), needs=needs)
             self.chain["adaptive"] = choice(retriever.adaptive, (False, True), usual=2 * (retriever.adaptive,))
-            self.effort = choice("auto", ("auto", "fast", "thorough"), usual=("auto", "auto"))
 
     def forward(self, query: str, *, k: int | None = None, offset: int = 0) -> list[Hit]:
         """The hits of rank ``offset + 1`` to ``offset + k``, best first; ``k`` defaults to the tunable.
@@ -80,12 +76,7 @@ class Search(Part):
                 source = source.with_bm25(self.k1.value, self.b.value)
             k = k or self.k.value
             search = partial(one_a_document, source.search) if self.by_document.value else source.search
-            effort = self.effort.value if self.chain else "fast"
-            if effort == "thorough" or (effort == "auto" and run.asks_models):
-                hits = search_parts(search, query, offset + k)[offset:]
-            else:
-                hits = search(query, k, offset)
-            hits = [hit for hit in hits if not _is_stub(hit.passage)]
+            hits = [hit for hit in search(query, k, offset) if not _is_stub(hit.passage)]
         found = tuple((hit.passage.id, hit.passage.title, hit.score) for hit in hits)
         run.seen += hits
         record(Searched(query, found, tuple(hit.reason for hit in hits if hit.reason), offset))

@@ -27,7 +27,7 @@ from ..programs.prediction import check_question
 from ..programs.program import ask as answer
 from ..programs.program import completed
 from .options import Ask
-from .program import build_program, label, paying, searches
+from .program import Named, paying
 from .results import evaluation_bar
 from .source import chosen_index, open_source
 from .terminal import warn
@@ -46,9 +46,10 @@ def ask(given: Ask) -> None:
     folder = out.with_name(f"{out.name}.run") if out else None
     if out and folder:
         _check_own(out, folder)
-    index = chosen_index(given.index) if searches(given.program) else None
+    named = Named(given.program)
+    index = chosen_index(given.index) if named.searches else None
     source = open_source(index) if index else None
-    program = build_program(given.program, source, given)
+    program = named.build(source, given)
     with paying(given, folder) as pay:
         pay(program)
         if not (out and folder):
@@ -66,7 +67,7 @@ def ask(given: Ask) -> None:
             return
         examples = [dspy.Example(id=id, question=each, answers=()).with_inputs("question") for id, each in asked]
         known: dict[str, Any] = {"index": getattr(source, "manifest", None), "files": files_of(index=index)}
-        manifest = RunManifest.of(program, examples, name=label(given.program), timeout=given.timeout, **known)
+        manifest = RunManifest.of(program, examples, name=named.label, timeout=given.timeout, **known)
         try:
             with evaluation_bar("answering") as show:
                 evaluate(program, examples, folder, manifest=manifest, on_progress=show, **given.how)

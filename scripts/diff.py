@@ -10,25 +10,25 @@ from ..data.text import plain
 from ..optimizers.artifact import State, about, dump
 from ..optimizers.artifact import diff as compare
 from .options import Diff
-from .program import artifact_of, open_program, searches
+from .program import Named
 from .terminal import short
 
 _COLORS = {"-": typer.colors.RED, "+": typer.colors.GREEN}
 
 
 def diff(given: Diff) -> None:
-    names = (given.before, given.after)
-    artifacts = {name: artifact for name in names if (artifact := artifact_of(name))}
-    chained = any(each.startswith("search.chain[") for found in artifacts.values() for each in found.state)
+    before, after = Named(given.before), Named(given.after)
+    artifacts = [named.artifact for named in (before, after) if named.artifact]
+    chained = any(name.startswith("search.chain[") for artifact in artifacts for name in artifact.state)
 
-    def state(name: str) -> State:
+    def state(named: Named) -> State:
         """An untuned program is built with the kind of retriever that the other was tuned with."""
-        if name in artifacts:
-            return artifacts[name].state
-        return dump(open_program(name, retriever="bm25" if artifacts and not chained and searches(name) else None))
+        if named.artifact:
+            return named.artifact.state
+        return dump(named.open(retriever="bm25" if artifacts and not chained and named.searches else None))
 
-    changes = compare(state(given.before), state(given.after))
-    made = about(*(artifacts[name] for name in names)) if all(name in artifacts for name in names) else {}
+    changes = compare(state(before), state(after))
+    made = about(*artifacts) if len(artifacts) == 2 else {}
     if given.as_json:
         found = [{name: each._asdict() for name, each in part.items()} for part in (changes, made)]
         shown = {"a": given.before, "b": given.after, "same": not changes, "changes": found[0], "about": found[1]}

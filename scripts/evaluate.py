@@ -12,7 +12,7 @@ from ..eval.metrics import find_metric
 from ..eval.questions import Questions
 from ..eval.settings import content
 from .options import Evaluate
-from .program import artifact_of, label, paying
+from .program import Named, paying
 from .results import print_summary
 from .source import Source, dataset_of, setting_of, split_of
 from .terminal import warn
@@ -26,8 +26,9 @@ def evaluate(given: Evaluate) -> None:
         raise typer.BadParameter("--seed selects the questions of --limit N: both are required")
     for name in given.metric:
         find_metric(name)
+    named = Named(given.program)
     dataset = given.dataset or dataset_of(given.questions)
-    index, setting = setting_of(dataset, given.setting, given.index, given.questions, given.program)
+    index, setting = setting_of(dataset, given.setting, given.index, given.questions, named)
     asked = Questions(
         dataset,
         given.questions,
@@ -36,16 +37,16 @@ def evaluate(given: Evaluate) -> None:
         **given.model_dump(include={"limit", "seed", "aliases"}),
     )
     source = Source(asked, index)
-    program, out, artifact = source.program(given.program, given), given.out, artifact_of(given.program)
+    program, out, artifact = source.program(named, given), given.out, named.artifact
     if artifact:
         _warn_of_training(given.program, artifact, asked)
     source.check_gold(asked)
-    file = artifact.path if artifact and ":" not in given.program else None
+    file = artifact.path if artifact and not named.own else None
     with paying(given, out) as pay:
         pay(program)
         how = {**given.how, "file": file, "max_failures": given.max_failures}
-        summary = source.evaluate(program, label(given.program), out, **how)
-    print_summary(summary, label(given.program), asked, out, given.as_json)
+        summary = source.evaluate(program, named.label, out, **how)
+    print_summary(summary, named.label, asked, out, given.as_json)
     if not summary["counts"]["answered"]:
         raise PolyhopError("every question failed")
 

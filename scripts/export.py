@@ -11,27 +11,24 @@ import typer
 
 from ..data.errors import PolyhopError
 from ..eval.folder import replacing
-from ..optimizers.export import markdown, prompts, record
+from ..optimizers.export import markdown, prompts
 from .options import Export
-from .program import label, open_program
+from .program import Named
 from .terminal import file_name
 
 
 def export(given: Export) -> None:
-    program, name = open_program(given.program), label(given.program)
+    named = Named(given.program)
+    program, name = named.open(), named.label
     agent, adapter, out = given.agent, given.adapter, given.out
     messages = {prompt["agent"]: prompt["messages"] for prompt in prompts(program, adapter)}
     if agent is not None and agent not in messages:
         raise PolyhopError(f"{name} has no agent {agent!r}: its agents are {', '.join(messages)}")
-    match given.format:
-        case "markdown":
-            text = markdown(program, name, adapter, agent or "")
-        case "dspy":
-            text = _json(_state(program))
-        case "json":
-            text = _json(record(program, name, adapter, agent or ""))
-        case "messages":
-            text = _json(messages[agent] if agent else messages)
+    if given.format == "markdown":
+        text = markdown(program, name, adapter, agent or "")
+    else:
+        exported = _state(program) if given.format == "dspy" else messages[agent] if agent else messages
+        text = json.dumps(exported, ensure_ascii=False, indent=2) + "\n"
     if out is None:
         typer.echo(text, nl=False)
         return
@@ -52,7 +49,3 @@ def _state(program: dspy.Module) -> dict[str, object]:
         dspy.Predict("question -> answer").save(path)
         metadata = json.loads(path.read_text(encoding="utf-8"))["metadata"]
     return {name: each.dump_state() for name, each in program.named_parameters()} | {"metadata": metadata}
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"

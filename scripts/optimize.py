@@ -26,9 +26,9 @@ from ..eval.questions import Questions, is_code
 from ..eval.report import between, number, p_value
 from ..optimizers.optimize import OptimizationSummary, Progress, check_settings
 from ..optimizers.optimize import optimize as run
-from ..optimizers.settings import OptimizationSettings, Splits, divide, read_settings
-from .options import Optimize
-from .program import label, models_of, own_and_saved
+from ..optimizers.settings import Splits, divide, read_settings
+from .options import Optimize, Tuning
+from .program import Named, models_of
 from .results import warn_of_skipped
 from .source import Source, dataset_of, setting_of
 from .terminal import new_console, new_table, progress_bar, warn
@@ -46,8 +46,9 @@ def optimize(given: Optimize) -> None:
                 if isinstance(value, str) and _opens(name, value):
                     option = f"--{name.replace('_', '-')}"
                     raise PolyhopError(f"{given.config} names {plain(value)}: give it as an option, {option}")
-    settings = OptimizationSettings.of(known | chosen, str(given.config or "the command line"))
-    questions, index = _questions(settings)
+    settings = Tuning.of(known | chosen, str(given.config or "the command line"))
+    named = Named(settings.program)
+    questions, index = _questions(settings, named)
     source = Source(questions["train"], index)
     try:
         splits, sources = _divided(questions, settings.seed)
@@ -57,7 +58,7 @@ def optimize(given: Optimize) -> None:
     for part in splits.named.values():
         source.check_gold(part)
     prompt_model = _prompt_model(settings.prompt_lm, settings.lm) if settings.prompt_lm else None
-    program = source.program(settings.program, settings)
+    program = source.program(named, settings)
     check_settings(settings, program, prompt_model)
     console = Console(file=sys.stderr)  # stays on the terminal while prompt optimizers write to a file
     paid = [lm for lm in (*models_of(program), prompt_model) if lm is not None and lm.model not in FREE]
@@ -67,7 +68,7 @@ def optimize(given: Optimize) -> None:
     shown = {**settings.model_dump(mode="json", exclude_none=True), "dataset": source.questions.dataset}
     with (
         warnings.catch_warnings(),
-        tracked(f"optimize {label(settings.program)}", shown, out) as record,
+        tracked(f"optimize {named.label}", shown, out) as record,
         _bar(console) as show,
     ):
         warnings.showwarning = lambda message, *_: warn(str(message))
@@ -84,23 +85,23 @@ def optimize(given: Optimize) -> None:
     if given.as_json:
         typer.echo(summary.model_dump_json(exclude_none=True))
     else:
-        _print(summary, out, settings)
+        _print(summary, out, settings, named.own)
 
 
-def _questions(settings: OptimizationSettings) -> tuple[dict[str, Questions], Path | None]:
+def _questions(settings: Tuning, named: Named) -> tuple[dict[str, Questions], Path | None]:
     """The questions of each split that has a file, and what is searched."""
     dataset = settings.dataset or dataset_of(settings.train or settings.val or settings.test)
     files = {name: file for name in ("train", "val", "test") if (file := getattr(settings, name))}
-    named: dict[str, dict[str, Any]] = {name: {"source": file} for name, file in files.items()}
+    sources: dict[str, dict[str, Any]] = {name: {"source": file} for name, file in files.items()}
     if dataset.casefold() == SAMPLE:
         if files:
             raise PolyhopError("the sample has its own questions: name the --dataset of your files")
-        named = {"train": {"split": "train"}, "test": {"split": "dev"}}
+        sources = {"train": {"split": "train"}, "test": {"split": "dev"}}
     elif settings.train is None:
         raise PolyhopError(f"name the training questions: --dataset {dataset} --train FILE")
-    index, setting = setting_of(dataset, settings.setting, settings.index, settings.train, settings.program)
+    index, setting = setting_of(dataset, settings.setting, settings.index, settings.train, named)
     chosen: dict[str, Any] = {"limit": settings.limit, "seed": settings.seed if settings.limit else None}
-    return {name: Questions(dataset, setting=setting, **each, **chosen) for name, each in named.items()}, index
+    return {name: Questions(dataset, setting=setting, **each, **chosen) for name, each in sources.items()}, index
 
 
 def _opens(name: str, value: str) -> bool:
@@ -158,7 +159,8 @@ def _bar(console: Console) -> Iterator[Callable[[Progress], None]]:
         yield show
 
 
-def _print(summary: OptimizationSummary, out: Path, settings: OptimizationSettings) -> None:
+def _print(summary: OptimizationSummary, out: Path, settings: Tuning, own: str) -> None:
+    """The stages, the test, and the best program; ``own`` is the user's own one, whose code no artifact has."""
     metric, cost, test = settings.scored, settings.cost, summary.test
     headings = ("stage", "score", "gain", "p", *([cost] if cost else []), "")
     shown = new_table(f"{metric} on the validation questions", *headings)
@@ -176,6 +178,5 @@ def _print(summary: OptimizationSummary, out: Path, settings: OptimizationSettin
             f"{test.questions:,} test questions: {metric} {number(test.start.mean, metric)} at the start, "
             f"{number(test.best.mean, metric)} tuned ({number(gap.mean, metric, '+')}, {ends})"
         )
-    own, _ = own_and_saved(settings.program)  # whose code no artifact has
     best = f"{own}={out / 'best'}" if own else out / "best"
     typer.echo(f"{best}: the program, for --program, polyhop.load, polyhop diff and polyhop export")

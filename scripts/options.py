@@ -82,10 +82,7 @@ class Ask(IndexOptions, RunOptions, JsonOptions):
 
 
 class Search(IndexOptions, JsonOptions):
-    """Show what a retriever finds, and why.
-
-    The chain retriever is fast here. Beside a language model, programs search thoroughly (search.effort).
-    """
+    """Show what a retriever finds, and why."""
 
     query: str = _argument(..., "Words to search for, or a question.", "QUERY")
     k: int = option(10, "Hits.", flag="-k", ge=1, le=1000)
@@ -217,7 +214,26 @@ class Diagnose(Limits, JsonOptions):
     )
 
 
-class Optimize(OptimizationSettings, JsonOptions):
+class Tuning(ProgramOptions, OptimizationSettings):
+    """What `polyhop optimize` reads from a file of settings, and keeps in a run's manifest."""
+
+    program: str = option("polyhop", "A program, or the folder of a saved one.", "NAME|DIR")
+    dataset: str | None = option(
+        None,
+        "hotpotqa, 2wiki, musique, multihoprag, squad; own, for your own questions; or sample.  [default: recognized "
+        "from --train; without it sample]",
+        "NAME",
+    )
+    train: str | None = option(None, "Training questions; FILE.py:NAME for a list of dspy.Example.", "FILE")
+    val: str | None = option(None, "Validation questions.  [default: a part of --train]", "FILE")
+    test: str | None = option(None, "Test questions, used once.  [default: a part of --val or --train]", "FILE")
+    index: Path | None = option(None, "Search this index, made by 'polyhop index' (open setting).", "DIR")
+    setting: Literal["distractor", "open"] | None = option(None, "Search each question's own passages, or an index.")
+    limit: int | None = option(None, "Take N random questions of each file.", "N", ge=1)
+    prompt_lm: str | None = option(None, "The model that writes instructions, or a profile with one.", "SPEC")
+
+
+class Optimize(Tuning, JsonOptions):
     """Tune a program: its exemplars, prompts and tunables, for quality and cost, under a budget.
 
     Each stage tunes on the training split; its candidate replaces the incumbent only if it is better on the validation
@@ -237,10 +253,7 @@ class Table(RunOptions):
 
     out: Path = option(..., "The folder of the runs; an interrupted table resumes.", "DIR")
     paper: Path | None = _argument(None, "The experiments of a paper (docs/papers).", "PAPER.toml")
-    on: tuple[str, ...] = option(
-        (), "May be repeated.  [default: those of the paper]", "DATASET:FILE[:INDEX]|DATASET:hub:NAME"
-    )
-    benchmarks: Path | None = option(None, "A paper's benchmark files.  [default: $POLYHOP_BENCHMARKS]", "DIR")
+    on: tuple[str, ...] = option((), "May be repeated.", "DATASET:FILE[:INDEX]|DATASET:hub:NAME")
     program: tuple[str, ...] = option((), "[default: the rows of the paper; without one all programs]", "NAME|DIR")
     limit: int | None = option(None, "Only the first N questions of each; N random ones with a paper.", ge=1)
     seed: int | None = option(None, "With --limit: N random questions instead.")
@@ -266,11 +279,11 @@ class Export(Options):
 
     program: str = _argument(..., "As for 'ask --program'.", "NAME|DIR")
     agent: str | None = option(None, "Only this agent.  [default: all]", "NAME")
-    format: Literal["markdown", "messages", "json", "dspy"] = option(
+    format: Literal["markdown", "messages", "dspy"] = option(
         "markdown",
-        "markdown: to read. messages: role and content, with {{input}} placeholders. json: everything about an agent. "
-        "dspy: the state that DSPy's own load() reads, without polyhop.",
-        "markdown|messages|json|dspy",
+        "markdown: to read. messages: role and content, with {{input}} placeholders. dspy: the state that DSPy's own "
+        "load() reads, without polyhop.",
+        "markdown|messages|dspy",
     )
     adapter: Literal["chat", "json"] = option("chat", "DSPy's ChatAdapter (its default) or JSONAdapter.", "chat|json")
     out: Path | None = option(None, "Where to write.  [default: print]", "DIR|FILE")

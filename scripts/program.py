@@ -36,132 +36,127 @@ if TYPE_CHECKING:
 _PLAIN = {"react": "polyhop.programs.baselines:ReAct"}  # programs of ours that are plain DSPy
 
 
-def build_program(
-    name: str, source: BM25Index | PassagePool | None, options: ProgramOptions | None = None
-) -> dspy.Module:
-    """A program with its models. Models never come from an artifact; a program of the user's own keeps those that its
-    code gives it, unless others are named. Without a source, each question brings its own passages.
+class Named:
+    """A program that the user named, looked up once; nothing is built yet.
+
+    Attributes:
+        own: The user's own program, as MODULE:NAME; empty for ours.
+        artifact: The artifact that was named; None without one.
+        searches: Whether the program takes a retriever.
+
+    Raises:
+        PolyhopError: there is no such program, or its artifact cannot be read.
     """
-    options = options or ProgramOptions()
-    program = open_program(name, source, options.retriever)
-    if options.k is not None:
-        _set_tunable(program, f"-k {options.k}", f"search.k={options.k}")
-    for text in options.set:
-        _set_tunable(program, f"--set {text}", text)
-    _check_profile(options.lm, program)
-    if options.lm or os.environ.get(VARIABLE) or None in models_of(program):
-        assign_models(program, options.lm, {"cache": False} if options.no_cache else {})
-    if options.record:
-        record(program, options.record)
-    if any(model.cache for model in models_of(program)):
-        protect_cache()
-    return program
+
+    def __init__(self, name: str) -> None:
+        own, _, saved = name.partition("=")
+        own = _PLAIN.get(own, own)
+        self.name = name
+        self.artifact: Artifact | None = None
+        self.own, self._saved = (own, saved) if ":" in own else ("", name)
+        self._maker: Any = import_named(own, "program") if self.own else PROGRAMS.get(name)
+        is_folder = Path(self._saved).is_dir() or (self.own and not self._saved.endswith(".json"))
+        if self._saved and name not in PROGRAMS and is_folder:
+            from ..optimizers.artifact import read  # which takes time, for artifacts alone
+
+            self.artifact = read(self._saved)
+        if not (self._maker or self.artifact):
+            known = ", ".join(sorted([*PROGRAMS, *_PLAIN]))
+            raise PolyhopError(
+                f"unknown program {name!r}: choose {known}, the folder of an artifact, or FILE.py:PROGRAM"
+            )
+        self.searches = _takes_retriever(self._maker)
+        if self._maker is None and self.artifact:
+            self.searches = self.artifact.program.retriever != "none"
+
+    @property
+    def label(self) -> str:
+        """What tables call it: its name; for an artifact also the last folders of its path, as in
+        ``polyhop (runs/tuned)``, whatever the current folder."""
+        if self.artifact is None:
+            return Path(self._saved).name or self.own.rpartition(":")[2]
+        from ..optimizers.settings import BEST
+
+        path, program = Path(self._saved).resolve(), self.artifact.program
+        folder = path.parent if path.name == BEST else path
+        return f"{program.name or program.kind} ({'/'.join(folder.relative_to(folder.anchor).parts[-2:])})"
+
+    def open(self, source: BM25Index | PassagePool | None = None, retriever: str | None = None) -> dspy.Module:
+        """The program without models, by default with the retriever that it was tuned with."""
+        searched = None
+        if self.searches:
+            kind = self.artifact.program.retriever if self.artifact else "chain"
+            used = "chain" if kind == "none" else kind if kind in RETRIEVERS else "bm25"
+            searched = build_retriever(retriever or used, source)
+        elif retriever is not None:
+            raise PolyhopError(f"{self.name} does not search: --retriever does not apply")
+        if self.artifact is None:
+            program = self._made(searched)
+        else:
+            from ..optimizers.artifact import build, restore
+
+            program = self._made(searched) if self._maker else build(self.artifact, searched)
+            for difference in restore(self.artifact, program):  # between then and now
+                warn(f"{self.artifact.path}: {difference}")
+        if isinstance(program, ParRag) and source is not None:
+            program.review.search.retriever = source  # the sparse one
+        if self.own and self._saved and self.artifact is None:
+            try:
+                program.load(self._saved)
+            except Exception as error:  # whatever DSPy says of a state that does not fit
+                raise PolyhopError(f"{self._saved} is no saved state of {self.own}: {explain(error)}") from error
+        return program
+
+    def build(self, source: BM25Index | PassagePool | None, options: ProgramOptions) -> dspy.Module:
+        """The program with its models. Models never come from an artifact; a program of the user's own keeps those that
+        its code gives it, unless others are named. Without a source, each question brings its own passages."""
+        program = self.open(source, options.retriever)
+        if options.k is not None:
+            _set_tunable(program, f"-k {options.k}", f"search.k={options.k}")
+        for text in options.set:
+            _set_tunable(program, f"--set {text}", text)
+        _check_profile(options.lm, program)
+        if options.lm or os.environ.get(VARIABLE) or None in models_of(program):
+            assign_models(program, options.lm, {"cache": False} if options.no_cache else {})
+        if options.record:
+            record(program, options.record)
+        if any(model.cache for model in models_of(program)):
+            protect_cache()
+        return program
+
+    def _made(self, searched: Any) -> dspy.Module:
+        """A copy of a program, or what a class or a function makes, with the retriever if it takes one."""
+        made, why = self._maker, ""
+        try:
+            if isinstance(made, dspy.Module):
+                return made.deepcopy()
+            made = made(searched) if _takes_retriever(made) else made()
+        except TypeError as error:
+            why = f" ({error})"
+        if why or not isinstance(made, dspy.Module):
+            raise PolyhopError(
+                f"{self.name} is no dspy.Module, nor makes one with a retriever or without arguments{why}"
+            )
+        return made
+
+
+def _takes_retriever(maker: Any) -> bool:
+    if isinstance(maker, type) and issubclass(maker, Program):
+        return maker.searches
+    if isinstance(maker, dspy.Module) or not callable(maker):
+        return False
+    made_by: Any = maker.__init__ if isinstance(maker, type) else maker  # type: ignore[misc]
+    return [name for name in signature(made_by).parameters if name != "self"][:1] == ["retriever"]
+
+
+def build_program(name: str, source: BM25Index | PassagePool | None, options: ProgramOptions) -> dspy.Module:
+    """A program by its name, with its models."""
+    return Named(name).build(source, options)
 
 
 def models_of(program: dspy.Module) -> list[Any]:
     """The model of each predictor, its own or DSPy's default; None if there is none."""
     return [predictor.lm or dspy.settings.lm for predictor in program.predictors()]
-
-
-def searches(name: str) -> bool:
-    """Whether a program searches; of names that are unknown, no."""
-    own, _ = own_and_saved(name)
-    found = _found(name, own)
-    artifact = None if found else artifact_of(name)
-    return _takes_retriever(found) if found else bool(artifact and artifact.program.retriever != "none")
-
-
-def label(name: str) -> str:
-    """What tables call a program: its name; for an artifact also the last folders of its path, as in
-    ``polyhop (runs/tuned)``."""
-    own, saved = own_and_saved(name)
-    if own and not saved:
-        return own.rpartition(":")[2]
-    path = Path(saved).resolve()
-    with suppress(PolyhopError):  # raised again where the artifact is loaded
-        if artifact := artifact_of(name):
-            from ..optimizers.settings import BEST
-
-            program, folder = artifact.program, path.parent if path.name == BEST else path
-            return f"{program.name or program.kind} ({'/'.join(folder.relative_to(folder.anchor).parts[-2:])})"
-    return path.name
-
-
-def artifact_of(name: str) -> Artifact | None:
-    """The artifact of a name; None for any other program."""
-    own, folder = own_and_saved(name)
-    is_saved = folder and (Path(folder).is_dir() or (own and not folder.endswith(".json")))
-    if not is_saved or name in PROGRAMS:
-        return None
-    from ..optimizers.artifact import read  # which takes time, for artifacts alone
-
-    return read(folder)
-
-
-def own_and_saved(name: str) -> tuple[str, str]:
-    """The user's own program and the saved state of ``MODULE:NAME[=SAVED]``; else "" and the name."""
-    own, _, saved = name.partition("=")
-    own = _PLAIN.get(own, own)
-    return (own, saved) if ":" in own else ("", name)
-
-
-def _found(name: str, own: str) -> Any:
-    """What makes a program, or is one; None for artifacts of our programs and unknown names."""
-    return import_named(own, "program") if own else PROGRAMS.get(name)
-
-
-def open_program(name: str, source: BM25Index | PassagePool | None = None, retriever: str | None = None) -> dspy.Module:
-    """A program without models, by default with the retriever that it was tuned with."""
-    (own, saved), artifact = own_and_saved(name), artifact_of(name)
-    found = _found(name, own)
-    if not (found or artifact):
-        known = ", ".join(sorted([*PROGRAMS, *_PLAIN]))
-        raise PolyhopError(f"unknown program {name!r}: choose {known}, the folder of an artifact, or FILE.py:PROGRAM")
-    if not searches(name):
-        if retriever is not None:
-            raise PolyhopError(f"{name} does not search: --retriever does not apply")
-        searched = source = None
-    else:
-        kind = artifact.program.retriever if artifact else "none"
-        used = "chain" if kind == "none" else kind if kind in RETRIEVERS else "bm25"
-        searched = build_retriever(retriever or used, source)
-    if not artifact:
-        program = _made(found, name, searched)
-    else:
-        from ..optimizers.artifact import build, restore
-
-        program = _made(found, name, searched) if found else build(artifact, searched)
-        for difference in restore(artifact, program):  # between then and now
-            warn(f"{artifact.path}: {difference}")
-    if isinstance(program, ParRag) and source is not None:
-        program.review.search.retriever = source  # the sparse one
-    if own and saved and not artifact:
-        try:
-            program.load(saved)
-        except Exception as error:  # whatever DSPy says of a state that does not fit
-            raise PolyhopError(f"{saved} is no saved state of {own}: {explain(error)}") from error
-    return program
-
-
-def _made(found: Any, name: str, searched: Any) -> dspy.Module:
-    """A copy of a program, or what a class or a function makes, with the retriever if that is its first argument."""
-    made, why = found, ""
-    try:
-        made = found.deepcopy() if isinstance(found, dspy.Module) else found(*[searched] * _takes_retriever(found))
-    except TypeError as error:
-        why = f" ({error})"
-    if why or not isinstance(made, dspy.Module):
-        raise PolyhopError(f"{name} is no dspy.Module, nor makes one with a retriever or without arguments{why}")
-    return made
-
-
-def _takes_retriever(found: Any) -> bool:
-    if isinstance(found, type) and issubclass(found, Program):
-        return found.searches
-    if isinstance(found, dspy.Module) or not callable(found):
-        return False
-    made_by: Any = found.__init__ if isinstance(found, type) else found  # type: ignore[misc]
-    return [name for name in signature(made_by).parameters if name != "self"][:1] == ["retriever"]
 
 
 def _check_profile(models: tuple[str, ...], program: dspy.Module) -> None:
@@ -189,9 +184,9 @@ def _set_tunable(program: dspy.Module, flag: str, text: str) -> None:
         listed = dict.fromkeys(f"{each.partition('[')[0]}[...]" if "[" in each else each for each in known)
         told = f"did you mean {near}?" if near else f"{type(program).__name__} has no {name}."
         raise PolyhopError(f"{flag}: {told} Tunables: {', '.join(listed) or 'none'}")
+    with suppress(json.JSONDecodeError):
+        value = value if value in known[name].choices else json.loads(value)
     try:
-        with suppress(json.JSONDecodeError):
-            value = value if value in known[name].choices else json.loads(value)
         known[name].value = value
     except ValueError as error:
         raise PolyhopError(f"{flag}: {error}") from error

@@ -25,7 +25,7 @@ from ..engines.secrets import without_secrets
 from ..eval.options import ProgramOptions
 from ..programs import PROGRAMS
 from .options import Serve
-from .program import build_program, label, models_of, searches
+from .program import Named, build_program, models_of
 from .source import chosen_index, open_source
 
 if TYPE_CHECKING:
@@ -96,9 +96,10 @@ def service_of(given: Serve) -> Service:
     """What answers the questions: the default program, and with something to search all others."""
     from ..serve.service import Service
 
-    index = chosen_index(given.index) if given.index or given.program in PROGRAMS or searches(given.program) else None
+    named = Named(given.program)
+    index = chosen_index(given.index) if given.index or given.program in PROGRAMS or named.searches else None
     source = open_source(index) if index else None
-    default = label(given.program)
+    default = named.label
     others = [name for name in PROGRAMS if source and name not in (*_NOT_SERVED, default)]
     names = {default: given.program, **{name: name for name in others}}  # a program of one's own may have such a name
 

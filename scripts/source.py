@@ -34,7 +34,7 @@ from ..programs.run import ABSTAIN_BELOW
 from ..programs.search import retriever_kind
 from ..programs.tunable import Tunable
 from .options import Index
-from .program import build_program, searches
+from .program import Named
 from .results import evaluation_bar
 from .terminal import warn
 from .tracking import tracked
@@ -94,13 +94,13 @@ def split_of(dataset: str, split: str | None) -> str | None:
 
 
 def setting_of(
-    dataset: str, setting: str | None, index: Path | None, file: str | None, program: str = ""
+    dataset: str, setting: str | None, index: Path | None, file: str | None, program: Named | None = None
 ) -> tuple[Path | None, Any]:
     """The index that is searched, and the setting: by default the questions' own contexts without an index; questions
     without contexts take `own_index`. The setting is None if a program of the user's own searches elsewhere."""
     if setting == "distractor" and index is not None:
         raise PolyhopError("The setting distractor searches the questions' own contexts: leave --index out.")
-    if ":" in program and not (setting or index or searches(program)):
+    if program and program.own and not (setting or index or program.searches):
         return None, None
     if dataset.casefold() == SAMPLE:
         return index, setting or "open"
@@ -130,12 +130,12 @@ class Source:
         elif pool := self.searched:
             self.look_up = lambda title: [passage for passage in pool.passages if passage.title == title]
 
-    def program(self, name: str, options: ProgramOptions) -> dspy.Module:
+    def program(self, named: Named, options: ProgramOptions) -> dspy.Module:
         """A program, which searches. Where all questions have answers, it does not abstain unless it is told to."""
-        program = build_program(name, self.searched, options)
+        program = named.build(self.searched, options)
         if self.searched is None and self.questions.setting == "open" and retriever_kind(program) != "none":
             other = ", or use --setting distractor" if self.questions.have_contexts else ""
-            raise PolyhopError(f"{name} has nothing to search: name an --index{other}.")
+            raise PolyhopError(f"{named.name} has nothing to search: name an --index{other}.")
         threshold: Any = getattr(program, "abstain_below", None)
         is_set = any(each.startswith("abstain_below=") for each in options.set)
         if isinstance(threshold, Tunable) and threshold.value == ABSTAIN_BELOW and not is_set and self._all_answered:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,55 +13,48 @@ import typer
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..data.benchmarks import PREFIX
-from ..data.dense import embed_index
 from ..data.errors import PolyhopError, first_error
 from ..data.files import read_bytes
-from ..data.lucene.index import build_index
-from ..data.lucene.layout import index_of
 from ..data.text import plain
 from ..engines.costs import FREE
 from ..eval.metrics import quantity
 from ..eval.questions import Questions
 from ..programs import PROGRAMS
 from .options import Table
-from .program import label, models_of, paying, searches
+from .program import Named, models_of, paying
 from .source import Source, setting_of
-from .terminal import file_name, in_markdown, new_console, new_table, warn
+from .terminal import file_name, in_markdown, new_console, new_table
 
 _COLUMNS = (
     "evidence_precision evidence_recall evidence_f1 passage_recall@5 answer_em answer_f1 lm_calls "
     "lm_calls_critical_path seconds"
 ).split()
-_WITH_VECTORS = ("dense", "fused", "chain-dense")
 _QUESTIONS = 500  # of each dataset, where a paper does not say
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Row(_Part):
+class Row(BaseModel):
     """A program with tunables that are ``set``, or a figure of the paper only, which has no program. ``published``:
     dataset, then metric, then the figure as the source gives it."""
+
+    model_config = ConfigDict(extra="forbid")
 
     name: str
     program: str = ""
     set: dict[str, bool | int | float | str] = {}
     published: dict[str, dict[str, str]] = {}
 
-
-class Files(_Part):
-    """Of a dataset: patterns of the names of its questions' file and of what is searched (none for the questions' own
-    contexts), and what to get from where."""
-
-    questions: list[str]
-    corpus: list[str] = []
-    source: str
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """As --set takes them."""
+        return tuple(f"{name}={v if isinstance(v, str) else json.dumps(v)}" for name, v in self.set.items())
 
 
-class Paper(_Part):
-    """What a paper measures: a TOML file in ``docs/papers``. ``models`` wrote the published figures, on so many
-    ``questions`` of each dataset (None if the source does not say); ``notes`` are what the figures do not say."""
+class Paper(BaseModel):
+    """What a paper measures: a TOML file in ``docs/papers``. ``datasets`` says of each where to get it, ``models``
+    wrote the published figures, on so many ``questions`` of each dataset (None if the source does not say); ``notes``
+    are what the figures do not say."""
+
+    model_config = ConfigDict(extra="forbid")
 
     title: str
     arxiv: str
@@ -70,7 +62,7 @@ class Paper(_Part):
     retriever: str  # also of the baselines
     questions: int | None = None
     metrics: list[str]
-    datasets: dict[str, Files]
+    datasets: dict[str, str]
     rows: list[Row] = Field(min_length=1)
     notes: list[str] = []
 
@@ -80,8 +72,8 @@ class Paper(_Part):
         try:
             return cls.model_validate(tomllib.loads(read_bytes(file).decode("utf-8")))
         except (OSError, ValueError, RecursionError) as error:
-            told = first_error(error) if isinstance(error, ValidationError) else getattr(error, "strerror", error)
-            raise PolyhopError(f"{file} is no paper: {told}") from error
+            why = first_error(error) if isinstance(error, ValidationError) else getattr(error, "strerror", error)
+            raise PolyhopError(f"{file} is no paper: {why}") from error
 
 
 @dataclass(frozen=True)
@@ -91,6 +83,15 @@ class Benchmark:
     dataset: str
     questions: str
     index: Path | None = None
+
+    @classmethod
+    def read(cls, text: str) -> Benchmark:
+        """Read ``DATASET:FILE``, ``DATASET:FILE:INDEX`` or ``DATASET:hub:NAME``."""
+        dataset, _, rest = text.partition(":")
+        questions, _, index = (rest, "", "") if rest.startswith(PREFIX) else rest.partition(":")
+        if not dataset or not questions or text.endswith(":") or ":" in index:
+            raise typer.BadParameter(f"{text!r} is not DATASET:FILE or DATASET:FILE:INDEX")
+        return cls(dataset, questions, Path(index) if index else None)
 
     def __str__(self) -> str:
         return f"{self.dataset} {'open' if self.index else 'distractor'}"
@@ -102,83 +103,49 @@ class Benchmark:
         return "-".join(file_name(part) for part in parts if part)
 
 
-def _benchmark(text: str) -> Benchmark:
-    """Read ``DATASET:FILE``, ``DATASET:FILE:INDEX`` or ``DATASET:hub:NAME``."""
-    dataset, _, rest = text.partition(":")
-    questions, _, index = (rest, "", "") if rest.startswith(PREFIX) else rest.partition(":")
-    if not dataset or not questions or text.endswith(":") or ":" in index:
-        raise typer.BadParameter(f"{text!r} is not DATASET:FILE or DATASET:FILE:INDEX")
-    return Benchmark(dataset, questions, Path(index) if index else None)
-
-
 def table(given: Table) -> None:
-    paper, out, limit, seed, retriever = None, given.out, given.limit, given.seed, given.retriever
-    names = given.program or (() if given.paper else tuple(PROGRAMS))
-    rows = [Row(name=label(each), program=each) for each in names]
-    benchmarks = [_benchmark(text) for text in given.on]
-    if given.paper:
-        paper = Paper.read(given.paper)
-        rows = rows or paper.rows
-        benchmarks = benchmarks or _local(paper, given.benchmarks or os.environ.get("POLYHOP_BENCHMARKS"), out)
-        limit, seed = limit or paper.questions or _QUESTIONS, seed or 0
+    paper = Paper.read(given.paper) if given.paper else None
+    names = given.program or (() if paper else tuple(PROGRAMS))
+    programs = {name: Named(name) for name in names}
+    rows = [Row(name=named.label, program=name) for name, named in programs.items()]
+    rows = rows or (paper.rows if paper else [])
+    programs |= {row.program: Named(row.program) for row in rows if row.program and row.program not in programs}
+    benchmarks = [Benchmark.read(text) for text in given.on]
     if not benchmarks:
-        raise typer.BadParameter("name a benchmark with --on, or a paper")
-    runs = {(each, row.name): out / each.folder(row.name, retriever) for each in benchmarks for row in rows}
+        if paper is None:
+            raise typer.BadParameter("name a benchmark with --on, or a paper")
+        needed = "".join(f"\n  {name}: {source}" for name, source in paper.datasets.items())
+        raise PolyhopError(f"name the questions of the experiments with --on DATASET:FILE[:INDEX]:{needed}")
+    limit, seed = given.limit, given.seed
+    if paper:
+        limit, seed = limit or paper.questions or _QUESTIONS, seed or 0
+    runs = {(each, row.name): given.out / each.folder(row.name, given.retriever) for each in benchmarks for row in rows}
     if len(set(runs.values())) < len(benchmarks) * len(rows):
         raise typer.BadParameter("two of these runs have the same folder: rename a program or a file")
     models, metrics = set[str](), paper.metrics if paper else _COLUMNS
-    with paying(given, out) as pay:
-        for each in benchmarks:
-            index, setting = setting_of(each.dataset, None, each.index, each.questions)
-            asked = Questions(each.dataset, each.questions, setting=setting, limit=limit, seed=seed)
+    with paying(given, given.out) as pay:
+        for benchmark in benchmarks:
+            index, setting = setting_of(benchmark.dataset, None, benchmark.index, benchmark.questions)
+            asked = Questions(benchmark.dataset, benchmark.questions, setting=setting, limit=limit, seed=seed)
             source, summaries = Source(asked, index), dict[str, dict[str, Any]]()
             source.check_gold(asked)
-            if paper and retriever is None and each.index and paper.retriever in _WITH_VECTORS:
-                embed_index(index_of(each.index))
             for row in (row for row in rows if row.program):
+                named = programs[row.program]
+                retriever = given.retriever or (paper.retriever if paper else None)
+                changes = {"retriever": retriever if named.searches else None, "set": (*row.settings, *given.set)}
                 try:
-                    used = (retriever or (paper.retriever if paper else None)) if searches(row.program) else None
-                    row_set = (f"{name}={v if isinstance(v, str) else json.dumps(v)}" for name, v in row.set.items())
-                    options = given.model_copy(update={"retriever": used, "set": (*row_set, *given.set)})
-                    built = source.program(row.program, options)
-                    pay(built)
-                    summaries[row.name] = source.evaluate(built, row.name, runs[each, row.name], **given.how)
+                    program = source.program(named, given.model_copy(update=changes))
+                    pay(program)
+                    summaries[row.name] = source.evaluate(program, row.name, runs[benchmark, row.name], **given.how)
                 except PolyhopError as error:
-                    raise PolyhopError(f"{row.name} on {each}: {error}") from error
-                models |= {model.model for model in models_of(built)}
+                    raise PolyhopError(f"{row.name} on {benchmark}: {error}") from error
+                models |= {model.model for model in models_of(program)}
             count = next(iter(summaries.values()))["counts"]["questions"]
-            title = f"{each}, {count:,} questions" + (": ours (published)" if paper else "")
-            cells = [[row.name, *_cells(metrics, row, each.dataset, summaries.get(row.name))] for row in rows]
+            title = f"{benchmark}, {count:,} questions" + (": ours (published)" if paper else "")
+            cells = [[row.name, *_cells(metrics, row, benchmark.dataset, summaries.get(row.name))] for row in rows]
             _print(title, metrics, cells, given.markdown)
-    for line in _differences(paper, models, benchmarks, retriever) if paper else ():
+    for line in _differences(paper, models, benchmarks, given.retriever) if paper else ():
         typer.echo(line)
-
-
-def _local(paper: Paper, folder: Path | str | None, out: Path) -> list[Benchmark]:
-    """The datasets of a paper whose files are in a folder; what is searched is indexed once.
-
-    Raises:
-        PolyhopError: there is none; the message tells which files to get.
-    """
-
-    def first(patterns: Sequence[str]) -> Path | None:
-        return next((path for each in patterns if folder for path in sorted(Path(folder).glob(each))), None)
-
-    found = {name: (first(files.questions), first(files.corpus)) for name, files in paper.datasets.items()}
-    whole = {name: pair for name, pair in found.items() if pair[0] and (pair[1] or not paper.datasets[name].corpus)}
-    missing = [f"  {name}: {files.source}" for name, files in paper.datasets.items() if name not in whole]
-    if not whole:
-        told = "\n".join(["the experiments need these files in a folder that --benchmarks names:", *missing])
-        raise PolyhopError(f"{told}\nor name others: --on DATASET:FILE[:INDEX], --on DATASET:hub:OWNER/NAME[:CONFIG]")
-    for line in missing:
-        warn(f"left out, because {folder} lacks {line.strip()}")
-    for name, (_, corpus) in whole.items():
-        if corpus and not (out / "indexes" / name).exists():
-            build_index([corpus], out / "indexes" / name)
-    return [
-        Benchmark(name, str(questions), out / "indexes" / name if corpus else None)
-        for name, (questions, corpus) in whole.items()
-    ]
 
 
 def _print(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], markdown: bool) -> None:

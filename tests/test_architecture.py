@@ -22,8 +22,6 @@ ALLOWED = {
 }
 """What each folder may import, besides itself."""
 
-CHECKOUT_ONLY = ("scripts/training/", "scripts/studies/")
-
 SOURCES = sorted(path for folder in ALLOWED for path in (ROOT / folder).rglob("*.py"))
 
 
@@ -82,17 +80,6 @@ def test_modules_do_not_import_each_other_in_a_circle() -> None:
     graph = {name: set(imports(path)) & set(MODULES) - {name} for name, path in MODULES.items()}
     # A package's __init__ gathers its modules, which may import one another, but not the package.
     TopologicalSorter(graph).prepare()  # raises CycleError with the circle
-
-
-def test_the_library_imports_neither_training_nor_studies() -> None:
-    wrong = [
-        f"{path.relative_to(ROOT)} imports {module}"
-        for path in SOURCES
-        if not path.relative_to(ROOT).as_posix().startswith(CHECKOUT_ONLY)
-        for module in imports(path)
-        if module.startswith(("scripts.training", "scripts.studies"))
-    ]
-    assert not wrong, "\n".join(wrong)
 
 
 def test_no_private_name_of_a_dependency_is_imported() -> None:

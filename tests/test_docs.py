@@ -18,7 +18,7 @@ from polyhop.engines.models import read_profile
 from polyhop.eval.metrics import METRICS
 from polyhop.scripts.main import app
 from polyhop.scripts.options import COMMANDS
-from polyhop.scripts.program import open_program
+from polyhop.scripts.program import Named
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -70,7 +70,7 @@ def test_the_own_module_works_on_the_command_line(folder: Path, monkeypatch: pyt
         app, ["ask", "Who founded Kestrel?", "--index", "indexes/mine", "--program", "mine:Relay"]
     )
     assert "Otto Lind" in result.output
-    plain = open_program("hop:Hop", BM25Index(Path("indexes/mine")), "mine:TitlesFirst")
+    plain = Named("hop:Hop").open(BM25Index(Path("indexes/mine")), "mine:TitlesFirst")
     assert plain.retriever("Kestrel", k=1) == ["Kestrel | Kestrel was founded by Otto Lind in 2004."]
 
 

@@ -15,7 +15,8 @@ import pytest
 
 from polyhop.data import converters
 from polyhop.data.converters import Text, conversions
-from polyhop.scripts.studies.folder.files import write_docx, write_pdf
+
+from .office_files import write_docx, write_pdf
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 

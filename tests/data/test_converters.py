@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from polyhop.data import converters
 from polyhop.data.converters import Text, Unreadable, convert, of_html
 from polyhop.data.splitting import Document, Href, Line, split
-from polyhop.scripts.studies.folder.files import write_docx
+
+from .office_files import write_docx
 
 
 def texts(text: Text) -> list[str]:

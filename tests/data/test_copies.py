@@ -10,7 +10,8 @@ from pypdf import PdfReader, PdfWriter
 
 from polyhop.data.corpora import Corpus
 from polyhop.data.errors import Problem
-from polyhop.scripts.studies.folder.files import write_docx, write_pdf
+
+from .office_files import write_docx, write_pdf
 
 WORDS = (
     "The ledger service is owned by Ada Berg, who lives in Tarn. It runs at night and closes the books of the mill. "

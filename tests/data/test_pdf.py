@@ -12,7 +12,8 @@ from pypdf.generic import ArrayObject, DecodedStreamObject, DictionaryObject, Na
 
 from polyhop.data.converters import Text, Unreadable, convert
 from polyhop.data.splitting import Href
-from polyhop.scripts.studies.folder.files import write_pdf
+
+from .office_files import write_pdf
 
 
 def texts(text: Text) -> list[str]:

@@ -21,7 +21,7 @@ TEXTS = {
     "demo": "Oslo",
     "style": "terse",
     "question": "Who wrote Emma?",
-    "note": "random_search, light",
+    "note": "credit, light",
     "ended": "all stages ran",
     "name": "Tiny",
 }

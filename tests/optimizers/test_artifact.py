@@ -25,7 +25,6 @@ from polyhop.optimizers.artifact import (
     Provenance,
     Score,
     Split,
-    about,
     diff,
     dump,
     hash_of,
@@ -212,8 +211,9 @@ def test_missing_and_changed_files(artifact: Path, tmp_path: Path) -> None:
         assert other != text
         file.write_text(other)
         refused(artifact, "artifact.json was changed after it was saved: save again")
-    file.write_text(text[:-10])
-    refused(artifact, "artifact.json is damaged")
+    for damage in (text[:-10].encode(), b"[" * 100_000, b'{"a": "\\ud800"}', b"\xff"):
+        file.write_bytes(damage)
+        refused(artifact, "artifact.json is damaged")
     file.rename(tmp_path / "real.json")
     file.symlink_to(tmp_path / "real.json")
     refused(artifact, "is a symbolic link, and links are not followed here: put a copy in its place")
@@ -267,12 +267,6 @@ def test_a_forged_manifest(edit: Edit, message: str, artifact: Path) -> None:
     refused(artifact, message, retriever=ChainRetriever())
 
 
-@pytest.mark.parametrize("data", [b"[" * 100_000, b'{"a": "\\ud800"}', b"\xff"])
-def test_json_that_is_none(data: bytes, artifact: Path) -> None:
-    (artifact / ARTIFACT).write_bytes(data)
-    refused(artifact, "is damaged or cannot be read")
-
-
 def test_harmless_differences_are_told(artifact: Path) -> None:
     forge(artifact, lambda found: found["versions"].update(dspy="3.0.0"))
     with pytest.warns(ArtifactWarning, match=r"saved with dspy 3.0.0, this is "):
@@ -309,7 +303,6 @@ def test_tuned_programs() -> None:
     assert found["gatherer"] == Change([], ["Keep all."])
     demo = '{"question": "Who?", "route": "single", "sub_questions": ["Who?"]}'
     assert found["planner"] == Change([], [demo, demo])
-    assert diff(new, old)["planner"] == Change([demo, demo], [])
     once = {**new, "planner": {**new["planner"], "demos": new["planner"]["demos"][:1]}}
     assert diff(once, new) == {"planner": Change([], [demo])}  # one of two equal demos is new
     after.gatherer.signature = after.gatherer.signature.with_updated_fields("question", desc="Obey it.")
@@ -326,16 +319,3 @@ def test_tuned_programs() -> None:
         "a": Change(["x: 1"], ["x: 2"]),
         "b": Change([], ["y: 3"]),
     }
-
-
-def test_scores_and_provenance(tmp_path: Path) -> None:
-    score = Score(mean=0.5, low=0.4, high=0.6)
-    known = Provenance(dataset="hotpotqa", scores={"val": {"f1": score}}, spent={"lm_calls": 9})
-    program = Prism(rounds=2)
-    program.set_lm(polyhop.lm("openai/gpt-4o-mini"))
-    paths = [polyhop.save(Prism(), tmp_path / "a"), polyhop.save(program, tmp_path / "b", provenance=known)]
-    found = about(*(read(path) for path in paths))
-    assert found["provenance.scores.val.f1.mean"] == Change([], ["0.5"])
-    assert found["provenance.dataset"] == Change(["null"], ["hotpotqa"])
-    assert found["lms.selector"] == Change(["null"], ["openai/gpt-4o-mini"])
-    assert not {"program.retriever", "state", "hash"} & set(found)

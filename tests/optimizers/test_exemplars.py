@@ -7,17 +7,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 import polyhop
-from polyhop.data.errors import PolyhopError
+from polyhop.bench.exemplars import main
 from polyhop.data.sample import SubQuestion, load_sample, sample_passages
 from polyhop.eval.folder import RunError
 from polyhop.eval.records import read_lines
 from polyhop.eval.run import evaluate
 from polyhop.optimizers.exemplars import at_most, from_musique, from_run, readable
 from polyhop.programs.exemplars import Exemplar, ExemplarMemory
-from polyhop.scripts.training.exemplars import app
 
 
 @pytest.mark.parametrize(
@@ -97,16 +95,9 @@ def test_the_first_exemplars_of_each_number_of_hops() -> None:
 
 def test_the_command_fills_a_file(run: Path, tmp_path: Path) -> None:
     out = tmp_path / "memory.jsonl"
-    result = CliRunner().invoke(app, ["--run", str(run), "--run", str(run), "--out", str(out)])
-    assert result.exit_code == 0, result.output
-    exemplars = ExemplarMemory.load(out).exemplars
-    assert f"{len(exemplars)} exemplars" in result.output
-    assert list(exemplars) == list(from_run(run))
-    result = CliRunner().invoke(app, ["--out", str(tmp_path / "memory.jsonl")])
-    assert result.exit_code == 2
-    assert "--musique FILE or --run DIR" in result.output
+    main([str(out), "--run", str(run), str(run)])
+    assert list(ExemplarMemory.load(out).exemplars) == list(from_run(run))
+    with pytest.raises(SystemExit, match="no exemplars"):
+        main([str(out)])
     with pytest.raises(RunError, match="is not the folder of a run"):
         list(from_run(tmp_path))
-    result = CliRunner().invoke(app, ["--run", str(run), "--out", str(tmp_path / "no" / "memory.jsonl")])
-    assert isinstance(result.exception, PolyhopError)
-    assert "cannot write" in str(result.exception)

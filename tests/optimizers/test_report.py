@@ -34,7 +34,7 @@ class Page:
 def test_a_finished_run(tmp_path: Path) -> None:
     shown = Page(write_run(tmp_path / "run"))
     for text in (
-        "Tiny was tuned for Answer F1: tunables (3 trials), then prompts (random_search); seed 0",
+        "Tiny was tuned for Answer F1: tunables (3 trials), then prompts (credit); seed 0",
         "gives p < 0.025",  # two stages share the level
         "Finished: all stages ran. The result is that of 2-prompts",
         "Over 16 test questions, which no stage has seen, Answer F1 is 25.0 (15.0 to 35.0) at the start and 75.0 (65.0",
@@ -46,7 +46,7 @@ def test_a_finished_run(tmp_path: Path) -> None:
     ):
         assert text in shown.text, text
     assert ["1-tunables", "20.0", "−5.0", "0.750", "not kept: not better"] in shown.rows
-    assert ["2-prompts", "75.0", "+50.0", "0.031", "kept: better (random_search, light)"] in shown.rows
+    assert ["2-prompts", "75.0", "+50.0", "0.031", "kept: better (credit, light)"] in shown.rows
     assert ["effort", "3", "4"] in shown.rows
     assert ["1", "0.9", "3"] in Page(write_run(tmp_path / "cost", cost="lm_calls")).rows
 

@@ -215,30 +215,21 @@ def test_bad_trials_are_pruned_whatever_the_threads() -> None:
     assert facts(threaded) == facts(search)
 
 
-def failing(question: str) -> None:
-    if int(question) % 4 == 1:
-        raise RuntimeError("bad luck")
-
-
-def test_a_failed_question_scores_0() -> None:
-    search = TunableSearch(height, trials=8)
-    search.compile(Hill(failing), valset=numbered(12))
-    best = result(search).best
-    assert (best.failures, best.scores[1]) == (3, 0.0)
-    assert best.score == pytest.approx(sum(best.scores.values()) / 12)
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"cost": "euros"}, "no cost 'euros'; it has .*lm_calls.*seconds"),
+        ({"storage": "notes"}, "notes is not the journal of a search"),
         (
             {"metric": lambda *_: float("nan")},
             "the metric <lambda> failed on '.*ValueError: it returned nan",
         ),
     ],
 )
-def test_invalid_searches(settings: dict[str, Any], message: str) -> None:
+def test_invalid_searches(settings: dict[str, Any], message: str, tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("# Notes\n\n")
+    if "storage" in settings:
+        settings = {"storage": tmp_path / settings["storage"]}
     with pytest.raises(PolyhopError, match=message):
         TunableSearch(**{"metric": height, "trials": 3, **settings}).compile(Costly(), valset=numbered(10))
 
@@ -273,24 +264,14 @@ def test_a_resumed_search_ends_like_an_uninterrupted_one(cost: str | None, tmp_p
         except BudgetSpent:
             stopped += 1
             assert (part.result is None) == (stopped == 1)
+            with (tmp_path / "study.journal").open("a") as file:
+                file.write('{"op_code": 4, "half')  # as a kill leaves it
+            (tmp_path / "study.journal.lock").touch()  # Optuna's
         else:
             break
     assert stopped >= 2
     assert facts(part) == facts(whole)
     assert result(part).best.values == result(whole).best.values
-
-
-def test_a_line_that_a_kill_cut_off_is_left_out(tmp_path: Path) -> None:
-    whole = TunableSearch(height, trials=4)
-    whole.compile(Hill(), valset=numbered(5))
-    search = TunableSearch(height, trials=4, storage=tmp_path / "study.journal")
-    with pytest.raises(BudgetSpent):
-        search.compile(Hill(after(7)), valset=numbered(5))
-    with (tmp_path / "study.journal").open("a") as file:
-        file.write('{"op_code": 4, "half')
-    (tmp_path / "study.journal.lock").touch()  # Optuna's
-    search.compile(Hill(), valset=numbered(5))
-    assert facts(search) == facts(whole)
 
 
 def test_a_finished_search_asks_nothing_and_more_trials_go_on(tmp_path: Path) -> None:
@@ -315,10 +296,7 @@ def test_a_finished_search_asks_nothing_and_more_trials_go_on(tmp_path: Path) ->
     assert len(study.trials) == 6  # Optuna's own tools read it
 
 
-@pytest.mark.parametrize(
-    "other",
-    [{"seed": 1}, {"metric": lambda example, prediction: 1.0}, {"freeze": ["width"]}, {}],
-)
+@pytest.mark.parametrize("other", [{"metric": lambda example, prediction: 1.0}, {"freeze": ["width"]}, {}])
 def test_another_search_in_the_same_storage_begins_anew(other: dict[str, Any], tmp_path: Path) -> None:
     def ask(settings: dict[str, Any], count: int) -> int:
         asked: list[str] = []
@@ -333,18 +311,11 @@ def test_another_search_in_the_same_storage_begins_anew(other: dict[str, Any], t
     assert ask(settings, 8) == 0
 
 
-def test_only_journals_are_resumed(tmp_path: Path) -> None:
-    path = tmp_path / "study.journal"
-    path.write_text("# Notes\n\n")
-    with pytest.raises(PolyhopError, match="is not the journal of a search"):
-        TunableSearch(height, trials=2, storage=path).compile(Hill(), valset=numbered(4))
-
-
-def test_when_every_question_fails_the_search_stops_and_can_be_resumed(tmp_path: Path) -> None:
+def test_failed_questions_score_0_and_a_search_of_nothing_else_stops_and_can_be_resumed(tmp_path: Path) -> None:
     down = [False]
 
     def sometimes(question: str) -> None:
-        if down[0]:
+        if down[0] or int(question) % 4 == 1:
             raise ConnectionError("the model is down")
 
     def stop(trials: Sequence[TrialRecord]) -> None:
@@ -356,3 +327,6 @@ def test_when_every_question_fails_the_search_stops_and_can_be_resumed(tmp_path:
     down[0] = False
     search.compile(Hill(sometimes), valset=numbered(8))
     assert len(result(search).trials) == 6
+    best = result(search).best
+    assert (best.failures, best.scores[1]) == (2, 0.0)
+    assert best.score == pytest.approx(sum(best.scores.values()) / 8)

@@ -148,5 +148,5 @@ if __name__ == "__main__":
         make(Engine(log), cache=True),
         Splits(examples(0, 16), examples(100, 16), examples(200, 8)),
         run,
-        OptimizationSettings(metric="answer_em", optimizer="random_search", trials=5, seed=3, threads=2),
+        OptimizationSettings(metric="answer_em", optimizer="dspy:BootstrapFewShot", trials=5, seed=3, threads=2),
     )

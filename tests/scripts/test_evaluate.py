@@ -11,22 +11,12 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from .cli import polyhop
+from .cli import done, polyhop
 
 evaluate = partial(polyhop, "evaluate", columns=100)
-
-
-def steady(summary: dict[str, Any]) -> dict[str, Any]:
-    """What is the same whenever the same run is made."""
-    parts = {
-        part: {name: value for name, value in summary[part].items() if not name.startswith("seconds")}
-        for part in ("metrics", "intervals")
-    }
-    return summary | parts | {"timing": None}
 
 
 # --- runs ------------------------------------------------------------------------------------------------------------
@@ -38,8 +28,6 @@ def test_a_run_is_kept(tmp_path: Path, hotpotqa: Path) -> None:
     result = evaluate(*asked, "--out", out)
     assert result.exit_code == 0, result.output
     assert "hotpotqa, distractor: 3 questions" in result.stdout
-    for heading in ("naive", "Evidence F1 (passages)", "Fact F1", "Recall@5", "Answer EM", "LM calls", "failed"):
-        assert heading in result.stdout
     assert "skipped dev.json:record 4" in result.stderr
     files = "manifest.json predictions.jsonl summary.json hotpotqa_predictions.json run.trec qrels.trec"
     assert {path.name for path in out.iterdir()} >= set(files.split())
@@ -49,21 +37,12 @@ def test_a_run_is_kept(tmp_path: Path, hotpotqa: Path) -> None:
     assert summary["official"]["sp_recall"] == 1.0
 
     manifest = json.loads((out / "manifest.json").read_text())
-    assert manifest["dataset"] == "hotpotqa"
-    assert manifest["questions"]["source"] == "dev.json"
-    assert manifest["questions"]["setting"] == "distractor"
-    assert manifest["program"]["name"] == "naive"
-    assert manifest["program"]["tunables"] == {
-        "search.k": 1,
-        "search.k1": 0.9,
-        "search.b": 0.4,
-        "search.by_document": False,
-        "prompt_tokens": 6000,
-        "abstain_below": 0.0,  # every question has an answer
-    }
+    assert (manifest["dataset"], manifest["program"]["name"]) == ("hotpotqa", "naive")
+    assert (manifest["questions"]["source"], manifest["questions"]["setting"]) == ("dev.json", "distractor")
+    assert manifest["program"]["tunables"]["search.k"] == 1
+    assert manifest["program"]["tunables"]["abstain_below"] == 0.0  # every question has an answer
     assert manifest["program"]["lms"] == {"answerer": {"model": "lexical"}}
     assert manifest["files"] == {"questions": str(hotpotqa)}
-    assert set(manifest["versions"]) == {"polyhop", "dspy", "pyserini"}
 
     assert evaluate(*asked, "--set", "abstain_below=0.3", "--out", tmp_path / "set").exit_code == 0
     manifest = json.loads((tmp_path / "set" / "manifest.json").read_text())
@@ -86,36 +65,26 @@ def test_an_index_is_searched_when_it_is_given(tmp_path: Path, hotpotqa: Path) -
     # A rebuilt index of the same corpus is the same; one of another corpus is not.
     polyhop("index", hotpotqa, "--out", index)
     assert evaluate(*arguments).exit_code == 0
-    other = tmp_path / "other.jsonl"
-    other.write_text('{"title": "Testville", "text": "Another."}\n')
-    polyhop("index", other, "--out", index)
-    refused = evaluate(*arguments)
-    assert refused.exit_code == 1
-    assert "index.corpus_hash: " in refused.stderr
+    (tmp_path / "other.jsonl").write_text('{"title": "Testville", "text": "Another."}\n')
+    polyhop("index", tmp_path / "other.jsonl", "--out", index)
+    assert "index.corpus_hash: " in evaluate(*arguments).stderr
 
 
 def test_the_same_command_continues_and_another_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "run"
     arguments = ("--program", "naive", "--limit", "5", "--out", out)
-    first = evaluate(*arguments, "--json")
-    assert first.exit_code == 0
+    first = done("evaluate", *arguments, "--json")
     lines = (out / "predictions.jsonl").read_bytes().splitlines(keepends=True)
     (out / "predictions.jsonl").write_bytes(b"".join(lines[:3]) + lines[3][:20])
     (out / "summary.json").unlink()
-    assert steady(json.loads(evaluate(*arguments, "--json").stdout)) == steady(json.loads(first.stdout))
-    assert json.loads(first.stdout)["counts"]["questions"] == 5
-
-    for more, message in {
-        ("-k", "3"): "program.tunables.search.k: 5 before, 3 now",
-        ("--lm", "selector=lexical", "--program", "prism"): "program.name: naive before, prism now",
-        ("--split", "test"): "questions.split: dev before, test now",
-        ("--limit", "4"): "questions.limit: 5 before, 4 now",
-        ("--timeout", "9"): "timeout: nothing before, 9.0 now",
-    }.items():
-        refused = evaluate(*([] if "--program" in more else arguments[:2]), "--limit", "5", "--out", out, *more)
-        assert refused.exit_code == 1, refused.output
-        assert message in refused.stderr
-        assert "choose another --out" in refused.stderr
+    again = done("evaluate", *arguments, "--json")
+    before, after = (json.loads(result.stdout) for result in (first, again))
+    assert after["counts"] == before["counts"]
+    assert after["metrics"]["answer_f1"] == before["metrics"]["answer_f1"]
+    refused = evaluate(*arguments, "-k", "3")
+    assert refused.exit_code == 1
+    assert "program.tunables.search.k: 5 before, 3 now" in refused.stderr
+    assert "choose another --out" in refused.stderr
 
 
 SLOW = """

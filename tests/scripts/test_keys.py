@@ -10,18 +10,13 @@ import re
 import subprocess
 import sys
 from base64 import b64decode
-from contextlib import chdir, suppress
+from contextlib import chdir
 from pathlib import Path
-from pickletools import genops
-
-import pytest
-from typer.testing import CliRunner
-
-from polyhop.scripts.main import app
 
 from ..faults.faults import FAULTS
 from ..faults.schedule import Always, Nth
 from ..faults.server import Server
+from .cli import done
 
 KEY = "pk-planted-4f9d2b7c61e8"  # of no shape that anybody would recognise
 SPEC = "openai/lexical-behind-http"
@@ -50,30 +45,9 @@ def start(folder: Path, *commands: list[str]) -> str:
     """What a process prints that runs commands until one raises, to either stream; its files get into the folder."""
     own = {"PLANTED": KEY, "DSPY_CACHEDIR": str(folder / "cache"), "COLUMNS": "120", "POLYHOP_INDEX": "sample"}
     command = [sys.executable, "-c", COMMANDS, json.dumps(commands)]
-    done = subprocess.run(command, cwd=folder, env={**os.environ, **own}, capture_output=True, text=True, check=False)
-    assert done.returncode == 1, done.stderr
-    return done.stdout + done.stderr
-
-
-def run(folder: Path, *arguments: str | Path) -> str:
-    """What a command prints; its files get into the folder."""
-    with chdir(folder):
-        done = CliRunner().invoke(app, [*map(str, arguments)], env={"PLANTED": KEY, "POLYHOP_INDEX": "sample"})
-    assert done.exit_code == 0, done.output
-    return done.output
-
-
-def pickles(folder: Path) -> list[Path]:
-    """The files that are a pickle of any protocol, or are called so."""
-
-    def is_pickle(path: Path) -> bool:
-        with suppress(ValueError, UnicodeDecodeError, IndexError):  # no pickle
-            return bool(list(genops(path.read_bytes())))
-        return path.suffix in (".pkl", ".pickle", ".bin")
-
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    assert len(files) > 3
-    return [path for path in files if is_pickle(path)]
+    process = subprocess.run(command, cwd=folder, env=os.environ | own, capture_output=True, text=True, check=False)
+    assert process.returncode == 1, process.stderr
+    return process.stdout + process.stderr
 
 
 def written(folder: Path) -> str:
@@ -105,25 +79,8 @@ def test_a_server_tells_the_key_and_no_command_does(tmp_path: Path) -> None:
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["counts"]["failed"] == 1
     assert all("***" in failure["message"] for failure in summary["failures"])  # where the key stood
-    said += run(tmp_path, "report", "run", "--out", "report.html")
+    with chdir(tmp_path):
+        said += done("report", "run", "--out", "report.html").output
     assert [(tmp_path / folder).stat().st_mode & 0o777 for folder in ("run", "cache")] == [0o700, 0o700]
-    assert not pickles(tmp_path / "run")
-    assert KEY not in said
-    assert KEY not in written(tmp_path)
-
-
-@pytest.mark.slow
-def test_a_tuned_program_and_its_prompts_hold_no_key(tmp_path: Path) -> None:
-    (tmp_path / "odes.jsonl").write_text('{"title": "Ada", "text": "Odes."}\n')
-    with Server() as server:
-        lm = ("--lm", profile(tmp_path, server))
-        tuned = ("--program", "naive", "--limit", "8", "--stages", "tunables", "--trials", "2", "--out", "tuned")
-        said = run(tmp_path, "optimize", *tuned, *lm)
-    run(tmp_path, "index", "odes.jsonl", "--out", "index")
-    assert not pickles(tmp_path)
-    assert (tmp_path / "tuned").stat().st_mode & 0o777 == 0o700
-    said += run(tmp_path, "diff", "naive", "tuned/best")
-    said += run(tmp_path, "export", "tuned/best", "--format", "json", "--out", "prompts.json")
-    said += run(tmp_path, "report", "tuned", "--out", "report.html")
     assert KEY not in said
     assert KEY not in written(tmp_path)

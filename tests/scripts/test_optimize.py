@@ -13,8 +13,9 @@ import pytest
 from polyhop.data.errors import PolyhopError
 from polyhop.engines.limits import unlimited
 from polyhop.optimizers.optimize import OptimizationSummary
-from polyhop.optimizers.settings import OptimizationSettings
 from polyhop.scripts.optimize import _print
+from polyhop.scripts.options import Tuning
+from polyhop.scripts.program import Named
 
 from .cli import polyhop
 
@@ -55,19 +56,12 @@ def test_a_budget_that_cannot_be_enough(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["--dataset", "hotpotqa"], "name the training questions: --dataset hotpotqa --train FILE"),
-        (
-            ["--stages", "magic"],
-            "stages.0: Input should be 'exemplars', 'confidence', 'prompts' or 'tunables'",
-        ),
         (["--metric", "beauty"], "no metric 'beauty': choose from answer_em"),
         (["--range", "rounds"], "neither NAME=LOW..HIGH nor NAME=A,B nor NAME=all"),
-        (["--stages", "tunables", "--range", "beauty=1..2"], "beauty"),
         (["--stages", "tunables", "--freeze", "beauty"], "the program has no tunable 'beauty'"),
         (["--stages", "prompts", "--optimizer", "gepa"], "lexical cannot write instructions"),
-        (["--stages", "prompts", "--optimizer", "magic"], "unknown prompt optimizer 'magic'"),
         (["--program", "magic"], "unknown program 'magic'"),
         (["--dataset", "sample", "--train", "mine.jsonl"], "the sample has its own questions: name the --dataset"),
-        (["--cost", "beauty"], "no cost 'beauty'"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_asked(tmp_path: Path, arguments: list[str], message: str) -> None:
@@ -127,7 +121,7 @@ def test_who_writes_instructions_is_reached_as_the_profile_says(
 
 def test_a_program_of_plain_dspy_is_named_with_its_state(capsys: pytest.CaptureFixture[str]) -> None:
     summary = OptimizationSummary(ended="all stages ran", best="0-start", stages=[])
-    _print(summary, Path("run"), OptimizationSettings(program="react"))
+    _print(summary, Path("run"), Tuning(program="react"), Named("react").own)
     assert "polyhop.programs.baselines:ReAct=run/best: the program" in capsys.readouterr().out
 
 

@@ -1,8 +1,7 @@
-"""The papers in docs: their rows are runs, published figures stand beside ours, and missing files are named."""
+"""The papers in docs: their rows are runs, and published figures stand beside ours."""
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Callable
 from functools import partial
@@ -24,19 +23,6 @@ NAMES = [path.stem for path in PAPERS]
 table = partial(polyhop, "table")
 
 
-@pytest.fixture
-def benchmarks(tmp_path: Path, write_hotpotqa: Callable[[int], Path]) -> Path:
-    """A folder with one dataset: a question and its corpus."""
-    hotpotqa = write_hotpotqa(1)
-    folder = tmp_path / "benchmarks"
-    folder.mkdir()
-    (folder / "hotpotqa_dev_distractor.json").write_bytes(hotpotqa.read_bytes())
-    contexts = json.loads(hotpotqa.read_text())[0]["context"]
-    records = "".join(json.dumps({"title": title, "sentences": sentences}) + "\n" for title, sentences in contexts)
-    (folder / "hotpotqa_corpus.jsonl.gz").write_bytes(gzip.compress(records.encode()))
-    return folder
-
-
 @pytest.mark.parametrize("file", PAPERS, ids=NAMES)
 def test_a_paper_is_rows_of_known_programs_tunables_and_metrics(file: Path) -> None:
     paper, known = Paper.read(file), {*METRICS, *COSTS}
@@ -49,16 +35,18 @@ def test_a_paper_is_rows_of_known_programs_tunables_and_metrics(file: Path) -> N
 
 
 @pytest.mark.parametrize("file", PAPERS, ids=NAMES)
-def test_rows_are_runs_beside_published_figures(file: Path, benchmarks: Path, tmp_path: Path) -> None:
+def test_rows_are_runs_beside_published_figures(
+    file: Path, write_hotpotqa: Callable[[int], Path], tmp_path: Path
+) -> None:
     paper = Paper.read(file)
-    arguments = [file, "--out", tmp_path / "runs", "--retriever", "bm25", "--markdown"]
-    result = table(*arguments, POLYHOP_BENCHMARKS=str(benchmarks))
+    on = ("--on", f"hotpotqa:{write_hotpotqa(1)}")
+    arguments = [file, *on, "--out", tmp_path / "runs", "--retriever", "bm25", "--markdown"]
+    result = table(*arguments)
     assert result.exit_code == 0, result.output
     heading, _, *lines = result.stdout.splitlines()
-    setting = "open" if paper.datasets["hotpotqa"].corpus else "distractor"
-    assert heading.startswith(f"| hotpotqa {setting}, 1 questions: ours (published) | ")
+    assert heading.startswith("| hotpotqa distractor, 1 questions: ours (published) | ")
     assert [line.split(" | ")[0].removeprefix("| ") for line in lines[: len(paper.rows)]] == [
-        r.name for r in paper.rows
+        row.name for row in paper.rows
     ]
     for row, line in zip(paper.rows, lines, strict=False):
         for figure in row.published.get("hotpotqa", {}).values():
@@ -66,45 +54,33 @@ def test_rows_are_runs_beside_published_figures(file: Path, benchmarks: Path, tm
         assert line.partition(" | ")[2].count(" (") == len(row.published.get("hotpotqa", {}))
     assert "The embedded engine is not a language model" in result.stdout
     assert f"published with {paper.models}" in result.stdout
-    for name in paper.datasets.keys() - {"hotpotqa"}:
-        assert f"lacks {name}: {paper.datasets[name].source}" in result.stderr
-    runs = {file: file.read_text() for file in (tmp_path / "runs").glob("*/predictions.jsonl")}
+    runs = {path: path.read_text() for path in (tmp_path / "runs").glob("*/predictions.jsonl")}
     assert len(runs) == sum(bool(row.program) for row in paper.rows)
-    manifests = [json.loads((file.parent / "manifest.json").read_text())["program"] for file in runs]
+    manifests = [json.loads((path.parent / "manifest.json").read_text())["program"] for path in runs]
     tuned = {program["name"]: program["tunables"] for program in manifests}
     assert all(tuned[row.name].items() >= row.set.items() for row in paper.rows if row.program)
-    assert table(*arguments, "--benchmarks", benchmarks).stdout == result.stdout
-    assert {file: file.read_text() for file in runs} == runs  # nothing was asked again
+    assert table(*arguments).stdout == result.stdout
+    assert {path: path.read_text() for path in runs} == runs  # nothing was asked again
 
 
-@pytest.mark.parametrize("file", PAPERS, ids=NAMES)
-def test_files_that_are_missing_are_named_with_their_addresses(file: Path, tmp_path: Path) -> None:
-    result = table(file, "--out", tmp_path / "runs")
+def test_without_questions_the_datasets_are_named_with_their_addresses(tmp_path: Path) -> None:
+    result = table(PAPERS[0], "--out", tmp_path / "runs")
     assert result.exit_code == 1
-    for name, files in Paper.read(file).datasets.items():
-        assert f"{name}: {files.source}" in result.stderr
-        assert "https://" in files.source
+    for name, source in Paper.read(PAPERS[0]).datasets.items():
+        assert f"{name}: {source}" in result.stderr
     assert not (tmp_path / "runs").exists()
 
 
-def test_an_open_setting_needs_its_corpus(benchmarks: Path, tmp_path: Path) -> None:
-    (benchmarks / "hotpotqa_corpus.jsonl.gz").unlink()
-    result = table(PAPERS[NAMES.index("kair")], "--out", tmp_path / "runs", "--benchmarks", benchmarks)
-    assert result.exit_code == 1
-    assert "  hotpotqa: hotpot_dev_fullwiki_v1.json and the abstracts of Wikipedia" in result.stderr
-
-
 def test_a_language_model_is_named_and_paid_from_one_budget(
-    benchmarks: Path, write_hotpotqa: Callable[[int], Path], tmp_path: Path
+    write_hotpotqa: Callable[[int], Path], tmp_path: Path
 ) -> None:
-    (benchmarks / "hotpotqa_dev_distractor.json").write_bytes(write_hotpotqa(2).read_bytes())
     with Server([]) as server:  # the embedded engine behind HTTP
         profile = tmp_path / "server.toml"
         profile.write_text(
             f'lm = "openai/served"\n[models."openai/*"]\napi_base = "{server.url}"\napi_key_env = "SERVED"\n'
         )
-        arguments = [PAPERS[NAMES.index("prism")], "--out", tmp_path / "runs", "--benchmarks", benchmarks]
-        arguments += ["--lm", profile, "--limit", 1]
+        on = ("--on", f"hotpotqa:{write_hotpotqa(2)}")
+        arguments = [PAPERS[NAMES.index("prism")], *on, "--out", tmp_path / "runs", "--lm", profile, "--limit", 1]
         result = table(*arguments, "--budget-calls", 2, SERVED="key")
         assert (result.exit_code, server.requests) == (1, 2)
         assert "is spent" in result.stderr

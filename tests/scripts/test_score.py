@@ -72,62 +72,40 @@ def test_the_sample_is_scored_on_the_questions_that_are_evaluated_by_default(tmp
     assert sizes == [55, 55]
 
 
-def test_what_is_no_prediction_is_told_with_its_place(tmp_path: Path) -> None:
-    questions = written(tmp_path / "q.jsonl", QUESTIONS)
-    for text, told in (('{"answer": "x"}\n', "theirs.jsonl:1 has no id"), ('{"id": 1\n', "theirs.jsonl:1")):
-        (tmp_path / "theirs.jsonl").write_text(text)
-        result = run("score", tmp_path / "theirs.jsonl", "--questions", questions)
-        assert (result.exit_code, told in result.stderr) == (1, True), result.stderr
-
-
-def test_sentences_of_predictions_are_numbers(tmp_path: Path) -> None:
-    questions = written(tmp_path / "q.jsonl", QUESTIONS)
-    for sentence in (1.5, True, -1, 10**30, "1"):
-        made = written(tmp_path / "theirs.jsonl", [{"id": "mill", "answer": "x", "evidence": [["Ada Berg", sentence]]}])
-        assert f"{sentence} is no number of a sentence" in run("score", made, "--questions", questions).stderr
-    for name in ("evidence", "ranking"):
-        made = written(tmp_path / "theirs.jsonl", [{"id": "mill", "answer": "x", name: True}])
-        assert f"{name} is no list" in run("score", made, "--questions", questions).stderr
-
-
 @pytest.mark.parametrize(
-    "more",
+    ("predictions", "message"),
     [
-        {"id": "mill", "answer": "Ull"},
-        {"question": "Who is the mayor of Tarn?", "answer": "Ull"},
-        {"id": "river", "question": "Where was the owner of Kestrel Mill born?", "answer": "Tarn"},
+        ([{"answer": "x"}], "theirs.jsonl:1 has no id"),
+        ([{"id": "mill", "answer": "x", "evidence": [["Ada Berg", 1.5]]}], "1.5 is no number of a sentence"),
+        ([{"id": "mill", "answer": "x", "evidence": [["Ada Berg", -1]]}], "-1 is no number of a sentence"),
+        ([{"id": "mill", "answer": "x", "ranking": True}], "ranking is no list"),
+        ([*PREDICTIONS, {"id": "mill", "answer": "Ull"}], "has two predictions"),
+        ([*PREDICTIONS, {"question": "Who is the mayor of Tarn?", "answer": "Ull"}], "has two predictions"),
     ],
 )
-def test_no_prediction_is_chosen_among_several(more: dict[str, Any], tmp_path: Path) -> None:
+def test_what_is_no_prediction_is_told(predictions: list[dict[str, Any]], message: str, tmp_path: Path) -> None:
     questions = written(tmp_path / "q.jsonl", QUESTIONS)
-    made = written(tmp_path / "theirs.jsonl", [*PREDICTIONS, PREDICTIONS[0], more])
-    result = run("score", made, "--questions", questions)
-    assert (result.exit_code, "has two predictions" in result.stderr) == (1, True), result.stderr
+    result = run("score", written(tmp_path / "theirs.jsonl", predictions), "--questions", questions)
+    assert message in result.stderr
 
 
 def test_files_of_scores_are_compared_by_id(tmp_path: Path) -> None:
     before, after = [0, 0, 0, 0, 1, 1, 0, 0, 1, 0], [1, 1, 1, 1, 1, 1, 1, 0, 0, 1]
-    for name, values in (("a", before), ("b", list(reversed(after)))):
-        numbers = range(10) if name == "a" else reversed(range(10))
-        written(
-            tmp_path / f"{name}.jsonl",
-            [{"id": n, "f1": value, "right": bool(value)} for n, value in zip(numbers, values, strict=True)],
-        )
+    for name, values in (("a", before), ("b", after)):
+        lines = [{"id": n, "f1": value, "right": bool(value)} for n, value in enumerate(values)]
+        written(tmp_path / f"{name}.jsonl", lines if name == "a" else lines[::-1])
     result = run("compare", tmp_path / "a.jsonl", tmp_path / "b.jsonl")
     assert result.exit_code == 0, result.output
     (line,) = (line for line in result.stdout.splitlines() if line.startswith(" F1 ") and "(" in line)
     # Differences: six of +1, one of -1, three of 0; their standard deviation is 0.7071.
     assert line.split()[1] == "+0.50"
     assert line.split()[-4:] == ["6", "/", "1", f"{2.8 * 0.70711 / 10**0.5:.2f}"]
-    for score, told in ((1e308, "is wrong: scores.f1: Input should be less"), (10**400, "is wrong: scores.f1")):
-        written(tmp_path / "c.jsonl", [{"id": 1, "f1": score}])
-        assert told in run("compare", tmp_path / "a.jsonl", tmp_path / "c.jsonl").stderr
-    written(tmp_path / "c.jsonl", [{"id": 1, **{f"m{n}": n for n in range(101)}}])
-    assert "more than 100" in run("compare", tmp_path / "a.jsonl", tmp_path / "c.jsonl").stderr
     odd = [written(tmp_path / f"{name}.jsonl", [{"id": n, "f\x1b[2J": 1} for n in range(3)]) for name in "de"]
     assert "\x1b" not in run("compare", *odd).stdout
-    written(tmp_path / "c.jsonl", [{"id": 1, "note": "none"}])
-    assert "has no score" in run("compare", tmp_path / "a.jsonl", tmp_path / "c.jsonl").stderr
+    many = {f"m{n}": n for n in range(101)}
+    for scores, told in (({"f1": 10**400}, "scores.f1"), (many, "more than 100"), ({"note": "none"}, "has no score")):
+        written(tmp_path / "c.jsonl", [{"id": 1, **scores}])
+        assert told in run("compare", tmp_path / "a.jsonl", tmp_path / "c.jsonl").stderr
 
 
 def test_evidence_is_named_by_file_title_or_id_with_sentences_of_the_document(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import polyhop
 from polyhop.eval.comparison import compare_runs
 from polyhop.programs import Naive
-from polyhop.scripts.program import label
+from polyhop.scripts.program import Named
 from polyhop.scripts.table import Benchmark
 
 from .cli import polyhop as run_polyhop
@@ -44,16 +44,15 @@ def test_tuned_programs_of_one_name_and_programs_that_do_not_search(hotpotqa: Pa
     _, _, *rows = result.stdout.strip().splitlines()
     assert [row.split(" | ")[0] for row in rows] == [f"| {one}", r"| naive (a\|b \[31m/\<b\>\[x\](y))", "| direct"]
     assert "\x1b[31m" not in result.stdout
-    runs = [tmp_path / "runs" / Benchmark("hotpotqa", str(hotpotqa)).folder(label(str(each)), "bm25") for each in tuned]
+    runs = [
+        tmp_path / "runs" / Benchmark("hotpotqa", str(hotpotqa)).folder(Named(str(each)).label, "bm25")
+        for each in tuned
+    ]
     assert [run.name for run in compare_runs(runs).runs] == [one, hostile]
 
 
 def test_runs_that_would_share_a_folder_are_refused(hotpotqa: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "dev.json").write_text(hotpotqa.read_text())
-    for second in (hotpotqa, other / "dev.json"):
-        on = ("--on", f"hotpotqa:{hotpotqa}", "--on", f"hotpotqa:{second}")
-        result = table(*on, "--out", tmp_path / "runs", "--program", "direct")
-        assert result.exit_code == 2
-        assert "two of these runs have the same folder" in result.stderr
+    on = ("--on", f"hotpotqa:{hotpotqa}") * 2
+    result = table(*on, "--out", tmp_path / "runs", "--program", "direct")
+    assert result.exit_code == 2
+    assert "two of these runs have the same folder" in result.stderr

@@ -25,8 +25,8 @@ from polyhop.data.lucene.index import adopt_index, build_index, check_index
 from polyhop.data.lucene.jvm import autoclass, call, open_directory
 from polyhop.data.lucene.update import update_index
 from polyhop.scripts.main import app
-from polyhop.scripts.studies.folder.files import write_pdf
 
+from ..office_files import write_pdf
 from .anserini import manifest_of
 
 LONG = "A long sentence about the mill by the river. " * 30

@@ -1,4 +1,4 @@
-"""`python -m polyhop.scripts.studies.pages INDEX...`: whether a passage of a page that the question names is found.
+"""`python -m bench.pages INDEX...`: whether a passage of a page that the question names is found.
 
 The questions are made from the index: the title of a page of at least three passages, and two rarer words of a sentence
 of one of its passages after the first. Nobody asks so, but what is right is known without reading.
@@ -12,9 +12,9 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from ...data.chain import ChainRetriever
-from ...data.lucene.bm25 import BM25Index
-from ...data.passages import Passage
+from polyhop.data.chain import ChainRetriever
+from polyhop.data.lucene.bm25 import BM25Index
+from polyhop.data.passages import Passage
 
 _RARE = 1 / 15  # largest share of passages that have a word of a question
 
@@ -30,10 +30,10 @@ def questions(index: BM25Index, most: int) -> Iterator[tuple[str, str]]:
     for page in dice.sample(long, min(most, len(long))):
         passage = dice.choice(page[1:])
         title = re.sub(r"\(\d\)", "", passage.title)
-        told = [sentence for sentence in passage.sentences if 6 <= len(sentence.split()) <= 40]
-        sentence = dice.choice(told) if told else ""
-        known = _words(title.lower())
-        words = [word for word in dict.fromkeys(_words(sentence)) if word not in known]
+        usable = [sentence for sentence in passage.sentences if 6 <= len(sentence.split()) <= 40]
+        sentence = dice.choice(usable) if usable else ""
+        in_title = _words(title.lower())
+        words = [word for word in dict.fromkeys(_words(sentence)) if word not in in_title]
         words = [word for word in words if 0 < held[word] < len(passages) * _RARE]
         if words:
             asked = sorted(dice.sample(words, min(len(words), 2)), key=sentence.find)
@@ -51,8 +51,8 @@ def main(paths: list[str], most: int = 200) -> None:
             print(path, "has no page of three passages")
             continue
         for name, retriever in (("bm25", index), ("chain", ChainRetriever(index))):
-            found = [[hit.passage.id for hit in retriever.search(question, 10)] for question, _ in asked]
-            shares = (sum(id in ids[:k] for ids, (_, id) in zip(found, asked, strict=True)) for k in (5, 10))
+            rankings = [[hit.passage.id for hit in retriever.search(question, 10)] for question, _ in asked]
+            shares = (sum(id in ids[:k] for ids, (_, id) in zip(rankings, asked, strict=True)) for k in (5, 10))
             print(path, len(asked), name, *(f"{share / len(asked):.1%}" for share in shares))
 
 

@@ -1,4 +1,4 @@
-"""Writes small PDF and Word files, as the documents of a generated folder."""
+"""Writes small PDF and Word files."""
 
 from __future__ import annotations
 

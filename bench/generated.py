@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterator
 from itertools import accumulate
 from math import exp, log
-from typing import NamedTuple
+from typing import Any
 
 _SYLLABLES = [
     onset + vowel for onset in "b d f g k l m n p r s t v z br st tr".split() for vowel in "a e i o u".split()
@@ -25,14 +25,6 @@ _WORDS = 50_000  # of running text; those from `_RARE` on, and as many more, are
 _RARE = 20_000
 _EVERYDAY = slice(20, 500)  # ranks of the words that questions ask with: "born", "university", not "the" or "thallium"
 _MIXED = 2**64 - 1
-
-
-class GeneratedQuestion(NamedTuple):
-    """A two-hop question: it names ``gold[0]``, which mentions the title of ``gold[1]``, and has words of a sentence of
-    ``gold[1]``. Other passages may fit as well: for measuring time, not quality."""
-
-    text: str
-    gold: tuple[str, str]
 
 
 class GeneratedCorpus:
@@ -90,8 +82,9 @@ class GeneratedCorpus:
         """The title without a disambiguation."""
         return self.title(number).partition(" (")[0]
 
-    def questions(self, count: int, seed: int = 0) -> Iterator[GeneratedQuestion]:
-        """Questions about passages from all over the corpus."""
+    def questions(self, count: int, seed: int = 0) -> Iterator[dict[str, Any]]:
+        """Two-hop questions: the ``text`` names the first ``gold`` passage, which mentions the title of the second, and
+        has words of a sentence of the second. Others may fit as well: for measuring time, not quality."""
         chance = random.Random(seed)
         while count:
             first = int(chance.random() * self.size)
@@ -105,14 +98,9 @@ class GeneratedCorpus:
             relation = relations[int(chance.random() * len(relations))]
             asked, *others = chance.sample(words, min(len(words), 2 + (chance.random() < 0.5)))
             named = self.bare_title(first)
-            yield GeneratedQuestion(
-                f"Which {asked} did the {relation} of {named} {' '.join(others)}?", (f"p{first}", f"p{second}")
-            )
+            text = f"Which {asked} did the {relation} of {named} {' '.join(others)}?"
+            yield {"text": text, "gold": (f"p{first}", f"p{second}")}
             count -= 1
-
-    def mentions(self, number: int) -> list[int]:
-        """The numbers of the passages that a passage mentions."""
-        return [other for other, _ in self._written(number)[1]]
 
     def _asked_with(self, sentence: str) -> list[str]:
         """The everyday words of a sentence, each once."""

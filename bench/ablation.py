@@ -1,0 +1,95 @@
+"""Feature ablation of the chain retriever: one feature is left out at a time.
+
+    python -m bench.ablation --limit 100 2wiki:2wiki_dev.json.gz:indexes/2wiki sample
+
+Prints recall@5 (all gold@5) on each set of questions over an index, as a Markdown table.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from statistics import fmean
+
+from polyhop.data.benchmarks import SAMPLE
+from polyhop.data.chain import ChainRetriever, ChainWeights
+from polyhop.eval.gold import gold_of
+from polyhop.eval.questions import Questions
+from polyhop.eval.scoring import ranking_scores
+from polyhop.scripts.source import Source
+
+FEATURES: dict[str, tuple[str, ...]] = {
+    "the BM25 score": ("bm25",),
+    "titles in the question": ("named",),
+    "words of the question": ("coverage", "sentence", "opening", "pairs"),
+    "... in one sentence": ("sentence",),
+    "... in the first sentence": ("opening",),
+    "... in pairs": ("pairs",),
+    "explained words count less": ("explained",),
+    "links": ("link",),
+    "shared names": ("shared",),
+    "back-links": ("back",),
+    "links, shared names, back-links": ("link", "shared", "back"),
+    "ties of a second kind": ("second",),
+    "ties to other passages": ("others",),
+    "words beside a mention": ("cue",),
+    "words beside a shared name in the chosen passage": ("origin",),
+    "rarity of names": ("rarity",),
+    "ambiguity of names": ("ambiguity",),
+}
+"""The weights that are set to 0 to leave a feature out."""
+
+ROUND = dict.fromkeys(("coverage", "sentence", "pairs", "named", "link", "cue", "origin"), 1.0) | {
+    "bm25": 0.1,
+    "in_title": 1.5,
+    "surplus": 0.1,
+    "length": 0.1,
+    **dict.fromkeys(("opening", "explained", "taken", "later", "back", "shared", "second", "others"), 0.5),
+    **dict.fromkeys(("rarity", "ambiguity"), 0.5),
+}
+"""Untuned, round weights."""
+
+
+def variants(weights: ChainWeights) -> Iterator[tuple[str, ChainWeights]]:
+    """BM25 alone, all features (tuned and round weights), and all without each."""
+    nothing = dict.fromkeys((name for name in asdict(weights) if name != "in_title"), 0.0)
+    yield "the BM25 score alone", ChainWeights(**{**nothing, "bm25": 1.0})
+    yield "everything", weights
+    yield "everything, with round weights", replace(weights, **ROUND)
+    for feature, names in FEATURES.items():
+        yield f"without {feature}", replace(weights, **dict.fromkeys(names, 0.0))
+
+
+def recall(source: Source, weights: ChainWeights) -> str:
+    retriever, scores = ChainRetriever(source.searched, weights), list[Mapping[str, float]]()
+    for example in source.questions:
+        titles = dict.fromkeys(fact.title for fact in example.gold)
+        named = [passage for title in titles for passage in source.look_up(title)] if source.look_up else []
+        if gold := gold_of(example, named).passages:
+            ranking = [hit.passage.id for hit in retriever.search(example.question, 5)]
+            scores.append(ranking_scores(ranking, frozenset(gold), (5,)))
+    means = (100 * fmean(score[name] for score in scores) for name in ("passage_recall@5", "all_gold@5"))
+    return "{:.1f} ({:.1f})".format(*means)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("on", nargs="+", metavar="DATASET:QUESTIONS:INDEX", help="or sample")
+    parser.add_argument("--limit", type=int, help="so many random questions of each set")
+    options = parser.parse_args(arguments)
+    sources = list[Source]()
+    for text in options.on:
+        dataset, _, files = text.partition(":")
+        file, _, index = files.partition(":")
+        split, seed = "dev" if dataset == SAMPLE else None, 0 if options.limit else None
+        asked = Questions(dataset, file or None, split=split, setting="open", limit=options.limit, seed=seed)
+        sources.append(Source(asked, Path(index) if index else None))
+    print(f"| Recall@5 (all gold@5) | {' | '.join(options.on)} |\n|---|{'---:|' * len(sources)}")
+    for label, weights in variants(ChainWeights()):
+        print(f"| {label} | {' | '.join(recall(source, weights) for source in sources)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""The stages of an optimization by name: each proposes a tuned copy of a program, or says why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import dspy
+
+from ..data.errors import PolyhopError
+from ..engines.budget import BudgetSpent
+from ..eval.metrics import find_metric
+from ..programs.confidence import Confidence
+from ..programs.exemplars import Exemplars
+from .artifact import dump
+from .confidence import fit_run
+from .exemplars import at_most, from_musique, from_run
+from .prompts import optimize_prompts
+from .settings import OptimizationSettings, divide
+from .tunables import StudyResult, TrialRecord, TunableSearch, matching, with_values
+
+EXEMPLAR_TRIALS = 16  # of how many exemplars to show, and which
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a stage works with. ``evaluate`` evaluates the program on the training questions, and returns the folder of
+    the run; ``folder`` is the stage's own; ``report`` is told what is done, of how much, and what it is."""
+
+    settings: OptimizationSettings
+    train: Sequence[dspy.Example]
+    seed: int
+    folder: Path
+    prompt_model: dspy.LM | None
+    evaluate: Callable[[dspy.Module], Path]
+    report: Callable[[float, float | None, str], None]
+
+
+class Proposal(NamedTuple):
+    """The candidate of a stage (None if there is none), what to say of it, the search that found it, and the budget
+    that ended the search."""
+
+    program: dspy.Module | None
+    note: str
+    study: StudyResult | None = None
+    spent: str | None = None
+
+
+def exemplars(program: dspy.Module, context: Context) -> Proposal:
+    """Add plans to the exemplar memory, gold ones and those of correct answers; then tune how many it shows, and
+    which."""
+    parts = {name.removeprefix("self."): part for name, part in program.named_sub_modules(Exemplars)}
+    if not parts:
+        return Proposal(None, "the program has no exemplar memory")
+    settings, added = context.settings, 0
+    gold, own = list(from_musique(context.train)), list(from_run(context.evaluate(program)))
+    for part in parts.values():
+        joined = part.memory.joined(at_most(settings.exemplars, [*gold, *own]))
+        added += len(joined) - len(part.memory)
+        part.memory = joined
+    note = f"{added} plans added, of {len(gold)} gold and {len(own)} own ones"
+    if not added:
+        return Proposal(None, note)
+    searched = {f"{name}.{tunable}" for name in parts for tunable in ("count", "mode")}
+    searched -= {*matching(program, settings.freeze)}
+    if not searched:
+        return Proposal(program, f"{note}; their tunables are frozen")
+    return _search(program, context, note, EXEMPLAR_TRIALS, {*matching(program, ["*"])} - searched)
+
+
+def confidence(program: dspy.Module, context: Context) -> Proposal:
+    """Fit alpha, minima and threshold to the judgements of the training questions."""
+    name, part = next(iter(program.named_sub_modules(Confidence)), ("", None))
+    if part is None:
+        return Proposal(None, "the program weighs no judgements")
+    try:
+        fitted = fit_run(part, context.evaluate(program))
+    except PolyhopError as error:
+        return Proposal(None, str(error))
+    old, new = (100 * figures.error for figures in (fitted.before, fitted.after))
+    note = f"{fitted.before.answers} judged answers, {old:.1f}% misjudged, {new:.1f}% with fitted values"
+    if not fitted.helps:
+        return Proposal(None, note)
+    values = {f"{name.removeprefix('self.')}.{tunable}": value for tunable, value in fitted.values.items()}
+    for frozen in values.keys() & {*matching(program, context.settings.freeze)}:
+        del values[frozen]
+    return Proposal(with_values(program, values), note)
+
+
+def prompts(program: dspy.Module, context: Context) -> Proposal:
+    """Run a prompt optimizer, on one half of the questions with the other half for validation."""
+    settings = context.settings
+    context.report(0, None, settings.optimizer)
+    first, second = divide(context.train, (0.5, 0.5), context.seed)
+    tuned = optimize_prompts(
+        settings.optimizer,
+        program,
+        first,
+        second,
+        find_metric(settings.metric),
+        auto=settings.auto,
+        seed=context.seed,
+        threads=settings.threads,
+        prompt_model=context.prompt_model,
+        log=context.folder / "log.txt",
+    )
+    note = f"{settings.optimizer}, {settings.auto}"
+    return Proposal(None, f"{note}: nothing changed") if dump(tuned) == dump(program) else Proposal(tuned, note)
+
+
+def tunables(program: dspy.Module, context: Context) -> Proposal:
+    """Search the tunables that are not frozen."""
+    trials = context.settings.trials
+    return _search(program, context, f"{trials} trials", trials)
+
+
+def _search(program: dspy.Module, context: Context, note: str, trials: int, frozen: Set[str] = frozenset()) -> Proposal:
+    settings, metric = context.settings, find_metric(context.settings.metric)
+
+    def on_trial(done: Sequence[TrialRecord]) -> None:
+        best = max(trial.score for trial in done if not trial.pruned)
+        context.report(len(done), trials, f"trials, best {metric.text(best)}")
+
+    search = TunableSearch(
+        metric,
+        trials=trials,
+        cost=settings.cost,
+        freeze=[*settings.freeze, *frozen],
+        ranges=settings.ranges,
+        seed=context.seed,
+        threads=settings.threads,
+        storage=context.folder / "study.journal",
+        on_trial=on_trial,
+    )
+    spent = None
+    try:
+        search.compile(program, valset=context.train)
+    except BudgetSpent as error:
+        if search.result is None or len(search.result.trials) < 2:
+            raise
+        spent, note = str(error), f"{note}, ended by the budget after {len(search.result.trials)}"
+    assert search.result is not None
+    return Proposal(with_values(program, search.result.best.values), note, search.result, spent)
+
+
+STAGES: dict[str, Callable[[dspy.Module, Context], Proposal]] = {
+    "exemplars": exemplars,
+    "confidence": confidence,
+    "prompts": prompts,
+    "tunables": tunables,
+}
