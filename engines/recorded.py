@@ -51,7 +51,7 @@ class Recorder:
             self._known.add(key)
             entry = {
                 "prompt": key,
-                "reply": "".join(part.text for part in response.message.parts if isinstance(part, lm15.TextPart)),
+                "reply": "".join(map(_written, response.message.parts)),
                 "finish": response.finish_reason or "stop",
                 "schema": _has_schema(request),
                 "tokens": [response.usage.input_tokens or 0, response.usage.output_tokens or 0],
@@ -136,6 +136,13 @@ def _entries(path: Path) -> list[dict[str, Any]]:
     if not all(isinstance(entry, dict) and ("about" in entry or fields <= entry.keys()) for entry in entries):
         raise PolyhopError(f"{path} is not a file of recorded replies, as --record writes it")
     return entries
+
+
+def _written(part: Any) -> str:
+    """A part of a reply as the model wrote it, without thinking; DSPy parses some JSON."""
+    if isinstance(part, lm15.DataPart):
+        return json.dumps(part.value, ensure_ascii=False)
+    return part.text if isinstance(part, lm15.TextPart) else ""
 
 
 def _key(request: lm15.Request) -> str:

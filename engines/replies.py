@@ -306,6 +306,7 @@ def explain(error: BaseException) -> str:
 _ADVICE = {
     "not_configured": " Or use --lm lexical, which needs no key.",
     "not_recorded": ": record it with --record FILE and the model's --lm",
+    "not_recorded": ": record it with --record FILE and the model's --lm",
     "auth": " (check the provider's key in the environment)",
     "transport": " (is the server up and the network reachable? --lm lexical needs neither)",
     "timeout": " (a profile can raise the timeout)",
