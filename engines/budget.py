@@ -75,7 +75,6 @@ class Budget:
         file: Path | None = None,
     ) -> None:
         self.calls, self.usd, self.minutes, self.file = calls, usd, minutes, file
-        self.shared: Any = None  # in a worker: the budget that pays (see `polyhop.engines.shared`)
         self._reserve = Spent()
         self._models: set[str] = set()
         self._lock = RLock()
@@ -161,9 +160,6 @@ class Budget:
 
     def pay(self, usd: float = 0.0) -> None:
         """Record a call and reserve its dollars, or raise `BudgetSpent` and record nothing."""
-        if self.shared is not None:
-            self.shared.pay(usd)
-            return
         with self._account():
             after, reserve = self._spent.plus(calls=1, usd=usd), self._reserve
             if self.calls is not None and after.calls > self.calls - reserve.calls:
@@ -184,9 +180,6 @@ class Budget:
 
     def correct(self, **more: float) -> None:
         """Record what is known after a call: tokens, and dollars to add to those reserved."""
-        if self.shared is not None:
-            self.shared.correct(**more)
-            return
         with self._account():
             self._spent = self._spent.plus(**more)
 

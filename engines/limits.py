@@ -92,7 +92,6 @@ class RateLimit:
     ) -> None:
         self.limits = limits or Limits()
         self.answered = False  # whether the server has ever replied
-        self.shared: Any = self  # in a worker: the limits of all (see `polyhop.engines.shared`)
         self._clock, self._sleep = clock, sleep
         self._turn = -inf  # when the next request may be sent
         self._free = self.limits.concurrency or inf
@@ -102,16 +101,16 @@ class RateLimit:
     def wait(self) -> None:
         """Wait until a request may be sent. It is under way until `leave`."""
         while True:
-            entered, seconds = self.shared.enter()
+            entered, seconds = self.enter()
             if entered:
                 break
             self._sleep(seconds + uniform(0.0, min(1.0, seconds)))  # not all threads at once
         try:
             self._sleep(seconds)
-            while closed := self.shared.closed():
+            while closed := self.closed():
                 self._sleep(closed + uniform(0.0, min(1.0, closed)))
         except BaseException:
-            self.shared.leave()
+            self.leave()
             raise
 
     def enter(self) -> tuple[bool, float]:
@@ -145,7 +144,7 @@ class RateLimit:
         return self
 
     def __reduce__(self) -> Any:
-        """In another process: the same limits, counted separately (but see `polyhop.engines.shared`)."""
+        """In another process: the same limits, counted separately (but see `polyhop.eval.cluster`)."""
         return RateLimit, (self.limits,)
 
 
@@ -268,7 +267,7 @@ class _Engine:
         except LMError as raised:
             raise self._explained(raised, self.limit) from None
         finally:
-            self.limit.shared.leave()
+            self.limit.leave()
         try:
             return checked(response, request)
         except LMError as raised:
@@ -305,7 +304,7 @@ class _Engine:
             wait = f"the server asks to wait {error.retry_after:,.0f} s"
             return WaitTooLongError(wait, model=error.model, status=error.status)
         if error.retry_after:
-            limit.shared.hold(error.retry_after)
+            limit.hold(error.retry_after)
         if is_retryable_lm_error(error):
             record_incident(f"request failed ({error.code})")
         return error
