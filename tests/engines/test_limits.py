@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from polyhop.engines.budget import Budget, BudgetSpent
 from polyhop.engines.costs import CANCELLED, Abandoned, Ledger
 from polyhop.engines.limits import LimitedLM, Limits, RateLimit, unlimited
-from polyhop.engines.replies import LONGEST_REPLY, OverlongReplyError, RefusedError
+from polyhop.engines.replies import LONGEST_REPLY
 
 from ..faults.listening import Listening, fails, says
 from .guarded import ANSWER, Scripted, Time, ask, limited, response
@@ -144,19 +144,18 @@ def test_what_dspy_repeats(error: LMError, calls: int, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    ("outcome", "kind"),
+    ("outcome", "code"),
     [
-        (response(finish_reason="content_filter"), RefusedError),
-        (response(message=lm15.Message.assistant([lm15.RefusalPart("I will\nnot.")])), RefusedError),
-        (response("a" * (LONGEST_REPLY + 1)), OverlongReplyError),
+        (response(finish_reason="content_filter"), "refused"),
+        (response(message=lm15.Message.assistant([lm15.RefusalPart("I will\nnot.")])), "refused"),
+        (response("a" * (LONGEST_REPLY + 1)), "overlong_reply"),
     ],
 )
-def test_a_reply_that_cannot_be_used_is_paid_and_not_asked_for_again(
-    outcome: lm15.Response, kind: type[LMError]
-) -> None:
+def test_a_reply_that_cannot_be_used_is_paid_and_not_asked_for_again(outcome: lm15.Response, code: str) -> None:
     ledger, engine = Ledger(), Scripted([outcome])
-    with dspy.context(usage_tracker=ledger), pytest.raises(kind):
+    with dspy.context(usage_tracker=ledger), pytest.raises(LMError) as caught:
         limited(engine)("What?")
+    assert caught.value.code == code
     assert (engine.calls, ledger.costs()["lm_calls"], ledger.costs()["tokens"]) == (1, 1, 110)
 
 

@@ -24,7 +24,7 @@ from polyhop.engines.models import (
     read_profile,
     roles,
 )
-from polyhop.engines.replies import ModelError, OverlongReplyError, RefusedError, explain, model_errors
+from polyhop.engines.replies import ModelError, explain, model_errors
 from polyhop.programs import Direct, Prism
 
 KEY = "planted-0123456789"
@@ -124,9 +124,8 @@ def test_a_missing_key_and_a_missing_server_are_explained_without_the_key() -> N
         (errors.LMRateLimitError("slow down"), "(wait, use fewer --threads, or set requests_per_minute in a profile)"),
         (errors.LMAuthError("no"), "(check the provider's key in the environment)"),
         (errors.ContextWindowExceededError(message="no"), "(give the program fewer passages with -k)"),
-        (OverlongReplyError("a reply of 1,000,000 characters"), "or try a more capable model)"),
+        (errors.LMProviderError("too long", code="overlong_reply"), "or try a more capable model)"),
         (errors.LMTransportError("connection reset"), "--lm lexical needs neither)"),
-        (RefusedError("the model refused to answer: no"), "the model refused to answer: no"),
         (PolyhopError(f"{'?' * 600_000}: ask something"), ": ask something"),
         (ValueError("?" * 600_000), "?"),
     ],
