@@ -34,8 +34,8 @@ from ..engines.limits import RateLimit
 from ..engines.models import protect_cache
 from ..engines.replies import explain
 from ..engines.secrets import learn_models
+from .folder import Failure, RunRecord
 from .metrics import METRICS, own_metrics
-from .records import Failure, RunRecord
 from .run import QuestionTask, in_threads
 
 _ENVIRONMENT = {"RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1"}  # Java uses the signals that Ray's handler takes for crashes

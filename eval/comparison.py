@@ -13,10 +13,9 @@ from pydantic import ValidationError
 
 from ..data.errors import first_error
 from ..data.text import count, plain
-from .folder import RunError
+from .folder import RunError, RunRecord, read_manifest, read_records
 from .metrics import COSTS, METRICS, quantity
 from .questions import given_records
-from .records import RunRecord, read_manifest, read_records
 from .statistics import Comparison, compare, holm
 
 _PAID = ("tokens_in", "tokens_out", "tokens", "cost_usd", "seconds")  # what a cached reply does not cost

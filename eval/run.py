@@ -31,13 +31,11 @@ from ..engines.replies import explain
 from ..engines.secrets import learn_models
 from ..programs.program import ask
 from ..programs.trace import Trace
-from .folder import SUMMARY, RunError
+from .folder import SUMMARY, EvidenceRecord, Failure, RunError, RunManifest, RunRecord, append, opened, read_records
 from .gold import LookUp, PredictionError, ProgramOutput, asked_hash, gold_evidence
 from .metrics import METRICS, score
 from .official import SUBMISSIONS, Submission
 from .questions import GivenPredictions, as_questions
-from .records import EvidenceRecord, Failure, RunRecord, append, opened, read_records
-from .settings import RunManifest
 from .summary import finish
 
 if TYPE_CHECKING:

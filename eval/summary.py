@@ -20,13 +20,11 @@ import numpy.typing as npt
 
 from ..data.errors import PolyhopError
 from ..engines.costs import sum_costs
-from .folder import SUMMARY, RunError, replacing, write_json
+from .folder import DELETE, SCHEMA, SUMMARY, RunError, RunManifest, RunRecord, read_records, replacing, write_json
 from .gold import asked_hash, gold_of
 from .metrics import COSTS, METRICS
 from .official import Submission
 from .official.scores import Prediction
-from .records import DELETE, RunRecord, read_records
-from .settings import SCHEMA, RunManifest
 from .statistics import intervals
 
 _LISTED = 20  # kinds of failure

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..eval.records import read_manifest, read_records
+from ..eval.folder import read_manifest, read_records
 from ..programs.complexity import HOPS
 from ..programs.exemplars import Exemplar, ExemplarMemory
 

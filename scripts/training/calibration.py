@@ -22,7 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from ...data.errors import PolyhopError
-from ...eval.records import read_manifest, read_records
+from ...eval.folder import read_manifest, read_records
 from ...eval.statistics import calibration_error
 from ...optimizers.confidence import FOLDS, ConfidenceFit, fit_runs
 from ...programs.confidence import logit

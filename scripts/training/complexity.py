@@ -35,7 +35,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ...data.benchmarks import SAMPLE, find_benchmark, load_questions
 from ...data.errors import PolyhopError
-from ...eval.records import read_records
+from ...eval.folder import read_records
 from ...programs.complexity import HOPS, ComplexityHead, inputs
 from .command import new_app, run_command
 

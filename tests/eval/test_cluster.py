@@ -20,9 +20,9 @@ from polyhop.data.errors import PolyhopError
 from polyhop.engines.budget import Budget, BudgetSpent
 from polyhop.engines.limits import LimitedLM, Limits, RateLimit
 from polyhop.eval.cluster import Counted, Ray
+from polyhop.eval.folder import RunRecord, read_records
 from polyhop.eval.metrics import METRICS, Attempt, metric
 from polyhop.eval.options import Resources
-from polyhop.eval.records import RunRecord, read_records
 from polyhop.eval.run import evaluate
 
 from . import small

@@ -18,15 +18,13 @@ from polyhop.data.pool import PassagePool
 from polyhop.engines.costs import Ledger
 from polyhop.engines.lexical.prompt import write_reply
 from polyhop.engines.replies import respond
-from polyhop.eval.folder import RunError
+from polyhop.eval.folder import ProgramSettings, RunError, RunManifest
 from polyhop.eval.metrics import COSTS, METRICS
-from polyhop.eval.records import read_lines
 from polyhop.eval.run import QuestionTask, evaluate
-from polyhop.eval.settings import ProgramSettings, RunManifest
 from polyhop.programs import Agent, Naive, Program
 
 from ..conftest import Parrot
-from .small import PASSAGE, Fake, examples, mixed, numbered
+from .small import PASSAGE, Fake, examples, mixed, numbered, read_lines
 
 
 def fail() -> None:

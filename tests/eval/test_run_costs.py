@@ -14,12 +14,12 @@ from polyhop.data.pool import PassagePool
 from polyhop.engines.costs import price, sum_costs
 from polyhop.engines.limits import LimitedLM, Limits, RateLimit
 from polyhop.engines.replies import respond
-from polyhop.eval.records import RunRecord, read_lines
+from polyhop.eval.folder import RunRecord
 from polyhop.eval.run import RunProgress, evaluate
 from polyhop.eval.summary import summarize
 from polyhop.programs import Agent, Naive, Prism, Program
 
-from .small import PASSAGE, examples
+from .small import PASSAGE, examples, read_lines
 
 MODEL = "openai/gpt-4o-mini"
 REPLY = {

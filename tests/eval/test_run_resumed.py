@@ -20,13 +20,11 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from polyhop.eval.folder import RunError
-from polyhop.eval.records import read_lines, read_records
+from polyhop.eval.folder import RunError, RunManifest, read_records
 from polyhop.eval.run import evaluate
-from polyhop.eval.settings import RunManifest
 
 from . import small
-from .small import Fake, examples, mixed, numbered
+from .small import Fake, examples, mixed, numbered, read_lines
 from .test_run import steady
 
 COUNT = 60

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from polyhop.data.errors import PolyhopError
-from polyhop.eval.records import read_records
+from polyhop.eval.folder import read_records
 from polyhop.eval.run import evaluate
 from polyhop.optimizers.confidence import Judgement, fit, fit_runs, judgements
 from polyhop.optimizers.optimize import optimize

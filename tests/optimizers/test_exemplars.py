@@ -13,11 +13,12 @@ import polyhop
 from polyhop.data.errors import PolyhopError
 from polyhop.data.sample import SubQuestion, load_sample, sample_passages
 from polyhop.eval.folder import RunError
-from polyhop.eval.records import read_lines
 from polyhop.eval.run import evaluate
 from polyhop.optimizers.exemplars import at_most, from_musique, from_run, readable
 from polyhop.programs.exemplars import Exemplar, ExemplarMemory
 from polyhop.scripts.training.exemplars import app
+
+from ..eval.small import read_lines
 
 
 @pytest.mark.parametrize(

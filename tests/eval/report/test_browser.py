@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from polyhop.eval.records import RunRecord, read_lines
+from polyhop.eval.folder import RunRecord
 from polyhop.eval.report.runs import Outcome, outcome
 from polyhop.eval.run import evaluate
 from polyhop.scripts.main import app
 
-from ..small import Fake, numbered
+from ..small import Fake, numbered, read_lines
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
