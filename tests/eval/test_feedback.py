@@ -10,7 +10,7 @@ import pytest
 
 from polyhop.data.passages import Evidence, Passage
 from polyhop.eval import metrics
-from polyhop.eval.feedback import CALIBRATION, Call, explain
+from polyhop.eval.oracle import CALIBRATION, Call, explain
 from polyhop.eval.scoring import exact_match
 from polyhop.optimizers.gepa import feedback_metric
 from polyhop.programs import PROGRAMS, new_program

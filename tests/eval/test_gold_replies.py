@@ -10,7 +10,7 @@ import pytest
 
 from polyhop import signatures
 from polyhop.data.passages import Evidence
-from polyhop.eval.gold_replies import CONFIDENT, GoldReplies
+from polyhop.eval.oracle import CONFIDENT, GoldReplies
 from polyhop.programs.candidates import Candidates
 from polyhop.signatures.fields import NumberedPassages
 
