@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import pickle
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,13 +14,10 @@ import dspy
 import pytest
 from dspy import LMError, LMRateLimitError, LMServerError, lm15
 from dspy.utils.callback import BaseCallback
-from hypothesis import given
-from hypothesis import strategies as st
 
 from polyhop.engines.budget import Budget, BudgetSpent
 from polyhop.engines.costs import CANCELLED, Abandoned, Ledger
 from polyhop.engines.limits import LimitedLM, Limits, RateLimit, unlimited
-from polyhop.engines.replies import LONGEST_REPLY
 
 from ..faults.listening import Listening, fails, says
 from .guarded import ANSWER, Scripted, Time, ask, limited, response
@@ -30,20 +26,6 @@ KEY = "planted-0123456789"
 
 
 # --- limits ----------------------------------------------------------------------------------------------------------
-
-
-@given(
-    per_minute=st.floats(1, 600),
-    pauses=st.lists(st.floats(0, 20), min_size=1, max_size=200),
-)
-def test_no_minute_has_more_requests_than_the_limit(per_minute: float, pauses: list[float]) -> None:
-    clock = Time()
-    limit, sent = RateLimit(Limits(requests_per_minute=per_minute), clock), list[float]()
-    for pause in pauses:
-        clock.now += pause
-        sent.append(clock.now + limit.enter()[1])
-    for start in sent:
-        assert sum(start <= moment < start + 60 - 1e-6 for moment in sent) <= max(per_minute, 1.0) + 1 + 1e-6
 
 
 def test_a_minute_has_as_many_requests_as_the_limit() -> None:
@@ -120,43 +102,6 @@ def test_a_reply_that_is_late_is_asked_for_again() -> None:
     release.set()
     assert ledger.incidents == {"request failed (timeout)": 1}
     assert ledger.costs()["lm_calls"] == 1
-
-
-@pytest.mark.parametrize(
-    ("error", "calls"),
-    [
-        (LMRateLimitError("slow down"), 3),
-        (LMServerError("boom", status=503), 3),
-        (dspy.LMTransportError("connection reset"), 3),
-        (dspy.LMAuthError("who are you?", status=401), 1),
-        (dspy.LMInvalidRequestError("no such field", status=400), 1),
-        (dspy.ContextWindowExceededError(message="too long"), 1),
-        (dspy.LMProviderError("a teapot", status=418), 1),
-    ],
-    ids=lambda each: getattr(each, "code", each),
-)
-def test_what_dspy_repeats(error: LMError, calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time, "sleep", lambda seconds: None)
-    engine = Scripted([error] * 9)
-    with pytest.raises(type(error)):
-        ask(limited(engine, retries=2))
-    assert engine.calls == calls
-
-
-@pytest.mark.parametrize(
-    ("outcome", "code"),
-    [
-        (response(finish_reason="content_filter"), "refused"),
-        (response(message=lm15.Message.assistant([lm15.RefusalPart("I will\nnot.")])), "refused"),
-        (response("a" * (LONGEST_REPLY + 1)), "overlong_reply"),
-    ],
-)
-def test_a_reply_that_cannot_be_used_is_paid_and_not_asked_for_again(outcome: lm15.Response, code: str) -> None:
-    ledger, engine = Ledger(), Scripted([outcome])
-    with dspy.context(usage_tracker=ledger), pytest.raises(LMError) as caught:
-        limited(engine)("What?")
-    assert caught.value.code == code
-    assert (engine.calls, ledger.costs()["lm_calls"], ledger.costs()["tokens"]) == (1, 1, 110)
 
 
 @pytest.mark.parametrize("kind", [BudgetSpent, KeyboardInterrupt, Abandoned, SystemExit])

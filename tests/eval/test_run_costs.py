@@ -80,39 +80,6 @@ def test_costs_by_agent(tmp_path: Path) -> None:
         assert sum(agent["tokens"] for agent in line["costs_by_agent"].values()) == line["costs"]["tokens"]
 
 
-def test_what_happened_on_the_way(tmp_path: Path) -> None:
-    slow, boom = lm15.RateLimitError("slow down"), lm15.ServerError("boom")
-    engine = Troubled(a=[slow, slow, boom], c=[boom])
-    program = naive(engine)
-    summary = evaluate(program, examples("abc"), tmp_path / "run", threads=3)
-    told = [line["incidents"] for line in read_lines(tmp_path / "run")]
-    server = {"request failed (server)": 1}
-    assert told == [{"request failed (rate_limit)": 2, **server}, {}, server]
-    assert summary["incidents"] == {"request failed (rate_limit)": 2, "request failed (server)": 2}
-    assert summary["counts"]["failed"] == 0
-    assert summary["metrics"]["answer_em"] == 1
-    assert summary["totals"]["lm_calls"] == 3
-    assert engine.calls == 7
-
-
-def test_why_questions_fail(tmp_path: Path) -> None:
-    request = lm15.Request(model="a", messages=(lm15.Message.user("?"),))
-    refusal = lm15.Message.assistant([lm15.RefusalPart("I cannot say.")])
-    engine = Troubled(
-        a=[lm15.InvalidRequestError("no", provider_code="content_filter")],
-        b=[lm15.Response(id="1", model="a", message=refusal, usage=lm15.Usage(), finish_reason="stop")],
-        c=[respond(request, "a" * 200_000)],
-        d=[lm15.ServerError("boom")],
-        e=[lm15.AuthError("no")],
-    )
-    summary = evaluate(naive(engine, Limits(retries=0)), examples("abcdef"), tmp_path / "run")
-    causes = [line.get("error", {}).get("cause") for line in read_lines(tmp_path / "run")]
-    assert causes == ["refused", "refused", "reply", "model", "model", None]
-    assert {each["cause"]: each["count"] for each in summary["failures"]} == {"refused": 1, "reply": 1, "model": 1}
-    assert summary["counts"] == {"questions": 6, "answered": 1, "failed": 5, "skipped": 0, "gold_not_found": 0}
-    assert next(iter(read_lines(tmp_path / "run")))["answer"] is None
-
-
 class Pair(Program):
     """Two agents, one after the other."""
 
