@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import pickle
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +16,7 @@ from dspy.utils.callback import BaseCallback
 
 from polyhop.engines.budget import Budget, BudgetSpent
 from polyhop.engines.costs import CANCELLED, Abandoned, Ledger
-from polyhop.engines.limits import LimitedLM, Limits, RateLimit, unlimited
+from polyhop.engines.limits import Limits, RateLimit
 
 from ..faults.listening import Listening, fails, says
 from .guarded import ANSWER, Scripted, Time, ask, limited, response
@@ -138,21 +137,6 @@ def test_a_plain_model_and_its_limited_one_share_their_cache() -> None:
     lm = dspy.LM(f"made/up-{id(engine)}", engine=engine)
     assert [ask(lm), ask(limited(lm))] == ["42"] * 2
     assert engine.calls == 1
-
-
-def test_another_process_gets_the_same_limits() -> None:
-    limit = RateLimit(Limits(concurrency=3, requests_per_minute=60))
-    both = [LimitedLM(dspy.LM("openai/x", api_base="http://127.0.0.1:9/v1", temperature=0.3), limit) for _ in "ab"]
-    first, second = pickle.loads(pickle.dumps(both))
-    assert first.engine.limit is second.engine.limit
-    assert first.engine.limit.limits == limit.limits
-    for each in (first, Budget().meter(first)):
-        assert (each.model, each.kwargs, unlimited(each).kwargs) == (
-            both[0].model,
-            both[0].kwargs,
-            unlimited(both[0]).kwargs,
-        )
-        assert each.supported_params == dspy.LM("openai/x").supported_params
 
 
 def test_a_saved_program_has_the_plain_model(tmp_path: Path) -> None:
