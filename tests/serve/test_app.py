@@ -7,9 +7,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from time import monotonic, sleep
-from typing import Any
 from urllib.parse import urlsplit
 
 import dspy
@@ -18,7 +16,7 @@ import pytest
 
 from polyhop.data.chain import ChainRetriever
 from polyhop.data.errors import PolyhopError
-from polyhop.data.passages import Link, Passage, Place
+from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 from polyhop.engines.budget import Budget
 from polyhop.engines.models import language_model
@@ -266,36 +264,3 @@ def test_the_call_that_is_under_way_is_left_when_the_client_leaves(
         assert (told["program"], told["outcome"], told["cancelled_calls"]) == ("naive", "left", 1)
         assert len(model.seen) == 1
         done.set()
-
-
-def test_hyperlinks_lead_to_documents_of_the_source_or_to_other_sites(start: Callable[..., str]) -> None:
-    links = (
-        Link("b.html#deep", "the deep part", 0),
-        Link("b.html", "the whole", 0),
-        Link("gone.html", "nowhere", 0),
-        Link("//example.org/x", "another site", 0),
-        Link("b.html", "further down", 1),
-    )
-    first = replace(Passage.of("A", "A mill. " + "More. " * 600, id="a.html"), links=links)
-    parts = [replace(Passage.of("B", text, id=f"b.html#{n}"), place=Place("b.html", n)) for n, text in enumerate("xy")]
-    address = start(source=PassagePool([first, parts[0], replace(parts[1], anchors=("deep",))]))
-
-    def linked(target: str) -> Any:
-        return httpx.get(f"{address}/linked", params={"target": target})
-
-    assert linked("b.html#deep").json() == {
-        "id": "b.html#1",
-        "title": "B",
-        "sentences": ["y"],
-        "more": False,
-        "links": [],
-    }
-    assert [linked(target).json()["id"] for target in ("b.html", "b.html#unknown")] == ["b.html#0"] * 2
-    assert linked("a.html").json()["links"] == [
-        [0, "the deep part", "b.html#deep"],
-        [0, "the whole", "b.html"],
-        [0, "another site", "//example.org/x"],
-        [1, "further down", "b.html"],
-    ]
-    missing = linked("gone.html")
-    assert (missing.status_code, missing.json()["error"]["message"]) == (404, "the index has no document 'gone.html'")
