@@ -100,16 +100,19 @@ class RayTask:
         own = {name: METRICS[name] for name in own_metrics()}
         settings = {"lm": dspy.settings.lm, "adapter": dspy.settings.adapter}
         file = io.BytesIO()
+        pickler = cloudpickle.Pickler(file)
+        reduced = partial(self._reduced, worker=number)
+        pickler.dispatch_table = pickler.dispatch_table.new_child({Budget: reduced, RateLimit: reduced})
         try:
-            _Pickler(file, self._counting, number).dump((self._task, settings, own))
+            pickler.dump((self._task, settings, own))
         except Exception as error:  # pickling runs anybody's code
             raise PolyhopError(f"with workers, program, questions and metric must pickle: {explain(error)}") from error
         reserved = cpus if self._where.address else 0.0  # on this machine, the threads decide
         options = {"num_cpus": reserved, "max_concurrency": self._where.threads, "max_restarts": -1}
         return self._started(_Worker, {**options, "runtime_env": {"env_vars": _ENVIRONMENT}}, file.getvalue())
 
-    def _counting(self, original: Budget | RateLimit) -> Any:
-        """The actor that counts a budget or limit for all workers: on this machine, where the file of the budget is."""
+    def _reduced(self, original: Budget | RateLimit, worker: int) -> tuple[Any, ...]:
+        """What a worker gets for a budget or limit. Its actor is on this machine, where the file of the budget is."""
         if original not in self._counted:
             if isinstance(original, Budget):
                 original.keep_in_file()
@@ -117,7 +120,10 @@ class RayTask:
             affinity = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(here, soft=False)
             options = {"num_cpus": 0, "max_concurrency": 1000, "scheduling_strategy": affinity}
             self._counted[original] = self._started(Counted, options, cloudpickle.dumps(original))
-        return self._counted[original]
+        kind = (
+            partial(Budget, usd=original.usd) if isinstance(original, Budget) else partial(RateLimit, original.limits)
+        )
+        return _asking, (kind, self._counted[original], worker)
 
     def _started(self, kind: type, options: dict[str, Any], content: bytes) -> Any:
         self.actors.append(self._ray.remote(kind).options(**options).remote(content))
@@ -220,20 +226,6 @@ class Counted:
             unfinished = self._under_way.pop(worker, 0)
         for _ in range(unfinished):
             self._original.leave()
-
-
-class _Pickler(cloudpickle.Pickler):
-    """Puts an object that asks the actor in the place of each budget and limit."""
-
-    def __init__(self, file: io.BytesIO, counted: Callable[[Budget | RateLimit], Any], worker: int) -> None:
-        super().__init__(file)
-        self._counted, self._number = counted, worker
-
-    def reducer_override(self, item: Any) -> Any:
-        if not isinstance(item, Budget | RateLimit):
-            return super().reducer_override(item)
-        kind = partial(Budget, usd=item.usd) if isinstance(item, Budget) else partial(RateLimit, item.limits)
-        return _asking, (kind, self._counted(item), self._number)
 
 
 def _asking(kind: Callable[[], Budget | RateLimit], actor: Any, worker: int) -> Budget | RateLimit:
