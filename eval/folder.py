@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TextIO, TypeVar
 
 import dspy
 from filelock import FileLock, Timeout
-from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, ValidationError, field_validator
 
 from ..data import files
 from ..data.errors import PolyhopError, first_error
@@ -36,7 +36,7 @@ from ..engines.limits import LimitedLM
 from ..engines.models import roles
 from ..programs.tunable import tunables
 from .gold import asked_hash
-from .metrics import OWN, Quantity, own_metrics
+from .metrics import METRICS, OWN, Quantity, own_metrics
 from .questions import Questions
 
 if TYPE_CHECKING:
@@ -405,6 +405,14 @@ class RunRecord(BaseModel):
     incidents: dict[str, int] = {}
     attempt: int = 1  # greater than 1 for a retried question
     official: dict[str, Any] | None = None  # the prediction in the terms of the benchmark's official evaluator
+
+    @field_validator("scores")
+    @classmethod
+    def _possible(cls, scores: dict[str, Score]) -> dict[str, Score]:
+        for name, value in scores.items():
+            if name in METRICS and METRICS[name].kind == "percent" and not 0 <= value <= 1:
+                raise ValueError(f"{name} is between 0 and 1, but is {value}")
+        return scores
 
     def same_question(self, other: RunRecord) -> bool:
         """Whether two records are of one question with one gold, as far as both tell."""

@@ -96,6 +96,7 @@ def test_half_a_line_is_cut_off(tmp_path: Path, left: bytes) -> None:
         ({"id": 7}, "line 1 is damaged .*it has no id"),
         ({"scores": {"answer_em": "good"}}, "question 0 is damaged .scores.answer_em"),
         ({"scores": {"answer_em": float("nan")}}, "question 0 is damaged .scores.answer_em"),
+        ({"scores": {"answer_f1": 99}}, "question 0 is damaged .scores: .*answer_f1 is between 0 and 1"),
         ({"costs": {"tokens": 10**400}}, "question 0 is damaged .costs.tokens"),
         ({"costs": {"tokens": -1}}, "question 0 is damaged .costs.tokens"),
     ],
