@@ -100,11 +100,13 @@ class RayTask:
         own = {name: METRICS[name] for name in own_metrics()}
         settings = {"lm": dspy.settings.lm, "adapter": dspy.settings.adapter}
         file = io.BytesIO()
-        pickler = cloudpickle.Pickler(file)
-        reduced = partial(self._reduced, worker=number)
-        pickler.dispatch_table = pickler.dispatch_table.new_child({Budget: reduced, RateLimit: reduced})
+        counted = dict.fromkeys((Budget, RateLimit), partial(self._reduced, worker=number))
+
+        class Pickler(cloudpickle.Pickler):
+            dispatch_table = cloudpickle.Pickler.dispatch_table.new_child(counted)
+
         try:
-            pickler.dump((self._task, settings, own))
+            Pickler(file).dump((self._task, settings, own))
         except Exception as error:  # pickling runs anybody's code
             raise PolyhopError(f"with workers, program, questions and metric must pickle: {explain(error)}") from error
         reserved = cpus if self._where.address else 0.0  # on this machine, the threads decide
