@@ -31,7 +31,7 @@ from sklearn.preprocessing import StandardScaler
 
 from polyhop.data.benchmarks import SAMPLE, find_benchmark, load_questions
 from polyhop.data.errors import PolyhopError
-from polyhop.eval.records import read_records
+from polyhop.eval.folder import read_records
 from polyhop.programs.complexity import HOPS, ComplexityHead, inputs
 
 SINGLE = "musique sub-questions"

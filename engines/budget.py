@@ -7,20 +7,18 @@ run is interrupted; a killed process has paid for the requests it had begun.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import mkdtemp
 from threading import Event, RLock, Thread
 from time import monotonic
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import dspy
 from dspy import lm15
 from filelock import FileLock
-from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field
 
 from ..data.errors import PolyhopError
 from ..data.files import read_bytes
@@ -37,11 +35,10 @@ _Count = Annotated[int, Field(ge=0, le=10**15)]
 _Amount = Annotated[float, Field(ge=-1e-3, le=1e15)]  # sums of what is reserved and given back are rounded
 
 
-@dataclass(frozen=True)
-class Spent:
+class Spent(BaseModel):
     """What was spent. ``seconds`` count while a process has the budget open."""
 
-    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
     calls: _Count = 0
     tokens_in: _Count = 0
@@ -50,10 +47,7 @@ class Spent:
     seconds: _Amount = 0.0
 
     def plus(self, **more: float) -> Spent:
-        return replace(self, **{name: getattr(self, name) + value for name, value in more.items()})
-
-
-_SPENT = TypeAdapter(Spent)
+        return self.model_copy(update={name: getattr(self, name) + value for name, value in more.items()})
 
 
 class Budget:
@@ -75,7 +69,6 @@ class Budget:
         file: Path | None = None,
     ) -> None:
         self.calls, self.usd, self.minutes, self.file = calls, usd, minutes, file
-        self.shared: Any = None  # in a worker: the budget that pays (see `polyhop.engines.shared`)
         self._reserve = Spent()
         self._models: set[str] = set()
         self._lock = RLock()
@@ -88,10 +81,10 @@ class Budget:
     def _account(self) -> Iterator[None]:
         """Inside, ``_spent`` is what all processes have spent; changes are written."""
         with self._lock, self._file_lock or nullcontext():
-            known = read_spent(self.file) if self.file else self._spent
-            self._spent = replace(known, seconds=max(known.seconds, monotonic() - self._opened))
+            before = read_spent(self.file) if self.file else self._spent
+            self._spent = before.model_copy(update={"seconds": max(before.seconds, monotonic() - self._opened)})
             yield
-            if self.file and self._spent != known:
+            if self.file and self._spent != before:
                 _write(self.file, self._spent)
 
     @property
@@ -161,9 +154,6 @@ class Budget:
 
     def pay(self, usd: float = 0.0) -> None:
         """Record a call and reserve its dollars, or raise `BudgetSpent` and record nothing."""
-        if self.shared is not None:
-            self.shared.pay(usd)
-            return
         with self._account():
             after, reserve = self._spent.plus(calls=1, usd=usd), self._reserve
             if self.calls is not None and after.calls > self.calls - reserve.calls:
@@ -184,9 +174,6 @@ class Budget:
 
     def correct(self, **more: float) -> None:
         """Record what is known after a call: tokens, and dollars to add to those reserved."""
-        if self.shared is not None:
-            self.shared.correct(**more)
-            return
         with self._account():
             self._spent = self._spent.plus(**more)
 
@@ -214,7 +201,7 @@ class Budget:
 def read_spent(file: Path) -> Spent:
     try:
         content = read_bytes(file)
-        return _SPENT.validate_json(content, strict=True) if content else Spent()  # empty: killed before a write
+        return Spent.model_validate_json(content) if content else Spent()  # empty: killed before a write
     except FileNotFoundError:
         return Spent()
     except OSError as error:
@@ -226,4 +213,4 @@ def read_spent(file: Path) -> Spent:
 def _write(file: Path, spent: Spent) -> None:
     """In place, in one write of constant length, so that no old bytes are left."""
     with file.open("r+b" if file.exists() else "wb", buffering=0) as opened:
-        opened.write(json.dumps(asdict(spent)).ljust(200).encode())
+        opened.write(spent.model_dump_json().ljust(200).encode())

@@ -12,7 +12,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
 from contextvars import copy_context
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
 from logging import getLogger
@@ -24,20 +24,12 @@ from time import monotonic
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 import dspy
-from dspy import LMError, LMTimeoutError, LMTransportError, lm15
+from dspy import LMError, LMProviderError, LMTimeoutError, LMTransportError, lm15
 from dspy.utils.exceptions import is_retryable_lm_error
 from pydantic import BaseModel, ConfigDict, Field
 
 from .costs import CANCELLED, LOCAL, POLL, Abandoned, is_abandoned, pause, record_incident, usage_of
-from .replies import (
-    UnreachableError,
-    WaitTooLongError,
-    as_events,
-    causes,
-    checked,
-    diagnosed,
-    estimate_usage,
-)
+from .replies import as_events, causes, checked, diagnosed, estimate_usage
 from .secrets import learn, without_secret_settings
 
 LONGEST_WAIT = 300.0
@@ -94,7 +86,6 @@ class RateLimit:
     ) -> None:
         self.limits = limits or Limits()
         self.answered = False  # whether the server has ever replied
-        self.shared: Any = self  # in a worker: the limits of all (see `polyhop.engines.shared`)
         self._clock, self._sleep = clock, sleep
         self._turn = -inf  # when the next request may be sent
         self._free = self.limits.concurrency or inf
@@ -104,16 +95,16 @@ class RateLimit:
     def wait(self) -> None:
         """Wait until a request may be sent. It is under way until `leave`."""
         while True:
-            entered, seconds = self.shared.enter()
+            entered, seconds = self.enter()
             if entered:
                 break
             self._sleep(seconds + uniform(0.0, min(1.0, seconds)))  # not all threads at once
         try:
             self._sleep(seconds)
-            while closed := self.shared.closed():
+            while closed := self.closed():
                 self._sleep(closed + uniform(0.0, min(1.0, closed)))
         except BaseException:
-            self.shared.leave()
+            self.leave()
             raise
 
     def enter(self) -> tuple[bool, float]:
@@ -147,21 +138,17 @@ class RateLimit:
         return self
 
     def __reduce__(self) -> Any:
-        """In another process: the same limits, counted separately (but see `polyhop.engines.shared`)."""
+        """In another process: the same limits, counted separately (but see `polyhop.eval.cluster`)."""
         return RateLimit, (self.limits,)
 
 
+@dataclass
 class Known:
-    """What the replies of a model have told about its server.
+    """What the replies of a model have told about its server."""
 
-    Attributes:
-        structured: Whether it enforces JSON schemas; None if the next reply tells.
-        thinks: Whether it thinks before it writes, so that a reply has no bound.
-        local: Whether it is a server of this machine, which costs nothing.
-    """
-
-    def __init__(self, structured: bool | None = False, thinks: bool = False, local: bool = False) -> None:
-        self.structured, self.thinks, self.local = structured, thinks, local
+    structured: bool | None = False  # whether it enforces JSON schemas; None if the next reply tells
+    thinks: bool = False  # whether it thinks before it writes, so that a reply has no bound
+    local: bool = False  # whether it is a server of this machine, which costs nothing
 
 
 class LimitedLM(dspy.LM):
@@ -286,7 +273,7 @@ class _Engine:
         except LMError as raised:
             raise self._explained(raised, self.limit) from None
         finally:
-            self.limit.shared.leave()
+            self.limit.leave()
         try:
             return checked(response, request)
         except LMError as raised:
@@ -319,13 +306,13 @@ class _Engine:
         if self.known.local and limit.limits.concurrency != 1 and isinstance(error, LMTimeoutError | LMTransportError):
             error.args = (f"{error}; some servers drop a request when the next one comes: set concurrency = 1",)
         if absent and not limit.answered:
-            return UnreachableError(error.message, model=error.model)
+            return LMProviderError(error.message, model=error.model, code="transport")  # not repeated: nobody is there
         limit.answered |= error.status is not None
         if error.retry_after and error.retry_after > LONGEST_WAIT:
             wait = f"the server asks to wait {error.retry_after:,.0f} s"
-            return WaitTooLongError(wait, model=error.model, status=error.status)
+            return LMProviderError(wait, model=error.model, status=error.status, code="rate_limit")
         if error.retry_after:
-            limit.shared.hold(error.retry_after)
+            limit.hold(error.retry_after)
         if is_retryable_lm_error(error):
             record_incident(f"request failed ({error.code})")
         return error

@@ -1,7 +1,9 @@
 """Requests as text, checks of replies, and errors that say what to do.
 
-`checked` rejects replies that no adapter can use, `diagnosed` gives the error of a client the class that says what to
-do about it, and `explain` puts an error into one line, with advice and without keys.
+`checked` rejects replies that no adapter can use, `diagnosed` gives the error of a client the class and the code that
+say what to do about it, and `explain` puts an error into one line, with advice and without keys. The class of an error
+says whether DSPy repeats the request; its code, besides those of DSPy "refused", "overlong_reply", "cut_reply" and
+"empty_reply", says why it failed.
 """
 
 from __future__ import annotations
@@ -41,42 +43,12 @@ class ModelError(PolyhopError):
     """A language model is unknown, cannot be reached, or gives unusable replies."""
 
 
-class RefusedError(LMProviderError):
-    """The model or its provider's content filter refused the prompt. Repeating does not help."""
-
-    default_code = "refused"
-
-
-class UnreachableError(LMProviderError):
-    """No server is at the address, and none has ever been: it is wrong, or the server is not started."""
-
-    default_code = "transport"
-
-
-class WaitTooLongError(LMProviderError):
-    """The server asks to wait longer than a run should."""
-
-    default_code = "rate_limit"
-
-
-class OverlongReplyError(LMProviderError):
-    """The reply is too long to be an answer: the model runs away."""
-
-    default_code = "overlong_reply"
-
-
 class CutReplyError(LMProviderError):
     """The reply was cut at ``max_tokens``, so its last field is incomplete. ``reply`` is what there is of it, without
     the thinking."""
 
     default_code = "cut_reply"
     reply = ""
-
-
-class EmptyReplyError(LMServerError):
-    """The reply is empty. Asking again may help."""
-
-    default_code = "empty_reply"
 
 
 # --- requests and replies as text -------------------------------------------------------------------------------------
@@ -170,11 +142,11 @@ def checked(response: lm15.Response, request: lm15.Request) -> lm15.Response:
     refusal = _refusal(response)
     if refusal is not None or response.finish_reason == "content_filter":
         reason = " ".join(without_secrets(refusal or "stopped by the provider's content filter").split())[:160]
-        raise RefusedError(f"the model refused to answer: {reason}", model=model)
+        raise LMProviderError(f"the model refused to answer: {reason}", model=model, code="refused")
     whole = _text(response)
     text = without_thinking(whole)
     if len(text) > LONGEST_REPLY:
-        raise OverlongReplyError(f"a reply of {len(text):,} characters", model=model)
+        raise LMProviderError(f"a reply of {len(text):,} characters", model=model, code="overlong_reply")
     if response.finish_reason == "length" and _COMPLETED not in text:
         cut = CutReplyError("the reply was cut at max_tokens", model=model)
         cut.reply = _sound(text)
@@ -182,7 +154,7 @@ def checked(response: lm15.Response, request: lm15.Request) -> lm15.Response:
     others = tuple(part for part in parts if not isinstance(part, lm15.TextPart | lm15.ThinkingPart))
     if not text.strip() and not others:
         what = "has no answer after its thinking" if whole.strip() else "is empty"
-        raise EmptyReplyError(f"the reply {what}", model=model)
+        raise LMServerError(f"the reply {what}", model=model, code="empty_reply")  # asking again may help
     text = _sound(text)
     if text == whole:
         return response
@@ -244,7 +216,7 @@ def diagnosed(error: LMError) -> LMError:
     found = error
     if isinstance(error, LMInvalidRequestError):
         if _FILTERED.search(text):
-            found = _as(RefusedError, error, "the provider's content filter refused the prompt")
+            found = _as(LMProviderError, error, "the provider's content filter refused the prompt", "refused")
         elif (error.status == 400 and not error.message) or error.status == 413 or _TOO_LONG.search(text):
             # DSPy loses vLLM's message; a shorter prompt costs little if it was something else.
             found = _as(ContextWindowExceededError, error, message)
@@ -257,8 +229,8 @@ def diagnosed(error: LMError) -> LMError:
     return found
 
 
-def _as(kind: type[LMError], error: LMError, message: str) -> LMError:
-    return kind(message=message, model=error.model, provider=error.provider, status=error.status)
+def _as(kind: type[LMError], error: LMError, message: str, code: str | None = None) -> LMError:
+    return kind(message=message, code=code, model=error.model, provider=error.provider, status=error.status)
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -305,7 +277,6 @@ def explain(error: BaseException) -> str:
 
 _ADVICE = {
     "not_configured": " Or use --lm lexical, which needs no key.",
-    "not_recorded": ": record it with --record FILE and the model's --lm",
     "not_recorded": ": record it with --record FILE and the model's --lm",
     "auth": " (check the provider's key in the environment)",
     "transport": " (is the server up and the network reachable? --lm lexical needs neither)",

@@ -13,10 +13,9 @@ from pydantic import ValidationError
 
 from ..data.errors import first_error
 from ..data.text import count, plain
-from .folder import RunError
+from .folder import RunError, RunRecord, read_manifest, read_records
 from .metrics import COSTS, METRICS, quantity
 from .questions import given_records
-from .records import RunRecord, read_manifest, read_records
 from .statistics import Comparison, compare, holm
 
 _PAID = ("tokens_in", "tokens_out", "tokens", "cost_usd", "seconds")  # what a cached reply does not cost
@@ -98,8 +97,8 @@ def compare_runs(paths: Sequence[Path], metrics: Sequence[str] | None = None) ->
             runs.append(ComparedRun(manifest.program.name, path, manifest.questions.count, records))
             datasets.setdefault(manifest.dataset, path)
     if len(datasets) > 1:
-        told = ", ".join(f"{plain(str(dataset))} in {path}" for dataset, path in datasets.items())
-        raise RunError(f"The runs have different datasets: {told}.")
+        listed = ", ".join(f"{plain(str(dataset))} in {path}" for dataset, path in datasets.items())
+        raise RunError(f"The runs have different datasets: {listed}.")
     names = run_names({run.path: run.name for run in runs})
     for run in runs:
         run.name = names[run.path]
@@ -108,34 +107,46 @@ def compare_runs(paths: Sequence[Path], metrics: Sequence[str] | None = None) ->
 
 def compare_records(runs: Sequence[ComparedRun], metrics: Sequence[str] | None = None) -> RunComparison:
     """Compare the records of runs with those of the first of them."""
-    first, *others = tables = [{record.id: record for record in run.records} for run in runs]
-    ids = [id for id in first if all(id in table for table in others)]
+    tables = [{record.id: record for record in run.records} for run in runs]
+    ids = [id for id in tables[0] if all(id in table for table in tables)]
     if not ids:
         raise RunError("The runs share no question that is finished in all of them.")
-    for run, table in zip(runs[1:], others, strict=True):
-        if edited := [plain(id) for id in ids if not table[id].same_question(first[id])]:
+    baseline, *others = shared = [[table[id] for id in ids] for table in tables]
+    for run, records in zip(runs[1:], others, strict=True):
+        pairs = zip(records, baseline, strict=True)
+        if edited := [plain(record.id) for record, first in pairs if not record.same_question(first)]:
             raise RunError(
                 f"{count(len(edited), 'question')} of {run.path} and {runs[0].path} have the same id, but another text "
                 f"or gold: {', '.join(edited[:5])}. Evaluate both on the same questions."
             )
-    own = {name for table in tables for record in table.values() for name in record.scores | record.costs}
-    known = [*dict.fromkeys([*METRICS, *COSTS, *sorted(own)])]
-    if unknown := next((name for name in metrics or () if name not in known), None):
-        raise RunError(f"No metric {unknown!r}: choose from {', '.join(known)}.")
-    own -= METRICS.keys() | COSTS.keys()
-    rows = [
-        row
-        for metric in metrics or [name for name in known if quantity(name).shown or name in own]
-        for row in _rows(metric, [run.name for run in runs], [[table[id] for id in ids] for table in tables])
+    names = [run.name for run in runs]
+    rows = [row for metric in _chosen(metrics, shared) for row in _rows(metric, names, shared)]
+    corrected = dict[Row, float]()
+    for name in names[1:]:
+        tested = {row: row.versus.p_permutation for row in rows if row.run == name and row.versus}
+        corrected |= zip(tested, holm([*tested.values()]), strict=True)
+    flips = [
+        _flip(name, first, record)
+        for name, records in zip(names[1:], others, strict=True)
+        for first, record in zip(baseline, records, strict=True)
     ]
-    for run in runs[1:]:
-        tested = [(n, row.versus) for n, row in enumerate(rows) if row.run == run.name and row.versus]
-        for (n, _), chance in zip(tested, holm([versus.p_permutation for _, versus in tested]), strict=True):
-            rows[n] = rows[n]._replace(p_holm=chance)
-    pairs = [(run.name, first[id], each[id]) for run, each in zip(runs[1:], others, strict=True) for id in ids]
-    flips = tuple(filter(None, (_flip(*pair) for pair in pairs)))
-    cached = sum(any(table[id].cached for table in tables) for id in ids)
-    return RunComparison(runs, len(ids), tuple(rows), flips, cached)
+    return RunComparison(
+        runs=runs,
+        shared=len(ids),
+        rows=tuple(row._replace(p_holm=corrected.get(row)) for row in rows),
+        flips=tuple(filter(None, flips)),
+        cached=sum(any(record.cached for record in records) for records in zip(*shared, strict=True)),
+    )
+
+
+def _chosen(metrics: Sequence[str] | None, runs: Sequence[Sequence[RunRecord]]) -> list[str]:
+    """The metrics to compare: all that are known and shown, and those that only these runs have."""
+    present = {name for records in runs for record in records for name in record.scores | record.costs}
+    own = sorted(present - METRICS.keys() - COSTS.keys())
+    choices = [*METRICS, *COSTS, *own]
+    if unknown := next((name for name in metrics or () if name not in choices), None):
+        raise RunError(f"No metric {unknown!r}: choose from {', '.join(choices)}.")
+    return list(metrics or [name for name in choices if name in own or quantity(name).shown])
 
 
 def _scores_of(path: Path) -> list[RunRecord]:
@@ -145,11 +156,11 @@ def _scores_of(path: Path) -> list[RunRecord]:
     for n, line in enumerate(given_records(path)):
         question = str(line.get("question", ""))
         id = str(line.pop("id", question))
-        numbers = {plain(name): each for name, each in line.items() if isinstance(each, int | float)}
-        scores = {name: each + 0 for name, each in numbers.items() if abs(each) < inf}  # True is 1
+        numbers = {plain(name): value for name, value in line.items() if isinstance(value, int | float)}
+        scores = {name: value + 0 for name, value in numbers.items() if abs(value) < inf}  # True is 1
         if id in records or not 0 < len(scores) <= _MOST_SCORES:
-            told = f"is there twice or has no score (or more than {_MOST_SCORES})"
-            raise RunError(f"{path}: {plain(id)[:80]!r} {told}.")
+            fault = f"is there twice or has no score (or more than {_MOST_SCORES})"
+            raise RunError(f"{path}: {plain(id)[:80]!r} {fault}.")
         try:
             records[id] = RunRecord(n=n, id=id, question=question, scores=scores, costs={}, **nothing)
         except ValidationError as error:
@@ -166,7 +177,7 @@ def run_names(programs: Mapping[Path, str]) -> dict[Path, str]:
 
 def _rows(metric: str, names: Sequence[str], records: Sequence[Sequence[RunRecord]]) -> list[Row]:
     """A metric of all runs; nothing if a run shares no value with the first."""
-    columns = [np.array([_value(each, metric) for each in run]) for run in records]
+    columns = [np.array([_value(record, metric) for record in run]) for run in records]
     first, rows = columns[0], list[Row]()
     for name, column in zip(names, columns, strict=True):
         both = ~np.isnan(column) & ~np.isnan(first)
@@ -183,9 +194,9 @@ def _value(record: RunRecord, metric: str) -> float:
     return nan if spared else record.scores.get(metric, record.costs.get(metric, nan))
 
 
-def _flip(run: str, first: RunRecord, other: RunRecord) -> Flip | None:
+def _flip(name: str, first: RunRecord, other: RunRecord) -> Flip | None:
     before, after = (record.scores.get("answer_em") for record in (first, other))
     if before is None or after is None or before == after:
         return None
-    said = (f"failed: {each.error.message}" if each.error else each.answer or "" for each in (first, other))
-    return Flip(run, after > before, first.id, first.question, next(iter(first.gold_answers), ""), *said)
+    texts = (f"failed: {run.error.message}" if run.error else run.answer or "" for run in (first, other))
+    return Flip(name, after > before, first.id, first.question, next(iter(first.gold_answers), ""), *texts)

@@ -61,8 +61,8 @@ class ProgramOutput(NamedTuple):
         searches = tuple(tuple(id for id, *_ in step.found) for step in first)
         parts = {"answer": answer, "evidence": evidence, "ranking": ranking}
         returned = frozenset(name for name, value in parts.items() if value is not None)
-        told = "" if answer is None else str(answer)
-        return cls(told, evidence or (), ranking or (), searches, returned, prediction)
+        text = "" if answer is None else str(answer)
+        return cls(text, evidence or (), ranking or (), searches, returned, prediction)
 
     @property
     def passages(self) -> list[Passage]:
@@ -86,12 +86,12 @@ def gold_of(example: dspy.Example, seen: Iterable[Passage] = ()) -> Gold:
         facts = tuple(Fact(*fact) for fact in example.get("gold_facts") or ())
         passages = example.get("gold_passages") or [fact.passage_id for fact in facts]
         return Gold(answers, tuple(dict.fromkeys(passages)), facts)
-    given, known = gold_facts(example), [*(example.get("pool") or ()), *seen]
+    gold, candidates = gold_facts(example), [*(example.get("pool") or ()), *seen]
     ids: dict[GoldFact, str] = {}
-    for each in dict.fromkeys(fact.passage for fact in given):
-        found = (id for passage in known if (id := each.counts_as(passage)) is not None)
-        ids[each] = next(found, None) or each.passage_id or f"title:{each.title}"
-    facts = tuple(Fact(ids[fact.passage], fact.sentence) for fact in given if fact.sentence is not None)
+    for wanted in dict.fromkeys(fact.passage for fact in gold):
+        matches = (id for passage in candidates if (id := wanted.counts_as(passage)) is not None)
+        ids[wanted] = next(matches, None) or wanted.passage_id or f"title:{wanted.title}"
+    facts = tuple(Fact(ids[fact.passage], fact.sentence) for fact in gold if fact.sentence is not None)
     return Gold(answers, tuple(dict.fromkeys(ids.values())), facts)
 
 
@@ -101,12 +101,12 @@ def gold_facts(example: dspy.Example) -> tuple[GoldFact, ...]:
     Raises:
         PolyhopError: it is neither.
     """
-    given = example.get("gold") or ()
-    if isinstance(given, str | Mapping) or not all(hasattr(fact, "passage") for fact in given):
+    gold = example.get("gold") or ()
+    if isinstance(gold, str | Mapping) or not all(hasattr(fact, "passage") for fact in gold):
         from ..data.benchmarks.own import named_facts
 
-        return named_facts(given)
-    return tuple(given)
+        return named_facts(gold)
+    return tuple(gold)
 
 
 def asked_hash(example: dspy.Example) -> str:
@@ -126,9 +126,9 @@ def gold_with_texts(example: dspy.Example, output: ProgramOutput, look_up: LookU
 
     Texts never come from the output: a metric would then skip exactly those questions where the program found little.
     """
-    known = _known(example, look_up)
-    gold = gold_of(example, [*known, *output.passages])
-    texts = [" ".join(passage.text for passage in _parts(id, known)) for id in gold.passages]
+    candidates = _candidates(example, look_up)
+    gold = gold_of(example, [*candidates, *output.passages])
+    texts = [" ".join(passage.text for passage in _parts(id, candidates)) for id in gold.passages]
     return gold if not all(texts) else gold._replace(texts=tuple(texts))
 
 
@@ -138,25 +138,25 @@ def gold_evidence(example: dspy.Example, look_up: LookUp | None = None) -> list[
     Raises:
         PolyhopError: the question has no gold passages, or one of them is not at hand.
     """
-    known = _known(example, look_up)
-    gold = gold_of(example, known)
-    found = [_evidence(id, gold, known) for id in gold.passages]
-    if not found or not all(found):
+    candidates = _candidates(example, look_up)
+    gold = gold_of(example, candidates)
+    evidence = [_evidence(id, gold, candidates) for id in gold.passages]
+    if not evidence or not all(evidence):
         raise PolyhopError(
             "the question has no gold passages, or its pool and the index lack one of them: the oracle needs a "
             "benchmark with gold passages, and their corpus"
         )
-    return [item for items in found for item in items]
+    return [item for items in evidence for item in items]
 
 
-def gold_in_passages(example: dspy.Example, known: Sequence[Passage]) -> Gold:
-    """`gold_of` with the ids of passages in place of documents, where these are known: those with the gold sentences,
-    or else the first with an answer, or the first.
+def gold_in_passages(example: dspy.Example, candidates: Sequence[Passage]) -> Gold:
+    """`gold_of` with the ids of passages in place of documents, where these are among the candidates: those with the
+    gold sentences, or else the first with an answer, or the first.
     """
-    gold = gold_of(example, known)
+    gold = gold_of(example, candidates)
     passages, facts = list[str](), list[Fact]()
     for id in gold.passages:
-        items = _evidence(id, gold, known)
+        items = _evidence(id, gold, candidates)
         if len(items) > 1 and all(item.sentence is None for item in items):
             items = [next((item for item in items if mentions(item.text, gold.answers)), items[0])]
         passages += [item.passage.id for item in items] or [id]
@@ -165,29 +165,29 @@ def gold_in_passages(example: dspy.Example, known: Sequence[Passage]) -> Gold:
     return gold._replace(passages=tuple(dict.fromkeys(passages)), facts=tuple(facts))
 
 
-def _evidence(id: str, gold: Gold, known: Iterable[Passage]) -> list[Evidence]:
+def _evidence(id: str, gold: Gold, candidates: Iterable[Passage]) -> list[Evidence]:
     """What a gold id stands for: the gold sentences, or passages without known ones; empty if it is not at hand."""
-    parts = _parts(id, known)
+    parts = _parts(id, candidates)
     sentences = [fact.sentence for fact in gold.facts if fact.passage_id == id]
-    found = [
-        Evidence(passage, own)
+    stated = [
+        Evidence(passage, number)
         for sentence in sentences
         for passage in parts
-        for own in range(len(passage.sentences))
-        if Fact(id, sentence) == fact_in(gold.passages, passage, own)
+        for number in range(len(passage.sentences))
+        if Fact(id, sentence) == fact_in(gold.passages, passage, number)
     ]
     # Benchmarks have a few sentences that no passage has.
     missing = parts if not sentences else [] if len(parts) > 1 else parts
-    return found or [Evidence(passage, sentence) for passage in missing for sentence in sentences or (None,)]
+    return stated or [Evidence(passage, sentence) for passage in missing for sentence in sentences or (None,)]
 
 
-def _parts(id: str, known: Iterable[Passage]) -> list[Passage]:
+def _parts(id: str, candidates: Iterable[Passage]) -> list[Passage]:
     """The passage with an id, or those of the document, in their order."""
-    found = {passage.id: passage for passage in known if id in (passage.id, passage.document)}
-    return [found[id]] if id in found else sorted(found.values(), key=lambda part: part.place or Place(""))
+    parts = {passage.id: passage for passage in candidates if id in (passage.id, passage.document)}
+    return [parts[id]] if id in parts else sorted(parts.values(), key=lambda part: part.place or Place(""))
 
 
-def _known(example: dspy.Example, look_up: LookUp | None) -> list[Passage]:
+def _candidates(example: dspy.Example, look_up: LookUp | None) -> list[Passage]:
     """The passages among which the gold ones are: the question's pool, or else those with their titles."""
     titles = dict.fromkeys(fact.title for fact in gold_facts(example))
     return list(example.get("pool") or [passage for title in titles if look_up for passage in look_up(title)])

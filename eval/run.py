@@ -27,17 +27,15 @@ import dspy
 from dspy import AdapterParseError, LMError
 
 from ..engines.costs import Ledger
-from ..engines.replies import CutReplyError, EmptyReplyError, OverlongReplyError, RefusedError, explain
+from ..engines.replies import explain
 from ..engines.secrets import learn_models
 from ..programs.program import ask
 from ..programs.trace import Trace
-from .folder import SUMMARY, RunError
+from .folder import SUMMARY, EvidenceRecord, Failure, RunError, RunManifest, RunRecord, append, opened, read_records
 from .gold import LookUp, PredictionError, ProgramOutput, asked_hash, gold_evidence
 from .metrics import METRICS, score
 from .official import SUBMISSIONS, Submission
 from .questions import GivenPredictions, as_questions
-from .records import EvidenceRecord, Failure, RunRecord, append, opened, read_records
-from .settings import RunManifest
 from .summary import finish
 
 if TYPE_CHECKING:
@@ -257,16 +255,20 @@ def _read(prediction: Any) -> tuple[ProgramOutput, dict[str, Any]]:
     }
 
 
-_CAUSES: dict[str, tuple[type[Exception], ...]] = {
-    "reply": (AdapterParseError, OverlongReplyError, CutReplyError, EmptyReplyError),
-    "refused": (RefusedError,),
-    "model": (LMError,),
-    "prediction": (PredictionError,),
-}
+_CAUSES = {"refused": "refused", **dict.fromkeys(("overlong_reply", "cut_reply", "empty_reply"), "reply")}
+"""Of failures, by the codes of errors of models; "model" for others."""
 
 
 def _failure(error: Exception) -> Failure:
-    cause = next((name for name, kinds in _CAUSES.items() if isinstance(error, kinds)), "exception")
+    match error:
+        case AdapterParseError():
+            cause = "reply"
+        case LMError():
+            cause = _CAUSES.get(error.code or "", "model")
+        case PredictionError():
+            cause = "prediction"
+        case _:
+            cause = "exception"
     last = extract_tb(error.__traceback__)[-1]
     place = f"{Path(last.filename).name}:{last.lineno} in {last.name}"
     return Failure(cause=cause, type=type(error).__name__, message=explain(error), at=place)

@@ -36,11 +36,11 @@ class Scores(NamedTuple):
 ZERO = Scores(0.0, 0.0, 0.0)
 
 
-def scores(common: int, found: int, wanted: int) -> Scores:
+def scores(common: int, ours: int, wanted: int) -> Scores:
     """From set sizes. Nothing in common is 0 throughout, also where both sets are empty (HotpotQA)."""
     if common == 0:
         return ZERO
-    return Scores(common / found, common / wanted, 2 * common / (found + wanted))
+    return Scores(common / ours, common / wanted, 2 * common / (ours + wanted))
 
 
 def joint(*parts: Scores) -> Scores:
@@ -67,14 +67,14 @@ def exact_match(answer: str, gold: Collection[str]) -> float:
 
 def answer_scores(answer: str, gold: Collection[str]) -> Scores:
     """Token scores against the gold answer with the best F1; "yes", "no" and "noanswer" must match whole (HotpotQA)."""
-    said, golds = normalize_answer(answer), [normalize_answer(text) for text in gold]
-    open_ = (text for text in golds if said == text or _CLOSED.isdisjoint((said, text)))
-    return max((token_scores(said, text) for text in open_), key=lambda score: score.f1, default=ZERO)
+    normalized, golds = normalize_answer(answer), [normalize_answer(text) for text in gold]
+    comparable = (text for text in golds if normalized == text or _CLOSED.isdisjoint((normalized, text)))
+    return max((token_scores(normalized, text) for text in comparable), key=lambda score: score.f1, default=ZERO)
 
 
-def token_scores(found: str, wanted: str) -> Scores:
+def token_scores(text: str, wanted: str) -> Scores:
     """The words that two normalized texts share, as multisets (SQuAD)."""
-    ours, theirs = Counter(found.split()), Counter(wanted.split())
+    ours, theirs = Counter(text.split()), Counter(wanted.split())
     return scores((ours & theirs).total(), ours.total(), theirs.total())
 
 
@@ -98,26 +98,26 @@ def fact_in(gold: Collection[str], passage: Passage, sentence: int | None) -> Fa
 def passage_scores(evidence: Iterable[Evidence], gold: Collection[str]) -> Scores:
     """The documents of the evidence against the ids of the gold passages, see `counted`."""
     wanted = set(gold)
-    found = {counted(wanted, item.passage) for item in evidence}
-    return scores(len(found & wanted), len(found), len(wanted))
+    ids = {counted(wanted, item.passage) for item in evidence}
+    return scores(len(ids & wanted), len(ids), len(wanted))
 
 
 def fact_scores(evidence: Iterable[Evidence], gold: Collection[Fact]) -> Scores:
     """The sentences of the evidence against the gold sentences; a whole passage counts as all of its sentences."""
     wanted = set(gold)
     ids = {fact.passage_id for fact in wanted}
-    found = {fact_in(ids, passage, sentence) for passage, sentence in sentences_of(evidence)}
-    return scores(len(found & wanted), len(found), len(wanted))
+    facts = {fact_in(ids, passage, sentence) for passage, sentence in sentences_of(evidence)}
+    return scores(len(facts & wanted), len(facts), len(wanted))
 
 
 def sentences_of(evidence: Iterable[Evidence]) -> list[tuple[Passage, int]]:
     """The distinct sentences of the evidence, in its order; a whole passage counts as all of its sentences."""
-    found: dict[Fact, tuple[Passage, int]] = {}
+    distinct: dict[Fact, tuple[Passage, int]] = {}
     for item in evidence:
         sentences = range(len(item.passage.sentences)) if item.sentence is None else (item.sentence,)
         for sentence in sentences:
-            found.setdefault(Fact(item.passage.id, sentence), (item.passage, sentence))
-    return list(found.values())
+            distinct.setdefault(Fact(item.passage.id, sentence), (item.passage, sentence))
+    return list(distinct.values())
 
 
 def token_overlap(retrieved: Iterable[str], gold: Iterable[str]) -> Scores:
@@ -138,11 +138,11 @@ def ranking_scores(ranking: Sequence[str], gold: Collection[str], cutoffs: Seque
     ranks = [rank for rank, id in enumerate(dict.fromkeys(ranking), 1) if id in wanted]
     result: dict[str, float] = {}
     for k in cutoffs:
-        found = sum(rank <= k for rank in ranks)
-        result[f"passage_recall@{k}"] = found / len(wanted) if wanted else 0.0
-        result[f"all_gold@{k}"] = float(0 < len(wanted) == found)
+        hits = sum(rank <= k for rank in ranks)
+        result[f"passage_recall@{k}"] = hits / len(wanted) if wanted else 0.0
+        result[f"all_gold@{k}"] = float(0 < len(wanted) == hits)
     result["passage_mrr"] = 1 / ranks[0] if ranks else 0.0
-    best = range(1, min(len(wanted), NDCG_CUTOFF) + 1)
-    gain, most = (sum(1 / log2(rank + 1) for rank in each if rank <= NDCG_CUTOFF) for each in (ranks, best))
+    ideal = range(1, min(len(wanted), NDCG_CUTOFF) + 1)
+    gain, most = (sum(1 / log2(rank + 1) for rank in some if rank <= NDCG_CUTOFF) for some in (ranks, ideal))
     result[f"passage_ndcg@{NDCG_CUTOFF}"] = gain / most if gain else 0.0
     return result

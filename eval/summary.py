@@ -20,14 +20,12 @@ import numpy.typing as npt
 
 from ..data.errors import PolyhopError
 from ..engines.costs import sum_costs
-from .folder import SUMMARY, RunError, replacing, write_json
+from .folder import DELETE, SCHEMA, SUMMARY, RunError, RunManifest, RunRecord, read_records, replacing, write_json
 from .gold import asked_hash, gold_of
 from .metrics import COSTS, METRICS
 from .official import Submission
 from .official.scores import Prediction
-from .records import DELETE, RunRecord, read_records
-from .settings import SCHEMA, RunManifest
-from .statistics import intervals
+from .statistics import Floats, intervals
 
 _LISTED = 20  # kinds of failure
 _TELLING = {"answer": "answer_em", "evidence": "evidence_f1", "ranking": "passage_mrr"}
@@ -44,8 +42,8 @@ def finish(
     official, pairs = None, list[tuple[Prediction, tuple[Any, ...]]]()
     with replacing(path / "run.trec") as ranked, replacing(path / "qrels.trec") as gold:
         for example, record in zip(questions, read_records(path), strict=True):
-            told = str(example.get("id") or record.n), example.question, gold_of(example).answers, asked_hash(example)
-            if (record.id, record.question, record.gold_answers, record.asked) != told:
+            asked = str(example.get("id") or record.n), example.question, gold_of(example).answers, asked_hash(example)
+            if (record.id, record.question, record.gold_answers, record.asked) != asked:
                 raise RunError(
                     f"{path}: the record of question {record.n} is not of {example.question[:80]!r}. {DELETE}"
                 )
@@ -76,8 +74,9 @@ def summarize(records: Iterable[RunRecord], skipped: int = 0) -> dict[str, Any]:
     """
     values: dict[str, array[float]] = defaultdict(lambda: array("d"))
     failed, hops, kinds = list[bool](), list[str](), list[str]()
-    failures, incidents, agents = Counter[tuple[str, str]](), Counter[str](), dict[str, Mapping[str, float]]()
-    not_found, priced, gold = 0, True, set[str]()
+    failures, incidents = Counter[tuple[str, str]](), Counter[str]()
+    agents = defaultdict[str, list[Mapping[str, float]]](list)
+    not_found, gold = 0, set[str]()
     for row, record in enumerate(records):
         for name, value in (record.scores | record.costs).items():
             values[name].extend([nan] * (row - len(values[name])))
@@ -86,9 +85,8 @@ def summarize(records: Iterable[RunRecord], skipped: int = 0) -> dict[str, Any]:
         if record.error:
             failures[record.error.cause, record.error.message] += 1
         incidents.update(record.incidents)
-        priced = priced and "cost_usd" in record.costs
         for agent, costs in record.costs_by_agent.items():
-            agents[agent] = sum_costs([agents[agent], costs]) if agent in agents else costs
+            agents[agent] = [sum_costs([*agents[agent], costs])]
         not_found += record.gold_not_found
         gold |= ({"answer"} if record.gold_answers else set()) | ({"evidence", "ranking"} if record.gold else set())
         hops.append("unknown" if record.hops is None else str(record.hops))
@@ -98,33 +96,14 @@ def summarize(records: Iterable[RunRecord], skipped: int = 0) -> dict[str, Any]:
     order = dict.fromkeys(name for name in (*METRICS, *COSTS, *values) if name in values)  # the user's own come last
     columns = {name: np.array([*values[name], *[nan] * (len(failed) - len(values[name]))]) for name in order}
     seconds = columns.pop("seconds", np.array([]))  # predictions that were made elsewhere have none
-    if not priced:  # a sum of some prices is not the cost
-        columns.pop("cost_usd", None)
-    if {"joint_f1", "fact_f1"} <= columns.keys():
-        scored = ~np.isnan(columns["joint_f1"])
-        if np.isnan(columns["fact_f1"][scored]).any():  # sentences here, passages there: no mean
-            del columns["joint_f1"]
-    failures_of = np.array(failed)
-    if not failures_of.all():  # what no prediction has is not scored: a failure alone does not show that it should
-        columns = {name: each for name, each in columns.items() if not np.isnan(each[~failures_of]).all()}
+    columns = _comparable(columns, np.array(failed))
 
-    def part(rows: npt.NDArray[np.bool_]) -> dict[str, Any]:
-        """The numbers of some questions."""
-        known = {name: column[rows] for name, column in columns.items() if not np.isnan(column[rows]).all()}
-        found = intervals(known, resamples=2_000)
-        lost = int(failures_of[rows].sum())
-        return {
-            "counts": {"questions": int(rows.sum()), "answered": int(rows.sum()) - lost, "failed": lost},
-            "metrics": {name: value.mean for name, value in found.items()},
-            "scored": {name: int((~np.isnan(known[name])).sum()) for name in found},
-            "intervals": {name: [value.low, value.high] for name, value in found.items()},
-        }
+    def by(groups: Sequence[str]) -> dict[str, Any]:
+        names = sorted(set(groups))
+        rows = {name: np.array(groups) == name for name in names if names != ["unknown"]}
+        return {name: _numbers(columns, np.array(failed), chosen) for name, chosen in rows.items()}
 
-    def parts(names: Sequence[str]) -> dict[str, Any]:
-        known = sorted(set(names))
-        return {name: part(np.array(names) == name) for name in known} if known != ["unknown"] else {}
-
-    total = part(np.ones(len(failed), bool))
+    total = _numbers(columns, np.array(failed), np.ones(len(failed), bool))
     total["counts"] |= {"skipped": skipped, "gold_not_found": not_found}
     if seconds.size:
         total["metrics"] |= {f"seconds_p{rank}": float(np.percentile(seconds, rank)) for rank in (50, 95)}
@@ -137,11 +116,37 @@ def summarize(records: Iterable[RunRecord], skipped: int = 0) -> dict[str, Any]:
             for (cause, message), number in sorted(failures.items(), key=lambda item: (-item[1], item[0]))[:_LISTED]
         ],
         "incidents": dict(sorted(incidents.items())),
-        "by_agent": {agent: dict(costs) for agent, costs in sorted(agents.items())},
-        "by_hops": parts(hops),
-        "by_kind": parts(kinds),
+        "by_agent": {agent: dict(costs) for agent, (costs,) in sorted(agents.items())},
+        "by_hops": by(hops),
+        "by_kind": by(kinds),
         "totals": {name: float(np.nansum(columns[name])) for name in COSTS if name in columns},
         "timing": {"seconds_mean": float(seconds.sum() / len(failed)), "seconds_total": float(seconds.sum())},
+    }
+
+
+def _comparable(columns: Mapping[str, Floats], failed: npt.NDArray[np.bool_]) -> dict[str, Floats]:
+    """Those that have a mean. What no prediction has is not scored: a failure alone does not show that it should."""
+    kept = {name: column for name, column in columns.items() if failed.all() or not np.isnan(column[~failed]).all()}
+    if "cost_usd" in kept and np.isnan(kept["cost_usd"]).any():  # a sum of some prices is not the cost
+        del kept["cost_usd"]
+    if {"joint_f1", "fact_f1"} <= kept.keys():
+        scored = ~np.isnan(kept["joint_f1"])
+        if np.isnan(kept["fact_f1"][scored]).any():  # sentences here, passages there: no mean
+            del kept["joint_f1"]
+    return kept
+
+
+def _numbers(
+    columns: Mapping[str, Floats], failed: npt.NDArray[np.bool_], rows: npt.NDArray[np.bool_]
+) -> dict[str, Any]:
+    """The numbers of some questions."""
+    parts = {name: column[rows] for name, column in columns.items() if not np.isnan(column[rows]).all()}
+    means, lost = intervals(parts, resamples=2_000), int(failed[rows].sum())
+    return {
+        "counts": {"questions": int(rows.sum()), "answered": int(rows.sum()) - lost, "failed": lost},
+        "metrics": {name: value.mean for name, value in means.items()},
+        "scored": {name: int((~np.isnan(parts[name])).sum()) for name in means},
+        "intervals": {name: [value.low, value.high] for name, value in means.items()},
     }
 
 

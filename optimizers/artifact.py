@@ -32,8 +32,7 @@ from ..data.retrievers import follows_chain, retriever_name
 from ..data.text import plain, split_sentences
 from ..engines.models import roles
 from ..engines.secrets import learn_models, without_secrets
-from ..eval.folder import flat, write_json
-from ..eval.settings import content
+from ..eval.folder import content, flat, write_json
 from ..programs import PROGRAMS, name_of, new_program, retriever_of
 from ..programs.search import retriever_kind
 from ..signatures import NumberedPassages

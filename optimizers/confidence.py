@@ -21,7 +21,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from ..data.errors import PolyhopError
-from ..eval.records import RunRecord, read_records
+from ..eval.folder import RunRecord, read_records
 from ..programs.confidence import Confidence
 from ..programs.prediction import UNKNOWN
 from ..programs.tunable import tunables

@@ -23,8 +23,8 @@ from ..engines.costs import Ledger
 from ..engines.models import roles
 from ..eval.folder import replacing
 from ..eval.gold import LookUp, gold_facts
-from ..eval.gold_replies import GoldReplies
 from ..eval.metrics import joint_f1, named
+from ..eval.oracle import GoldReplies
 from ..eval.questions import as_questions
 from ..eval.run import in_order
 from ..eval.statistics import Interval

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..eval.records import read_manifest, read_records
+from ..eval.folder import read_manifest, read_records
 from ..programs.complexity import HOPS
 from ..programs.exemplars import Exemplar, ExemplarMemory
 

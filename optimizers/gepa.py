@@ -22,9 +22,9 @@ from typing import Any
 import dspy
 from dspy.teleprompt.gepa import InstructionProposer
 
-from ..eval.feedback import CALIBRATION, explain, faults
 from ..eval.metrics import Metric as PolyhopMetric
 from ..eval.metrics import attempt_of, takes
+from ..eval.oracle import CALIBRATION, explain, faults
 from ..eval.statistics import compare
 from .replay import Metric, shortened
 

@@ -36,13 +36,22 @@ from pydantic import BaseModel, ConfigDict
 
 from ..data.errors import PolyhopError
 from ..engines.budget import Budget, BudgetSpent, Spent
-from ..eval.folder import ACCOUNT, MANIFEST, SUMMARY, account, claimed, read_json, read_model, write_json
+from ..eval.folder import (
+    MANIFEST,
+    SUMMARY,
+    ProgramSettings,
+    RunManifest,
+    account,
+    claimed,
+    read_json,
+    read_model,
+    read_records,
+    write_json,
+)
 from ..eval.gold import LookUp
 from ..eval.metrics import COSTS, find_metric
-from ..eval.records import read_records
 from ..eval.report import number, p_value
 from ..eval.run import COUNTED, evaluate
-from ..eval.settings import ProgramSettings, RunManifest
 from ..eval.statistics import compare, interval
 from .artifact import ARTIFACT, Provenance, Score, Split, load, save
 from .prompts import check
@@ -190,7 +199,7 @@ def optimize(
         return {**found, "settings": manifest["settings"] | {name: before.get(name) for name in DECIDING}}
 
     with ExitStack() as stack:
-        stack.enter_context(claimed(path, manifest, known, beside=(ACCOUNT,)))
+        stack.enter_context(claimed(path, manifest, known))
         budget = Budget(**settings.budget, file=account(path))
         stack.callback(budget.close)
         if dspy.settings.lm is not None:  # of predictors without a model of their own

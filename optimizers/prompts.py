@@ -29,8 +29,8 @@ from dspy.teleprompt import Teleprompter
 from ..data.errors import PolyhopError
 from ..engines.models import roles
 from ..engines.replies import explain, model_errors
-from ..eval.gold_replies import GoldReplies
 from ..eval.metrics import named
+from ..eval.oracle import GoldReplies
 from ..programs.program import as_asked
 from .diagnose import diagnose
 from .exemplars import in_words
@@ -211,7 +211,7 @@ def credit(job: Job) -> dspy.Module:
 
 
 def gepa(job: Job) -> dspy.Module:
-    """For polyhop's metrics the feedback is that of `polyhop.eval.feedback`. GEPA gets no folder to resume from: it
+    """For polyhop's metrics the feedback is that of `polyhop.eval.oracle`. GEPA gets no folder to resume from: it
     would read a pickle there, which can run anybody's code. What was asked before comes from DSPy's reply cache."""
     settings = {
         "gepa_kwargs": {"acceptance_criterion": PairedAcceptance(level=0.5, longest=_LONGEST)},

@@ -31,9 +31,9 @@ from ..engines.costs import Ledger
 from ..engines.models import roles
 from ..engines.replies import explain
 from ..engines.secrets import learn_models
-from ..eval.gold_replies import GoldReplies
 from ..eval.metrics import Metric as PolyhopMetric
 from ..eval.metrics import attempt_of, scored
+from ..eval.oracle import GoldReplies
 from ..eval.run import in_order, trace_counts
 from ..programs.program import ask
 from ..programs.run import Run, running

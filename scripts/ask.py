@@ -19,10 +19,8 @@ from ..data.files import read_bytes
 from ..data.text import clean, count
 from ..engines.costs import FREE, Ledger
 from ..engines.replies import ModelError, model_errors
-from ..eval.folder import replacing
-from ..eval.records import read_records
+from ..eval.folder import RunManifest, files_of, read_records, replacing
 from ..eval.run import evaluate
-from ..eval.settings import RunManifest, files_of
 from ..programs.prediction import check_question
 from ..programs.program import ask as answer
 from ..programs.program import completed

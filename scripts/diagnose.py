@@ -15,11 +15,10 @@ import typer
 from ..data.errors import PolyhopError
 from ..engines.budget import Budget, BudgetSpent
 from ..engines.models import language_model, role_groups
-from ..eval.folder import DIAGNOSIS, MANIFEST, write_json
+from ..eval.folder import DIAGNOSIS, MANIFEST, RunManifest, read_manifest, write_json
 from ..eval.metrics import Metric, find_metric
 from ..eval.options import ProgramOptions
 from ..eval.questions import Questions, is_code
-from ..eval.settings import RunManifest
 from ..optimizers.diagnose import Diagnosis, QuestionCosts, Reference, roles_of, training_pairs, write_pairs
 from ..optimizers.diagnose import diagnose as repeat
 from ..programs import PROGRAMS
@@ -35,7 +34,7 @@ _METRICS = ("answer_f1", "evidence_f1", "joint_f1")
 def diagnose(given: Diagnose) -> None:
     metrics = [find_metric(name) for name in given.metric or _METRICS]
     try:
-        source, program = _repeated(given, RunManifest.read(given.run))
+        source, program = _repeated(given, read_manifest(given.run))
     except ValueError as error:  # a setting that no run has
         raise PolyhopError(f"{given.run / MANIFEST} is damaged: {str(error)[:200]}") from error
     examples = list(source.questions)
@@ -112,7 +111,7 @@ def _repeated(given: Diagnose, manifest: RunManifest) -> tuple[Source, dspy.Modu
         aliases=Path(files["aliases"]) if "aliases" in files else None,
     )
     source = Source(questions, Path(files["index"]) if "index" in files else None)
-    retriever = was.retriever_name if not stored and "search.k" in was.tunables else None
+    retriever = _retriever_name(was.retriever) if not stored and "search.k" in was.tunables else None
     options = ProgramOptions(lm=given.lm or tuple(specs), retriever=retriever)
     program = build_program(given.program or stored or name, source.searched, options)
     for each, tunable in tunables(program).items():
@@ -126,6 +125,14 @@ def _repeated(given: Diagnose, manifest: RunManifest) -> tuple[Source, dspy.Modu
         if before != after:
             raise PolyhopError(f"the {what} of {given.run} has changed since: evaluate it again")
     return source, program
+
+
+def _retriever_name(described: str | None) -> str:
+    """The value of --retriever: a manifest has the retriever's class, and the model of its vectors after it."""
+    kind, _, vectors = (described or "").partition(" ")
+    if kind == "ChainRetriever":
+        return "chain-dense" if vectors else "chain"
+    return {"DenseIndex": "dense", "FusedRetriever": "fused"}.get(kind.partition("+")[0], "bm25")
 
 
 def _record(given: Diagnose, metrics: Sequence[Metric], result: Diagnosis) -> dict[str, Any]:

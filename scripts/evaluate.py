@@ -8,9 +8,9 @@ import typer
 
 from ..data.errors import PolyhopError
 from ..data.text import plain
+from ..eval.folder import content
 from ..eval.metrics import find_metric
 from ..eval.questions import Questions
-from ..eval.settings import content
 from .options import Evaluate
 from .program import Named, paying
 from .results import print_summary

@@ -7,7 +7,7 @@ from dataclasses import replace
 import typer
 
 from ..data.errors import PolyhopError
-from ..eval.records import read_manifest
+from ..eval.folder import read_manifest
 from ..eval.report.page import GENERATOR, evaluation_sections, heading, write_page
 from ..eval.report.runs import Details, read_groups
 from ..optimizers.report import is_optimization, section

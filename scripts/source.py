@@ -24,12 +24,11 @@ from ..data.passages import Passage
 from ..data.pool import PassagePool
 from ..data.sample import sample_passages
 from ..data.text import ends_path, plain
+from ..eval.folder import RunManifest, files_of, read_records
 from ..eval.gold import ABSTENTIONS, gold_facts
 from ..eval.options import ProgramOptions
 from ..eval.questions import Questions, is_code
-from ..eval.records import read_records
 from ..eval.run import evaluate
-from ..eval.settings import RunManifest, files_of
 from ..programs.run import ABSTAIN_BELOW
 from ..programs.search import retriever_kind
 from ..programs.tunable import Tunable

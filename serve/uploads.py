@@ -59,31 +59,33 @@ class Uploads:
 
     def _indexed(self, name: str, content: bytes) -> Record:
         self._folder.mkdir(parents=True, exist_ok=True)
-        file, new, problems = self._folder / name, self._folder / f".new.{name}", list[Problem]()
+        file = self._folder / name
         before = file.read_bytes() if file.is_file() else None  # a pipe would never end
-
-        def write(content: bytes) -> None:
-            new.write_bytes(content)  # a hidden file, which is not indexed
-            new.replace(file)  # a server that is killed here leaves one of the documents whole
-
         try:
-            write(content)
+            self._write(file, content)
             if not any(path.name == name for path, _ in walk(self._folder)):
                 raise PolyhopError(f"{name} would not be read in a folder: give it another name")
-            changes = update_index(self._index, folders=[self._folder], on_problem=problems.append)
-            id = clean(f"{self._folder.resolve().name}/{name}")
-            own = [each for each in problems if re.fullmatch(rf"{re.escape(id)}(:\d+)?", each.where)]  # or a line of it
-            if own and own[0].kind != "duplicate" and not changes.added:
-                raise PolyhopError(f"{name}: {own[0].reason}")
-            others = [each for each in problems if f"/{name}:" in f"{each.reason}:"]  # "the same id as docs/notes.md"
-            told = [each.reason for each in own] + [f"{each.where}: {each.reason}" for each in others]
+            return self._updated(name)
         except BaseException:
-            new.unlink(missing_ok=True)
             if before is None:
                 file.unlink(missing_ok=True)
             else:
-                write(before)
-                with suppress(PolyhopError):  # what was read of it is in the index
-                    update_index(self._index, folders=[self._folder])
+                self._write(file, before)
+            with suppress(PolyhopError):  # what was read of it is in the index
+                update_index(self._index, folders=[self._folder])
             raise
-        return {"added": changes.added, "deleted": changes.deleted, "problems": told}
+
+    def _write(self, file: Path, content: bytes) -> None:
+        new = self._folder / f".new.{file.name}"  # a hidden file, which is not indexed
+        new.write_bytes(content)
+        new.replace(file)  # a server that is killed here leaves one of the documents whole
+
+    def _updated(self, name: str) -> Record:
+        problems = list[Problem]()
+        changes = update_index(self._index, folders=[self._folder], on_problem=problems.append)
+        id = re.escape(clean(f"{self._folder.resolve().name}/{name}"))
+        own = [problem for problem in problems if re.fullmatch(rf"{id}(:\d+)?", problem.where)]  # or a line of it
+        if own and own[0].kind != "duplicate" and not changes.added:
+            raise PolyhopError(f"{name}: {own[0].reason}")
+        texts = [problem.reason if problem in own else f"{problem.where}: {problem.reason}" for problem in problems]
+        return {"added": changes.added, "deleted": changes.deleted, "problems": texts}

@@ -22,9 +22,8 @@ from pydantic import BaseModel
 
 from ...data.text import count
 from ...programs.prediction import UNKNOWN
-from ..folder import DIAGNOSIS, flat, read_model, replacing
+from ..folder import DIAGNOSIS, SAMPLING, flat, read_model, replacing
 from ..metrics import METRICS
-from ..settings import SAMPLING
 from ..statistics import Interval
 from . import between, lower, name, number, p_value
 from .runs import CHUNK, COMPARED, EvaluationRun, Group, Outcome

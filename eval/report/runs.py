@@ -19,9 +19,7 @@ from typing import Any
 from ...data.text import plain
 from ...programs.prediction import UNKNOWN
 from ..comparison import ComparedRun, RunComparison, compare_records, run_names
-from ..folder import PREDICTIONS, SUMMARY, RunError
-from ..records import DELETE, RunRecord, read_manifest, read_records
-from ..settings import RunManifest
+from ..folder import DELETE, PREDICTIONS, SUMMARY, RunError, RunManifest, RunRecord, read_manifest, read_records
 from ..statistics import calibration_error
 from ..summary import summarize
 

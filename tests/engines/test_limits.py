@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import pickle
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,13 +13,10 @@ import dspy
 import pytest
 from dspy import LMError, LMRateLimitError, LMServerError, lm15
 from dspy.utils.callback import BaseCallback
-from hypothesis import given
-from hypothesis import strategies as st
 
 from polyhop.engines.budget import Budget, BudgetSpent
 from polyhop.engines.costs import CANCELLED, Abandoned, Ledger
-from polyhop.engines.limits import LimitedLM, Limits, RateLimit, unlimited
-from polyhop.engines.replies import LONGEST_REPLY, OverlongReplyError, RefusedError
+from polyhop.engines.limits import Limits, RateLimit
 
 from ..faults.listening import Listening, fails, says
 from .guarded import ANSWER, Scripted, Time, ask, limited, response
@@ -30,20 +25,6 @@ KEY = "planted-0123456789"
 
 
 # --- limits ----------------------------------------------------------------------------------------------------------
-
-
-@given(
-    per_minute=st.floats(1, 600),
-    pauses=st.lists(st.floats(0, 20), min_size=1, max_size=200),
-)
-def test_no_minute_has_more_requests_than_the_limit(per_minute: float, pauses: list[float]) -> None:
-    clock = Time()
-    limit, sent = RateLimit(Limits(requests_per_minute=per_minute), clock), list[float]()
-    for pause in pauses:
-        clock.now += pause
-        sent.append(clock.now + limit.enter()[1])
-    for start in sent:
-        assert sum(start <= moment < start + 60 - 1e-6 for moment in sent) <= max(per_minute, 1.0) + 1 + 1e-6
 
 
 def test_a_minute_has_as_many_requests_as_the_limit() -> None:
@@ -122,44 +103,6 @@ def test_a_reply_that_is_late_is_asked_for_again() -> None:
     assert ledger.costs()["lm_calls"] == 1
 
 
-@pytest.mark.parametrize(
-    ("error", "calls"),
-    [
-        (LMRateLimitError("slow down"), 3),
-        (LMServerError("boom", status=503), 3),
-        (dspy.LMTransportError("connection reset"), 3),
-        (dspy.LMAuthError("who are you?", status=401), 1),
-        (dspy.LMInvalidRequestError("no such field", status=400), 1),
-        (dspy.ContextWindowExceededError(message="too long"), 1),
-        (dspy.LMProviderError("a teapot", status=418), 1),
-    ],
-    ids=lambda each: getattr(each, "code", each),
-)
-def test_what_dspy_repeats(error: LMError, calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time, "sleep", lambda seconds: None)
-    engine = Scripted([error] * 9)
-    with pytest.raises(type(error)):
-        ask(limited(engine, retries=2))
-    assert engine.calls == calls
-
-
-@pytest.mark.parametrize(
-    ("outcome", "kind"),
-    [
-        (response(finish_reason="content_filter"), RefusedError),
-        (response(message=lm15.Message.assistant([lm15.RefusalPart("I will\nnot.")])), RefusedError),
-        (response("a" * (LONGEST_REPLY + 1)), OverlongReplyError),
-    ],
-)
-def test_a_reply_that_cannot_be_used_is_paid_and_not_asked_for_again(
-    outcome: lm15.Response, kind: type[LMError]
-) -> None:
-    ledger, engine = Ledger(), Scripted([outcome])
-    with dspy.context(usage_tracker=ledger), pytest.raises(kind):
-        limited(engine)("What?")
-    assert (engine.calls, ledger.costs()["lm_calls"], ledger.costs()["tokens"]) == (1, 1, 110)
-
-
 @pytest.mark.parametrize("kind", [BudgetSpent, KeyboardInterrupt, Abandoned, SystemExit])
 def test_what_is_no_error_of_a_model_passes_through(kind: type[BaseException]) -> None:
     engine = Scripted([kind("enough")])
@@ -194,21 +137,6 @@ def test_a_plain_model_and_its_limited_one_share_their_cache() -> None:
     lm = dspy.LM(f"made/up-{id(engine)}", engine=engine)
     assert [ask(lm), ask(limited(lm))] == ["42"] * 2
     assert engine.calls == 1
-
-
-def test_another_process_gets_the_same_limits() -> None:
-    limit = RateLimit(Limits(concurrency=3, requests_per_minute=60))
-    both = [LimitedLM(dspy.LM("openai/x", api_base="http://127.0.0.1:9/v1", temperature=0.3), limit) for _ in "ab"]
-    first, second = pickle.loads(pickle.dumps(both))
-    assert first.engine.limit is second.engine.limit
-    assert first.engine.limit.limits == limit.limits
-    for each in (first, Budget().meter(first)):
-        assert (each.model, each.kwargs, unlimited(each).kwargs) == (
-            both[0].model,
-            both[0].kwargs,
-            unlimited(both[0]).kwargs,
-        )
-        assert each.supported_params == dspy.LM("openai/x").supported_params
 
 
 def test_a_saved_program_has_the_plain_model(tmp_path: Path) -> None:

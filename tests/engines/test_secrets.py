@@ -7,9 +7,9 @@ from collections.abc import Callable
 import dspy
 import pytest
 from dspy import lm15
-from dspy.utils.exceptions import AdapterParseError, LMAuthError, LMServerError
+from dspy.utils.exceptions import AdapterParseError, LMAuthError, LMProviderError, LMServerError
 
-from polyhop.engines.replies import RefusedError, checked, diagnosed, explain
+from polyhop.engines.replies import checked, diagnosed, explain
 from polyhop.engines.secrets import learn, without_secret_settings, without_secrets
 
 from .guarded import request, response
@@ -45,7 +45,7 @@ def unread(adapter: dspy.Adapter, reply: str) -> str:
 
 
 def refused(words: str) -> str:
-    with pytest.raises(RefusedError) as caught:
+    with pytest.raises(LMProviderError) as caught:
         checked(response(message=lm15.Message.assistant([lm15.RefusalPart(words)])), request())
     return str(caught.value)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import dspy
 
 from polyhop.data.passages import Evidence, Fact, Hit, Passage
 from polyhop.data.sample import SubQuestion
+from polyhop.eval.folder import read_records
 from polyhop.programs.prediction import conclude, read_answer
 from polyhop.programs.run import Run, running
 from polyhop.programs.trace import Trace
@@ -70,6 +71,11 @@ def examples(questions: list[str] | str) -> list[dspy.Example]:
         ).with_inputs("question")
         for n, question in enumerate(questions)
     ]
+
+
+def read_lines(run: Path) -> Iterator[dict[str, Any]]:
+    """The records of a run as they are written."""
+    return (record.model_dump(mode="json", exclude_unset=True) for record in read_records(run))
 
 
 def numbered(count: int) -> list[dspy.Example]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import subprocess
 import sys
 import time
@@ -20,11 +19,10 @@ from dspy import lm15
 from polyhop.data.errors import PolyhopError
 from polyhop.engines.budget import Budget, BudgetSpent
 from polyhop.engines.limits import LimitedLM, Limits, RateLimit
-from polyhop.engines.shared import Shared, dumps, loads
-from polyhop.eval.cluster import Ray
+from polyhop.eval.cluster import Counted, Ray
+from polyhop.eval.folder import RunRecord, read_records
 from polyhop.eval.metrics import METRICS, Attempt, metric
 from polyhop.eval.options import Resources
-from polyhop.eval.records import RunRecord, read_records
 from polyhop.eval.run import evaluate
 
 from . import small
@@ -174,43 +172,16 @@ def test_a_program_that_does_not_pickle_is_an_error(cluster: None) -> None:
 # --- what is shared --------------------------------------------------------------------------------------------------
 
 
-def workers_with(value: Any, count: int) -> tuple[Shared, list[Any]]:
-    """The actor, and what each worker gets of a value."""
-    content, objects = dumps(value)
-    shared = Shared(objects)
-
-    def call_of(worker: int) -> Any:
-        def call(*call: Any, **named: Any) -> Any:
-            result, error = pickle.loads(pickle.dumps(shared.call(worker, *call, **named)))
-            if error:
-                raise error
-            return result
-
-        return call
-
-    return shared, [loads(content, call_of(worker)) for worker in range(count)]
-
-
 def test_a_lost_worker_gives_its_places_back_once() -> None:
-    shared, (ours, theirs) = workers_with(RateLimit(Limits(concurrency=2)), 2)
-    assert ours.shared.enter() == ours.shared.enter() == (True, 0.0)
-    assert theirs.shared.enter() == (False, 0.0)
-    shared.lost(0)
-    assert theirs.shared.enter() == theirs.shared.enter() == (True, 0.0)
-    assert theirs.shared.enter() == (False, 0.0)
+    counted = Counted(cloudpickle.dumps(RateLimit(Limits(concurrency=2))))
 
+    def enters(worker: int) -> bool:
+        return bool(counted.call(worker, "enter")[0][0])
 
-def test_a_budget_of_workers_is_the_one_of_their_driver() -> None:
-    budget = Budget(calls=3)
-    with budget.keeping_back(calls=1):
-        _, theirs = workers_with({"here": budget, "there": budget}, 2)
-    assert theirs[0]["here"] is theirs[0]["there"]
-    theirs[0]["here"].pay()
-    theirs[1]["here"].pay()
-    with pytest.raises(BudgetSpent):
-        theirs[0]["here"].pay()
-    theirs[1]["here"].correct(tokens_in=7, usd=0.5)
-    assert (budget.spent.calls, budget.spent.tokens_in, budget.spent.usd) == (2, 7, 0.5)
+    assert [enters(0), enters(0), enters(1)] == [True, True, False]
+    for _ in "ab":
+        counted.started(0)
+    assert [enters(1), enters(1), enters(1)] == [True, True, False]
 
 
 JAVA_STAYS = """

@@ -97,12 +97,6 @@ def test_scores_are_those_of_the_whole_document() -> None:
     assert gold_with_texts(asked, pieces, look_up).texts == (WHOLE.text,)
 
 
-def test_a_quotation_names_its_passage_alone() -> None:
-    asked = example(GoldFact("Paris", text="on a river"))
-    assert gold_of(asked, PIECES).passages == (PIECES[1].id,)
-    assert score(asked, ProgramOutput("", (Evidence(PIECES[0]),)))[1]["evidence_f1"] == 0.0
-
-
 def test_gold_evidence_is_in_the_passages_with_the_sentences() -> None:
     first, second = PIECES
     assert gold_evidence(example(*FACTS), lambda title: PIECES) == [Evidence(first, 1), Evidence(second, 0)]

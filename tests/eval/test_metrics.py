@@ -25,16 +25,6 @@ def prediction(answer: str, *evidence: Evidence) -> dspy.Prediction:
     return dspy.Prediction(answer=answer, evidence=evidence)
 
 
-def test_scores() -> None:
-    given = prediction("Obama", Evidence(A, 0))
-    assert metrics.answer_em(EXAMPLE, given) == 0.0
-    assert metrics.answer_f1(EXAMPLE, given) == pytest.approx(2 / 3)  # P 1, R 1/2
-    assert metrics.evidence_f1(EXAMPLE, given) == pytest.approx(2 / 3)
-    assert metrics.fact_f1(EXAMPLE, given) == pytest.approx(2 / 3)
-    # P 1 * 1, R 1/2 * 1/2: F1 2 * (1/4) / (5/4) = 2/5.
-    assert metrics.joint_f1(EXAMPLE, given) == pytest.approx(2 / 5)
-
-
 def test_joint_uses_what_is_known() -> None:
     given = prediction("Obama", Evidence(A))
     only_passages = dspy.Example(answers=("Obama",), gold_passages=("a",))

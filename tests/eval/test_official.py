@@ -173,9 +173,7 @@ def musique_of(id: str, answer: str = "", support: tuple[int, ...] = (), answera
         ("NYC", ["New York City", "the N.Y.C."], 1, 1),
         ("Barack Obama", ["Obama", "Barack Hussein Obama"], 0, 4 / 5),  # 2/3 with the answer, 4/5 with its alias
         ("yes it is", ["yes"], 0, 1 / 2),  # P 1/3, R 1: no rule for closed answers
-        ("", ["Paris"], 0, 0),
         ("the", ["a"], 1, 1),  # nothing left of both: they agree
-        ("Andréa", ["André"], 0, 0),
     ],
 )
 def test_musique_answers(answer: str, golds: list[str], em: float, f1: float) -> None:
@@ -190,13 +188,6 @@ def test_musique_answers(answer: str, golds: list[str], em: float, f1: float) ->
 def test_musique_support(found: tuple[int, ...], wanted: list[int], em: float, f1: float) -> None:
     values = musique(musique_of("q", "", found), ["x"], wanted)
     assert (values["support_em"], values["support_f1"]) == pytest.approx((em, f1))
-
-
-def test_musique_rounds_to_three_decimals() -> None:
-    gold = (["x"], [1, 2], True)
-    pairs = [(musique_of("1", "x", (1,)), gold), (musique_of("2", "y", (1,)), gold), (musique_of("3"), gold)]
-    # Support F1: 2 * 1 / (1 + 2) = 2/3 twice and 0: 4/9.
-    assert musique_numbers(pairs) == {"answer_f1": 0.333, "answer_em": 0.333, "support_f1": 0.444}
 
 
 def test_musique_full_scores_pairs() -> None:
@@ -240,26 +231,19 @@ PRECOMPOSED, DECOMPOSED = "Andr\u00e9", "Andre\u0301"
         (squad, "in Santa Clara", ["Santa Clara", "Levi's Stadium"], (0, 4 / 5)),  # P 2/3, R 1
         (squad, "yes it is", ["yes"], (0, 1 / 2)),  # no rule for closed answers
         (squad, "the", ["a"], (1, 0)),
-        (squad, "twenty-one", ["twentyone"], (1, 1)),  # punctuation vanishes
-        (squad, "Andréa", ["André"], (0, 0)),
         (squad, PRECOMPOSED, [DECOMPOSED], (0, 0)),
         (squad, None, ["x"], (0, 0)),
-        (squad, "x", [], (0, 0)),
         (triviaqa, "twenty-one", ["twenty one"], (1, 1)),  # punctuation becomes a space ...
         (triviaqa, "twenty-one", ["twentyone"], (0, 0)),  # ... where SQuAD joins
         (triviaqa, "O’Neill", ["O'Neill"], (1, 1)),  # the typographic apostrophe is one
-        (triviaqa, "O’Neill", ["ONeill"], (0, 0)),
-        (triviaqa, "Romeo_and_Juliet", ["romeo and juliet"], (1, 1)),
         (triviaqa, "`rock ´n` roll", ["Rock 'n' Roll"], (1, 1)),
         (triviaqa, "rock-a-hula", ["rock hula"], (1, 1)),  # what becomes an article goes
         (triviaqa, "“Help”", ["Help"], (0, 0)),  # typographic double quotes stay
         # Accuracy, exact match, F1. The last letter of "Andréa" follows an accent, and goes: a fault of the script.
         (nq_open, PRECOMPOSED, [PRECOMPOSED], (1, 1, 1)),
         (nq_open, DECOMPOSED, [PRECOMPOSED], (1, 0, 0)),
-        (nq_open, "Andre", [PRECOMPOSED], (0, 0, 0)),
         (nq_open, "Andréa", [PRECOMPOSED], (1, 0, 0)),
         (popqa, "He was a Politician.", ["politician"], (1,)),
-        (popqa, "he was a politician", ["POLITICIAN"], (1,)),
         (popqa, "the politicians", ["politician"], (1,)),
         (popqa, "He was a POLITICIAN.", ["politician"], (0,)),
         (popqa, "painter", ["politician", "painter"], (1,)),
@@ -268,14 +252,6 @@ PRECOMPOSED, DECOMPOSED = "Andr\u00e9", "Andre\u0301"
 )
 def test_answers(score: Any, answer: str | None, golds: list[str], expected: tuple[float, ...]) -> None:
     assert tuple(score({"answer": answer}, golds).values()) == pytest.approx(expected)
-
-
-def test_percentages_and_missing_predictions() -> None:
-    pairs = [({"answer": answer}, (["x"],)) for answer in ("x y", None, "x")]
-    # F1: 2/3 + 0 + 1 over three questions.
-    assert mean_of(squad, 100)(pairs) == pytest.approx({"exact_match": 100 / 3, "f1": 500 / 9})
-    assert mean_of(squad, 100, digits=1)(pairs) == {"exact_match": 33.3, "f1": 55.6}
-    assert mean_of(nq_open)(pairs) == pytest.approx({"accuracy": 1 / 3, "exact_match": 1 / 3, "f1": 5 / 9})
 
 
 # --- MultiHop-RAG ----------------------------------------------------------------------------------------------------
@@ -290,13 +266,11 @@ NOISE = "nothing of interest"
         # Rank 2 shows fact 1 (1/2), rank 3 shows it again (0), rank 5 shows fact 2 (1/5): (1/2 + 1/5) / 2 = 7/20.
         # The textbook's average precision would be (1/2 + 2/5) / 2 = 9/20.
         ([NOISE, TEXTS[0], f"{TEXTS[0]} Again.", NOISE, f"News: {TEXTS[1]}"], TEXTS, (1, 1, 7 / 20, 1 / 2)),
-        ([" ".join(TEXTS)], TEXTS, (1, 1, 1, 1)),  # two new facts at rank 1: 2/1 / 2 = 1
         (TEXTS[:1], TEXTS[:1] * 2, (1, 1, 1 / 2, 1)),  # a fact that is gold twice is found once and divided by two
         (["Googlepaid\nApp le."], TEXTS[:1], (1, 1, 1, 1)),  # blanks and line breaks do not matter
         (["google paid apple.", "Google\tpaid Apple."], TEXTS, (0, 0, 0, 0)),  # case and tabs do
         ([NOISE] * 3 + TEXTS[:1], TEXTS, (1, 1, 1 / 8, 1 / 4)),
         ([NOISE] * 4 + TEXTS[:1], TEXTS, (1, 0, 1 / 10, 1 / 5)),
-        ([NOISE] * 9 + TEXTS[:1], TEXTS, (1, 0, 1 / 20, 1 / 10)),
         ([NOISE] * 10 + TEXTS[:1], TEXTS, (0, 0, 0, 0)),  # the script reads it, and does not count it
     ],
 )

@@ -12,21 +12,18 @@ import dspy
 import pytest
 from dspy import lm15
 
-from polyhop.data.chain import ChainRetriever, ChainWeights
 from polyhop.data.passages import Evidence, Passage
 from polyhop.data.pool import PassagePool
 from polyhop.engines.costs import Ledger
 from polyhop.engines.lexical.prompt import write_reply
 from polyhop.engines.replies import respond
-from polyhop.eval.folder import RunError
+from polyhop.eval.folder import RunError, RunManifest
 from polyhop.eval.metrics import COSTS, METRICS
-from polyhop.eval.records import read_lines
 from polyhop.eval.run import QuestionTask, evaluate
-from polyhop.eval.settings import ProgramSettings, RunManifest
-from polyhop.programs import Agent, Naive, Program
+from polyhop.programs import Agent, Program
 
 from ..conftest import Parrot
-from .small import PASSAGE, Fake, examples, mixed, numbered
+from .small import PASSAGE, Fake, examples, mixed, numbered, read_lines
 
 
 def fail() -> None:
@@ -219,11 +216,6 @@ def test_what_failed_is_asked_again_although_the_cache_has_a_bad_reply_to_it(tmp
     assert (line["attempt"], line["answer"]) == (3, "France")
 
 
-def test_a_generator_of_questions_is_gone_through_once_and_kept(tmp_path: Path) -> None:
-    summary = evaluate(Fake(), (example for example in examples("ab")), tmp_path / "run")
-    assert (summary["counts"]["questions"], summary["metrics"]["answer_em"]) == (2, 1.0)
-
-
 @pytest.mark.parametrize(
     ("questions", "message"),
     [
@@ -303,21 +295,6 @@ def test_only_a_program_that_says_so_gets_the_gold_evidence() -> None:
 
 
 POOL = PassagePool([Passage.of("Paris", "Paris is a city.")])
-
-
-def manifest(program: Any) -> dict[str, Any]:
-    program_: dict[str, Any] = ProgramSettings.of(program, "x").to_json()
-    return program_
-
-
-def test_the_weights_of_a_chain_are_among_the_tunables() -> None:
-    one, other = (Naive(ChainRetriever(POOL, ChainWeights(link=link))) for link in (0.25, 0.5))
-    assert manifest(one)["tunables"]["search.chain['link']"] == 0.25
-    assert manifest(other)["tunables"]["search.chain['link']"] == 0.5
-    assert manifest(one)["state_hash"] != manifest(other)["state_hash"]
-    adaptive = Naive(ChainRetriever(POOL, ChainWeights(link=0.25), adaptive=True))
-    assert manifest(adaptive)["tunables"]["search.chain['adaptive']"] is True
-    assert manifest(adaptive)["state_hash"] != manifest(one)["state_hash"]
 
 
 def test_searches_of_retrievers_as_tools_are_counted() -> None:

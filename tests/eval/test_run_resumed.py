@@ -20,13 +20,11 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from polyhop.eval.folder import RunError
-from polyhop.eval.records import read_lines, read_records
+from polyhop.eval.folder import RunError, RunManifest, read_records
 from polyhop.eval.run import evaluate
-from polyhop.eval.settings import RunManifest
 
 from . import small
-from .small import Fake, examples, mixed, numbered
+from .small import Fake, examples, mixed, numbered, read_lines
 from .test_run import steady
 
 COUNT = 60
@@ -203,11 +201,3 @@ def resource_limit(size: int) -> Iterator[None]:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)
-
-
-def test_a_linked_file_is_not_read(tmp_path: Path) -> None:
-    evaluate(Fake(), numbered(4), tmp_path / "run")
-    (tmp_path / "run" / "predictions.jsonl").rename(tmp_path / "elsewhere.jsonl")
-    (tmp_path / "run" / "predictions.jsonl").symlink_to(tmp_path / "elsewhere.jsonl")
-    with pytest.raises(RunError, match="is a symbolic link, and links are not followed here"):
-        list(read_records(tmp_path / "run"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from math import log2
 
-import ir_measures
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -106,37 +105,13 @@ def test_a_ranking() -> None:
     assert values == pytest.approx(
         {
             "passage_recall@2": 1 / 3,
-            "passage_recall@5": 2 / 3,
-            "passage_recall@10": 2 / 3,
-            "passage_recall@20": 2 / 3,
-            "all_gold@2": 0,
-            "all_gold@5": 0,
-            "all_gold@10": 0,
-            "all_gold@20": 0,
+            **dict.fromkeys(("passage_recall@5", "passage_recall@10", "passage_recall@20"), 2 / 3),
+            **dict.fromkeys(("all_gold@2", "all_gold@5", "all_gold@10", "all_gold@20"), 0),
             "passage_mrr": 1 / 2,
             # Gold at ranks 2 and 5, where the best would be 1, 2 and 3.
             "passage_ndcg@10": (1 / log2(3) + 1 / log2(6)) / (1 + 1 / log2(3) + 1 / 2),
         }
     )
-
-
-ids = st.integers(0, 40).map(str)
-rankings = st.lists(ids, unique=True, max_size=30)
-
-
-@given(rankings, st.sets(ids, max_size=15))
-def test_the_library_agrees(ranking: list[str], gold: set[str]) -> None:
-    ours = ranking_scores(ranking, gold)
-    run = {"q": {id: float(-rank) for rank, id in enumerate(ranking)}}
-    measures = [ir_measures.parse_measure(name) for name in ("R@2", "R@5", "R@10", "R@20", "RR", "nDCG@10")]
-    found = ir_measures.calc_aggregate(measures, {"q": dict.fromkeys(gold, 1)}, run) if gold else {}
-    theirs = {str(measure): found.get(measure, 0.0) for measure in measures}
-    for name, library_name in [
-        *((f"passage_recall@{k}", f"R@{k}") for k in (2, 5, 10, 20)),
-        ("passage_mrr", "RR"),
-        ("passage_ndcg@10", "nDCG@10"),
-    ]:
-        assert ours[name] == pytest.approx(theirs[library_name], abs=1e-6), name
 
 
 def test_token_overlap_is_of_bags() -> None:

@@ -14,15 +14,17 @@ import pytest
 from polyhop.data.errors import PolyhopError
 from polyhop.data.passages import Evidence, Hit, Passage
 from polyhop.engines.models import assign_models
+from polyhop.eval.folder import read_manifest
 from polyhop.eval.official import SUBMISSIONS, mean_of
 from polyhop.eval.official.scores import hotpotqa
 from polyhop.eval.questions import Questions
-from polyhop.eval.records import read_lines, read_manifest
 from polyhop.eval.run import evaluate
 from polyhop.eval.summary import run_lines
 from polyhop.programs import Prism
 from polyhop.programs.prediction import conclude
 from polyhop.programs.run import Run, running
+
+from .small import read_lines
 
 CONTEXTS = [[f"Title {n}", [f"Sentence {n}.0 is here. ", f"It names answer {n}."]] for n in range(4)]
 

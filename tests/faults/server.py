@@ -13,10 +13,9 @@ import threading
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
-from io import BufferedIOBase
-from socketserver import StreamRequestHandler, ThreadingTCPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from time import monotonic, sleep
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from .completions import completion_of, encode
 from .exchange import Exchange, HungUp, response
@@ -76,16 +75,17 @@ class Server:
             if not self._closed.is_set():
                 self._listener.listen()
 
-    def answer(self, request: Request, connection: socket.socket) -> None:
+    def answer(self, request: BaseHTTPRequestHandler) -> None:
         """Send the reply to a request, or apply a fault.
 
         Raises:
             HungUp: the connection is closed.
         """
         due = monotonic() + self._latency
-        exchange = Exchange(connection, request.body, request.headers.get("authorization", ""), self.die)
-        if request.asks != ("POST", "/v1/chat/completions"):
-            return exchange.reply(_error(f"there is no {' '.join(request.asks)}"), 404)
+        body = request.rfile.read(int(request.headers.get("content-length", 0)))
+        exchange = Exchange(request.connection, body, request.headers.get("authorization", ""), self.die)
+        if (request.command, request.path) != ("POST", "/v1/chat/completions"):
+            return exchange.reply(_error(f"there is no {request.command} {request.path}"), 404)
         try:
             fault = self._fault(exchange)
             data = b"" if fault else self._canned or response(encode(exchange.completion()))
@@ -109,27 +109,26 @@ class Server:
             return fault
 
 
-class Request(NamedTuple):
-    """A request, with lower-case header names."""
-
-    asks: tuple[str, str]
-    headers: dict[str, str]
-    body: bytes
-
-
-class _Connection(StreamRequestHandler):
+class _Connection(BaseHTTPRequestHandler):
     """Serves a connection until one side closes it."""
 
+    protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     server: _Listener
 
-    def handle(self) -> None:
-        with suppress(HungUp, OSError):
-            while request := _read(self.rfile):
-                self.server.answer(request, self.connection)
+    def do_POST(self) -> None:
+        try:
+            self.server.answer(self)
+        except HungUp:
+            self.close_connection = True
+
+    do_GET = do_POST
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
 
 
-class _Listener(ThreadingTCPServer):
+class _Listener(ThreadingHTTPServer):
     """The listening socket and its connections. Bound at once; `listen` accepts, until `stop`."""
 
     allow_reuse_address = True
@@ -161,22 +160,12 @@ class _Listener(ThreadingTCPServer):
         self._open.add(request)
         super().process_request(request, client_address)
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print nothing: clients hang up."""
+
     def shutdown_request(self, request: Any) -> None:
         self._open.discard(request)
         request.close()  # no shutdown first: a reset connection must not end in order
-
-
-def _read(file: BufferedIOBase) -> Request | None:
-    """The next request of a connection, or None at its end."""
-    start = file.readline(65_536).split()
-    if len(start) != 3:
-        return None
-    headers = {}
-    while line := file.readline(65_536).strip():
-        name, _, value = line.decode("latin-1").partition(":")
-        headers[name.lower()] = value.strip()
-    body = file.read(int(headers.get("content-length", 0)))
-    return Request((start[0].decode(), start[1].decode()), headers, body)
 
 
 def _error(message: str) -> dict[str, Any]:

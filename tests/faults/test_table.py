@@ -24,7 +24,7 @@ from polyhop.data.pool import PassagePool
 from polyhop.data.sample import load_sample, sample_passages
 from polyhop.engines.budget import Budget, BudgetSpent
 from polyhop.engines.limits import LimitedLM, Limits, RateLimit
-from polyhop.eval.records import RunRecord, read_records
+from polyhop.eval.folder import RunRecord, read_records
 from polyhop.eval.run import evaluate
 from polyhop.programs import new_program
 

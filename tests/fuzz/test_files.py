@@ -20,8 +20,7 @@ from polyhop.data.corpora import Corpus
 from polyhop.data.errors import PolyhopError
 from polyhop.data.lucene.layout import IndexManifest
 from polyhop.eval.comparison import compare_runs
-from polyhop.eval.folder import MANIFEST
-from polyhop.eval.records import read_manifest, read_records
+from polyhop.eval.folder import MANIFEST, read_manifest, read_records
 from polyhop.eval.run import evaluate
 from polyhop.optimizers.artifact import ARTIFACT, hash_of, read
 from polyhop.programs import Naive

@@ -9,7 +9,7 @@ from pathlib import Path
 import dspy
 import pytest
 
-from polyhop.eval.records import read_records
+from polyhop.eval.folder import read_records
 from polyhop.eval.run import evaluate
 from polyhop.optimizers.confidence import Judgement, fit, judgements
 from polyhop.optimizers.optimize import optimize

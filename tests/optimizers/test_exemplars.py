@@ -12,10 +12,11 @@ import polyhop
 from polyhop.bench.exemplars import main
 from polyhop.data.sample import SubQuestion, load_sample, sample_passages
 from polyhop.eval.folder import RunError
-from polyhop.eval.records import read_lines
 from polyhop.eval.run import evaluate
 from polyhop.optimizers.exemplars import at_most, from_musique, from_run, readable
 from polyhop.programs.exemplars import Exemplar, ExemplarMemory
+
+from ..eval.small import read_lines
 
 
 @pytest.mark.parametrize(

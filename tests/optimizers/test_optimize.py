@@ -17,9 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.data.errors import PolyhopError
-from polyhop.eval.folder import RunError
+from polyhop.eval.folder import RunError, read_records
 from polyhop.eval.metrics import METRICS, answer_f1
-from polyhop.eval.records import read_records
 from polyhop.eval.run import evaluate
 from polyhop.optimizers.artifact import load, read
 from polyhop.optimizers.optimize import START, VAL, OptimizationSummary, Progress, judge, optimize

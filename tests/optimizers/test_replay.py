@@ -6,7 +6,7 @@ import re
 
 import dspy
 
-from polyhop.eval.gold_replies import GoldReplies
+from polyhop.eval.oracle import GoldReplies
 from polyhop.optimizers.replay import Replay, shortened
 from polyhop.programs import ParRag
 from polyhop.signatures import NumberedPassage, NumberedPassages

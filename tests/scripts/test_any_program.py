@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 from polyhop.data.importing import import_named
 from polyhop.eval.metrics import METRICS
-from polyhop.eval.records import read_lines
 from polyhop.scripts.main import app
 
+from ..eval.small import read_lines
 from ..faults.server import Server
 
 QUESTION = "Who founded the company that Ada Berg works for?"

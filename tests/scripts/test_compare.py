@@ -12,11 +12,10 @@ import pytest
 from polyhop.eval.comparison import compare_runs
 from polyhop.eval.folder import RunError
 from polyhop.eval.metrics import METRICS, metric
-from polyhop.eval.records import read_lines
 from polyhop.eval.run import evaluate
 from polyhop.eval.statistics import holm
 
-from ..eval.small import Fake, numbered
+from ..eval.small import Fake, numbered, read_lines
 from .cli import done, polyhop
 
 

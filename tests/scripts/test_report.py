@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from lxml import html
 
-from polyhop.eval.records import read_records
+from polyhop.eval.folder import read_records
 from polyhop.eval.run import evaluate
 from polyhop.optimizers.report import section
 

@@ -7,10 +7,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from time import monotonic, sleep
-from typing import Any
 from urllib.parse import urlsplit
 
 import dspy
@@ -19,7 +16,7 @@ import pytest
 
 from polyhop.data.chain import ChainRetriever
 from polyhop.data.errors import PolyhopError
-from polyhop.data.passages import Link, Passage, Place
+from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 from polyhop.engines.budget import Budget
 from polyhop.engines.models import language_model
@@ -77,13 +74,6 @@ def test_a_stream_tells_every_step_then_the_answer(way: str, address: str) -> No
     calls = [event["costs"]["lm_calls"] for event in events if "costs" in event]
     assert calls == sorted(calls)
     assert calls[-1] > 0
-
-
-def test_each_program_can_be_asked_for(address: str) -> None:
-    naive = httpx.post(f"{address}/ask", json={"question": QUESTION, "program": "naive"}, timeout=60).json()
-    assert naive["lm_calls"] == 1
-    reply = httpx.post(f"{address}/ask", json={"question": QUESTION, "program": "../etc"})
-    assert (reply.status_code, reply.json()["error"]["type"]) == (404, "unknown")
 
 
 def test_search_and_read(address: str) -> None:
@@ -200,21 +190,6 @@ def test_the_budget_is_that_of_all_questions(start: Callable[..., str]) -> None:
     assert (reply.status_code, reply.json()["error"]["type"]) == (429, "budget")
 
 
-def test_too_many_questions_are_refused_and_others_wait(start: Callable[..., str]) -> None:
-    with Server(latency=1.0) as model, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPENAI_BASE_URL", model.url)
-        address = start(lm="openai/slow", concurrency=1, waiting=1)
-
-        def ask(n: int) -> int:
-            asked = {"question": f"{QUESTION} {n}", "program": "naive"}
-            return httpx.post(f"{address}/ask", json=asked, timeout=60).status_code
-
-        with ThreadPoolExecutor(6) as threads:
-            statuses = list(threads.map(ask, range(6)))
-    assert statuses.count(200) >= 2
-    assert statuses.count(503) >= 1
-
-
 def test_a_question_is_counted_from_its_first_event_until_its_client_leaves() -> None:
     async def run() -> None:
         asked = service(concurrency=1, waiting=2)
@@ -289,36 +264,3 @@ def test_the_call_that_is_under_way_is_left_when_the_client_leaves(
         assert (told["program"], told["outcome"], told["cancelled_calls"]) == ("naive", "left", 1)
         assert len(model.seen) == 1
         done.set()
-
-
-def test_hyperlinks_lead_to_documents_of_the_source_or_to_other_sites(start: Callable[..., str]) -> None:
-    links = (
-        Link("b.html#deep", "the deep part", 0),
-        Link("b.html", "the whole", 0),
-        Link("gone.html", "nowhere", 0),
-        Link("//example.org/x", "another site", 0),
-        Link("b.html", "further down", 1),
-    )
-    first = replace(Passage.of("A", "A mill. " + "More. " * 600, id="a.html"), links=links)
-    parts = [replace(Passage.of("B", text, id=f"b.html#{n}"), place=Place("b.html", n)) for n, text in enumerate("xy")]
-    address = start(source=PassagePool([first, parts[0], replace(parts[1], anchors=("deep",))]))
-
-    def linked(target: str) -> Any:
-        return httpx.get(f"{address}/linked", params={"target": target})
-
-    assert linked("b.html#deep").json() == {
-        "id": "b.html#1",
-        "title": "B",
-        "sentences": ["y"],
-        "more": False,
-        "links": [],
-    }
-    assert [linked(target).json()["id"] for target in ("b.html", "b.html#unknown")] == ["b.html#0"] * 2
-    assert linked("a.html").json()["links"] == [
-        [0, "the deep part", "b.html#deep"],
-        [0, "the whole", "b.html"],
-        [0, "another site", "//example.org/x"],
-        [1, "further down", "b.html"],
-    ]
-    missing = linked("gone.html")
-    assert (missing.status_code, missing.json()["error"]["message"]) == (404, "the index has no document 'gone.html'")

@@ -125,14 +125,6 @@ async def used(client: Client, known: dict[str, dspy.Prediction]) -> None:
     assert (await client.call_tool("search", {"query": "Stalker", "k": True})).is_error
 
 
-def test_mcp_over_http(address: str, known: dict[str, dspy.Prediction]) -> None:
-    async def run() -> None:
-        async with Client(f"{address}/mcp") as client:
-            await used(client, known)
-
-    asyncio.run(run())
-
-
 def test_passages_are_read_by_the_ids_of_a_search(tmp_path: Path) -> None:
     names = ["report[1].md", "price  list.md", "price list.md", "100%25.md", "a&amp;b.md"]
     (tmp_path / "notes").mkdir()

@@ -45,15 +45,6 @@ def test_a_question_is_answered_with_its_chain(
     assert not faults(page)
 
 
-def test_a_withheld_answer_is_shown_as_a_guess(start: Callable[..., str], visit: Callable[..., Any]) -> None:
-    page = visit(start(settings=("abstain_below=1.0",)))
-    ask(page)
-    assert page.inner_text(".answer .text") == "No answer found"
-    assert page.inner_text(".answer .guess").endswith(". The program is not sure enough.")
-    assert page.locator(".chain .title").count() >= 1
-    assert not faults(page)
-
-
 def test_steps_are_drawn_while_a_slow_model_works_and_work_can_be_stopped(
     start: Callable[..., str], visit: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

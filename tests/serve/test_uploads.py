@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -105,20 +104,6 @@ def test_what_cannot_be_read_is_refused_and_not_kept(address: str, index: Path) 
     assert (index.parent / "added" / "kestrel.md").read_text() == KESTREL
     assert httpx.get(f"{address}/index").json()["passages"] == 2
     assert add(address, "large.md", b"a" * (LARGEST_UPLOAD + 1)).status_code == 413
-
-
-def test_a_record_that_takes_the_id_of_another_is_told(address: str) -> None:
-    record = b'{"id": "new", "text": "A heron."}\n'
-    assert add(address, "z.jsonl", record).json()["problems"] == []
-    reply = add(address, "y.jsonl", record.replace(b"heron", b"stork")).json()
-    assert (reply["added"], reply["deleted"]) == (1, 1)
-    assert reply["problems"] == ["added/z.jsonl: the same id 'new' as added/y.jsonl:1"]
-
-
-def test_a_pipe_in_the_folder_is_replaced_and_not_read(address: str, index: Path) -> None:
-    (index.parent / "added").mkdir()
-    os.mkfifo(index.parent / "added" / "kestrel.md")
-    assert add(address, "kestrel.md", KESTREL.encode()).json()["added"] == 1
 
 
 def test_uploads_are_off_by_default(start: Callable[..., str]) -> None:

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from polyhop.eval.records import RunRecord, read_lines
+from polyhop.eval.folder import RunRecord
 from polyhop.eval.report.runs import Outcome, outcome
 from polyhop.eval.run import evaluate
 from polyhop.scripts.main import app
 
-from ..small import Fake, numbered
+from ..small import Fake, numbered, read_lines
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -88,11 +88,6 @@ def wait_until_open(page: Any, question: str) -> None:
     playwright.expect(page.locator("#question h3")).to_have_text(question)
 
 
-def overflow(page: Any) -> int:
-    """Pixels by which the page is wider than the window."""
-    return int(page.evaluate("document.documentElement.scrollWidth - innerWidth"))
-
-
 def test_a_question_is_found_and_read_with_the_keyboard(
     open_page: Callable[..., Any], report: Path, lines: list[dict[str, Any]]
 ) -> None:
@@ -140,19 +135,6 @@ def test_filters(
     page.click("[data-outcome=correct][data-run='1']")
     right = [line for line in others if outcome(RunRecord.model_validate(line)) is Outcome.correct]
     assert page.text_content("#count").startswith(f"{len(right)} question")
-
-
-def test_narrow_screens(open_page: Callable[..., Any], report: Path, lines: list[dict[str, Any]]) -> None:
-    page = open_page(report, 390)
-    assert overflow(page) <= 0
-    page.click("#rows [data-place='2']")
-    wait_until_open(page, lines[2]["question"])
-    assert not page.is_visible("#list")
-    assert overflow(page) <= 0
-    page.click("#question .tools button:has-text('Next')")
-    wait_until_open(page, lines[3]["question"])
-    page.click("#question .tools a")
-    page.wait_for_selector("#list")
 
 
 def test_one_set_of_questions_is_shown_at_a_time(open_page: Callable[..., Any], tmp_path: Path) -> None:

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from polyhop.eval.folder import RunError
-from polyhop.eval.records import RunRecord
+from polyhop.eval.folder import RunError, RunRecord
 from polyhop.eval.report import between, name, number, p_value
 from polyhop.eval.report.runs import CHUNK, Details, Group, Outcome, outcome, read_groups
 

@@ -1,0 +1,498 @@
+"""What an agent should have replied to what it saw, according to the annotations of the question; and how to say it.
+
+`_RULES` has a rule for each field, so any combination of known fields works, of any program. What the annotations do
+not tell stays as the agent has it: an answer, for example, where the passages that it read lack the evidence.
+
+Prompt optimizers that reflect, such as GEPA (`polyhop.optimizers.gepa.feedback_metric`), ask for feedback on one call
+of an agent at a time. It is told how the reply differs from the one that the annotations ask for, what the agent was
+not shown, and how the question ended. Where the annotations tell nothing of an agent, it gets that for the program.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from textwrap import shorten
+from typing import Any
+
+import dspy
+
+from ..data.passages import Passage
+from ..data.references import references, replace_references
+from ..data.sample import SubQuestion
+from ..data.text import bare_title, content_terms, title_key
+from ..programs.candidates import split_citations
+from ..programs.prediction import UNKNOWN
+from ..signatures.fields import NumberedPassage, NumberedPassages, read_probability
+from .gold import gold_in_passages
+from .metrics import Attempt
+from .scoring import counted, exact_match, mentions
+
+CONFIDENT = 0.95
+
+CALIBRATION = frozenset({"confidence", "accuracy", "sufficiency"})
+"""Fields whose faults are of degree."""
+
+Call = tuple[type[dspy.Signature], Mapping[str, Any], Mapping[str, Any]]
+"""The signature, the inputs and the reply of one call of an agent."""
+
+_ALIKE = 0.5  # share of topic words that two questions or statements have in common
+_ID = re.compile(r"\d+(?:s\d+)?")
+_ANSWERED = ("question", "answer", "proposed_answer", "draft")  # inputs that are no evidence
+_MOST_NAMED = 5  # sentences or texts listed in one sentence
+
+
+class GoldReplies:
+    """The annotations of one question.
+
+    Args:
+        example: As the loaders give it: ``answers``, ``gold``, ``sub_questions``.
+        passages: What the program saw, for a question without passages of its own.
+    """
+
+    def __init__(self, example: dspy.Example, passages: Iterable[Passage] = ()) -> None:
+        self.example = example
+        passages = [*(example.get("pool") or ()), *passages]
+        self.gold = gold_in_passages(example, passages)
+        texts = {passage.id: passage for passage in passages}
+        # The gold passages by id, in the order of the annotations; None if the text is not known.
+        self.pages: dict[str, Passage | None] = {id: texts.get(id) for id in self.gold.passages}
+        pieces = {page.document: id for id, page in reversed(self.pages.items()) if page and page.place}
+        self.steps = [
+            step._replace(passage_id=pieces.get(step.passage_id or "", step.passage_id))
+            for step in example.get("sub_questions") or ()
+            if isinstance(step, SubQuestion)
+        ]
+
+    def reply(self, signature: type[dspy.Signature], inputs: Mapping[str, Any], own: Mapping[str, Any]) -> GoldReply:
+        """The reply that the annotations ask for.
+
+        Args:
+            inputs: What the agent was given; passages as `NumberedPassages`.
+            own: What the agent replied.
+        """
+        reply = GoldReply(self, inputs, dict(own))
+        for name in signature.output_fields:
+            rule = _RULES.get(name)
+            value = None if rule is None else rule(reply)
+            if value is not None:
+                kept = name in own and reply.alike(own[name], value)
+                reply.told[name] = reply.fields[name] = own[name] if kept else value
+        return reply
+
+    def asked(self, n: int) -> str:
+        """Sub-question ``n``, from 0, with the answers of earlier ones in place of references."""
+        answers = {number: step.answer for number, step in enumerate(self.steps, 1)}
+        return replace_references(self.steps[n].question, answers.get)
+
+
+@dataclass
+class GoldReply:
+    """What one call should have replied, and what it shows of the gold evidence.
+
+    Attributes:
+        fields: The whole reply: the agent's own, corrected.
+        told: The fields that the annotations tell. One that is as good stays as the agent has it.
+    """
+
+    oracle: GoldReplies
+    inputs: Mapping[str, Any]
+    fields: dict[str, Any]
+    told: dict[str, Any] = field(default_factory=dict)
+
+    def alike(self, own: Any, right_value: Any) -> bool:
+        """Whether an agent's value of a field is as good as the value that the annotations tell."""
+        if isinstance(right_value, float):
+            return bool((read_probability(own) >= 0.5) == (right_value >= 0.5))
+        if not isinstance(right_value, list):
+            return title_key(str(own)) == title_key(str(right_value))
+        left, right = [_text(item) for item in own], [_text(item) for item in right_value]
+        if all(_ID.fullmatch(text) for text in (*left, *right)):
+            if not self.oracle.gold.facts:  # passages are gold
+                left, right = ([text.partition("s")[0] for text in texts] for texts in (left, right))
+            return set(left) == set(right)
+        same = len(left) == len(right)
+        return same and all(likeness(one, other) >= _ALIKE for one, other in zip(left, right, strict=True))
+
+    def __post_init__(self) -> None:
+        self.pages, self.steps = self.oracle.pages, self.oracle.steps
+
+    def text(self, *names: str) -> str:
+        return next((str(self.inputs[name]) for name in names if name in self.inputs), "")
+
+    def listed(self, name: str) -> list[str]:
+        value = self.inputs.get(name)
+        return [str(item) for item in value] if isinstance(value, list | tuple) else []
+
+    @cached_property
+    def numbered(self) -> list[NumberedPassage]:
+        lists = [value for value in self.inputs.values() if isinstance(value, NumberedPassages)]
+        return [page for value in lists for page in value.passages]
+
+    @cached_property
+    def found(self) -> dict[str, NumberedPassage]:
+        """The gold passages that are shown, in whole or in part, by id."""
+        pages = [(id, page, dict(enumerate(page.sentences, 1)).items()) for id, page in self.pages.items() if page]
+        found: dict[str, NumberedPassage] = {}
+        for shown in self.numbered:
+            for id, page, sentences in pages:
+                if shown.title == page.title and shown.sentences.items() <= sentences:
+                    found.setdefault(id, shown)
+        return found
+
+    def ids(self, passage: str | None = None) -> list[str]:
+        """The ids of the gold sentences that are shown, of one gold passage or of all; of the passage where no sentence
+        is known to be gold."""
+        return [text for id in self.pages if passage in (None, id) for text in self._gold(id)[0]]
+
+    def _gold(self, id: str) -> tuple[list[str], bool]:
+        """The ids that are shown of one gold passage, and whether these are all."""
+        if id not in self.found:
+            return [], False
+        shown, facts = self.found[id], self.oracle.gold.facts
+        if gold := [fact.sentence + 1 for fact in facts if fact.passage_id == id and fact.sentence is not None]:
+            ids = [f"{shown.number}s{n}" for n in gold if n in shown.sentences]
+            return ids, len(ids) == len(gold)
+        answers = [step.answer for step in self.steps if step.passage_id == id] or self.oracle.gold.answers
+        stating = (n for n, text in shown.sentences.items() if mentions(text, answers))
+        return [f"{shown.number}s{n}" for n in stating][:1] or [str(shown.number)], True
+
+    def has(self, passage: str) -> bool:
+        """Whether all gold sentences of a gold passage are shown."""
+        return self._gold(passage)[1]
+
+    @property
+    def complete(self) -> bool:
+        """Whether all gold evidence is shown."""
+        return bool(self.pages) and all(map(self.has, self.pages))
+
+    def page(self, id: str) -> NumberedPassage | None:
+        """The passage of an id that is shown."""
+        number, _, sentence = id.partition("s")
+        found = (page for page in self.numbered if _ID.fullmatch(id) and str(page.number) == number)
+        return next((page for page in found if not sentence or int(sentence) in page.sentences), None)
+
+    def sentence(self, id: str) -> str:
+        """The text of an id that is shown."""
+        page, sentence = self.page(id), id.partition("s")[2]
+        if page is None:
+            raise KeyError(id)
+        return page.sentences[int(sentence)] if sentence else " ".join(page.sentences.values())
+
+    @cached_property
+    def is_main(self) -> bool:
+        return title_key(self.text("question")) == title_key(str(self.oracle.example.get("question", "")))
+
+    @cached_property
+    def at(self) -> int | None:
+        """The index of the sub-question that is asked here; None where it is the question itself or neither."""
+        return None if self.is_main else self.step_like(self.text("question"))
+
+    def step_like(self, text: str) -> int | None:
+        """The index of the sub-question that a text asks, in its own words or in others."""
+        steps = enumerate(self.steps)
+        alike = [max(likeness(text, step.question), likeness(text, self.oracle.asked(n))) for n, step in steps]
+        return alike.index(max(alike)) if alike and max(alike) >= _ALIKE else None
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """The right answers to what is asked here; empty if they are not known."""
+        if self.is_main:
+            return self.oracle.gold.answers
+        return () if self.at is None else (self.steps[self.at].answer,)
+
+    @property
+    def judges_right(self) -> bool:
+        """Whether the answer that the agent judges is known to be right."""
+        return exact_match(self.text("proposed_answer", "answer"), self.answers) == 1.0
+
+    @property
+    def passage(self) -> str | None:
+        """The gold passage of the step that is asked here; None for all of them."""
+        return None if self.at is None else self.steps[self.at].passage_id
+
+    @property
+    def hops(self) -> int:
+        return len(self.steps) or self.oracle.example.get("hops") or len(self.pages)
+
+    @property
+    def carried(self) -> bool:
+        """Whether the passages state the answer to what is asked here."""
+        if self.is_main:
+            if not self.numbered:  # programs that are not polyhop's read plain text
+                read = " ".join(str(text) for name, text in self.inputs.items() if name not in _ANSWERED)
+                return not self.pages or mentions(read, self.answers) > 0
+            return self.complete or not self.pages
+        return self.passage in self.pages and self.has(self.passage)
+
+    @property
+    def lacking(self) -> list[str]:
+        """Queries for the gold passages that are not shown and that nothing unknown leads to; none that was tried."""
+        if not self.pages:
+            return []
+        if not self.steps:
+            return [title for id in self.pages if not self.has(id) and (title := self._untried(id))]
+        known, has = self.listed("known"), list[bool]()
+        for step in self.steps:  # whether its passage is shown, or a known fact states what it says
+            answers = [each.answer for each in self.steps if each.passage_id == step.passage_id]
+            shown = step.passage_id is None or self.has(step.passage_id)
+            has.append(shown or any(mentions(text, answers) for text in known))
+        return [
+            query
+            for n, step in enumerate(self.steps)
+            if not has[n]
+            and all(has[m - 1] for m in references(step.question) if 0 < m <= len(has))
+            and (query := self._untried(step.passage_id, self.oracle.asked(n)))
+        ]
+
+    def _untried(self, passage: str | None, query: str = "") -> str:
+        """The query; if it was tried, the title of the passage, if the agent saw it: one that the agent cannot know
+        would make up for a search that failed; else nothing."""
+        page = self.pages.get(passage or "")
+        title = bare_title(page.title) if page is not None else ""
+        known = [query, title] if title and f" {title_key(title)} " in self._read else [query]
+        return next((text for text in known if text and not self.was_tried(text)), "")
+
+    def was_tried(self, query: str) -> bool:
+        tried = [title_key(text) for name in ("queries", "earlier", "searched") for text in self.listed(name)]
+        return any(text.startswith(title_key(query)) for text in tried)
+
+    @cached_property
+    def _read(self) -> str:
+        shown = [text for page in self.numbered for text in (page.title, *page.sentences.values())]
+        return f" {title_key(' '.join([self.text('question'), *self.listed('known'), *shown]))} "
+
+
+# --- rules: what a field should be, or None if the annotations do not tell -------------------------------------------
+
+
+def _query(reply: GoldReply) -> str | None:
+    own = reply.fields
+    if own.get("action") == "answer" or ("action" not in own and own.get("route") == "plan"):
+        return "none"
+    if "action" not in own or not reply.lacking:
+        return None
+    query = str(own.get("query", ""))
+    words = set(content_terms(query))
+    as_good = any((terms := set(content_terms(text))) and terms <= words for text in reply.lacking)
+    return query if as_good and not reply.was_tried(query) else reply.lacking[0]
+
+
+def _add(reply: GoldReply) -> list[str] | None:
+    selected = set(reply.listed("selected"))
+    return [id for id in reply.ids() if selected.isdisjoint((id, id.partition("s")[0]))] if reply.pages else None
+
+
+def _new_facts(reply: GoldReply) -> list[str] | None:
+    known = " ".join(map(title_key, reply.listed("known")))
+    texts = [(id, reply.sentence(id)) for id in reply.ids()]
+    return [f"{text} ({id})" for id, text in texts if title_key(text) not in known] if reply.pages else None
+
+
+def _supported(reply: GoldReply) -> list[str] | None:
+    """The statements that repeat a gold sentence, besides the agent's own choice."""
+    shown = [reply.sentence(id) for id in reply.ids()]
+    statements = [text.partition(". ") for text in reply.listed("statements")]
+    repeated = [n for n, _, text in statements if any(likeness(text, sentence) >= _ALIKE for sentence in shown)]
+    chosen = [str(entry) for name in ("supported", "relevant") for entry in reply.fields.get(name, ())]
+    return list(dict.fromkeys([*chosen, *repeated])) if repeated else None
+
+
+def _answers(reply: GoldReply) -> list[str] | None:
+    """An answer for each sub-question that the agent has; None if one of these is none of the steps."""
+    questions, answers = reply.listed("sub_questions"), list[str]()
+    for place, question in enumerate(questions):
+        n = place if len(questions) == len(reply.steps) else reply.step_like(question)
+        if n is None:
+            return None
+        step = reply.steps[n]
+        ids = reply.ids(step.passage_id) if step.passage_id in reply.found else []
+        answers.append(f"{step.answer} [{ids[0]}]" if ids else step.answer if step.passage_id is None else UNKNOWN)
+    return answers if reply.steps else None
+
+
+def _answer(reply: GoldReply) -> str | None:
+    own = str(reply.fields.get("answer", UNKNOWN))
+    if not reply.answers:
+        return None
+    if reply.carried:
+        return own if exact_match(own, reply.answers) else reply.answers[0]
+    return reply.text("draft") if "decision" in reply.fields else own  # no reply is better than the agent's own
+
+
+def _next_thought(reply: GoldReply) -> str | None:
+    """The next gold sentence that is shown and was not thought; at the end the answer."""
+    thoughts = " ".join(map(title_key, reply.listed("thoughts")))
+    for id in reply.ids():
+        if title_key(text := reply.sentence(id)) not in thoughts:
+            return text
+    return f"So the answer is: {reply.answers[0]}" if reply.complete and reply.answers else None
+
+
+def _attribution(reply: GoldReply) -> str | None:
+    stated = "attributable" if reply.judges_right else "contradictory"
+    return (stated if reply.carried else "extrapolatory") if reply.answers else None
+
+
+def _correction(reply: GoldReply) -> str | None:
+    right = reply.text("proposed_answer") if reply.judges_right else reply.answers[0] if reply.carried else None
+    return right if reply.answers else None
+
+
+def _sure(right: bool | float) -> float:
+    return CONFIDENT if right else 1 - CONFIDENT
+
+
+_RULES: dict[str, Callable[[GoldReply], Any]] = {
+    # plans
+    **dict.fromkeys(
+        ("sub_questions", "roadmap", "requirements"), lambda r: [step.question for step in r.steps] or None
+    ),
+    "steps": lambda r: [{"thought": "", "question": step.question} for step in r.steps] or None,
+    "route": lambda r: ("plan" if r.hops > 1 else "single") if r.is_main and r.hops else None,
+    "refined_question": lambda r: None if (n := r.step_like(r.text("next_question"))) is None else r.oracle.asked(n),
+    # searches
+    "action": lambda r: "answer" if r.complete else "retrieve" if r.lacking else None,
+    "query": _query,
+    "queries": lambda r: r.lacking or None,
+    **dict.fromkeys(("required", "gaps"), lambda r: r.lacking or ([] if r.complete else None)),
+    "missing": lambda r: "none" if r.complete else next(iter(r.lacking), None),
+    # evidence
+    "keep": lambda r: r.ids() if r.pages else None,
+    "add": _add,
+    **dict.fromkeys(("useful", "chosen"), lambda r: [str(p.number) for p in r.found.values()] if r.pages else None),
+    "spans": lambda r: [f"{id} {r.sentence(id)}" for id in r.ids()] if r.pages else None,
+    "new_facts": _new_facts,
+    "sufficiency": lambda r: sum(map(r.has, r.pages)) / len(r.pages) if r.pages else None,
+    **dict.fromkeys(("citations", "cited"), lambda r: r.ids(r.passage) if r.carried and r.pages else None),
+    **dict.fromkeys(("supported", "relevant"), _supported),
+    # answers
+    "answers": _answers,
+    "doubtful": lambda r: None if _answers(r) is None else [],
+    "answer": _answer,
+    "decision": lambda r: ("revised" if r.carried else "unconfident") if r.answers else None,
+    "next_thought": _next_thought,
+    # judgements
+    "confidence": lambda r: _sure(exact_match(str(r.fields.get("answer")), r.answers)) if r.answers else None,
+    "accuracy": lambda r: _sure(r.judges_right) if r.answers else None,
+    "attribution": _attribution,
+    "correction": _correction,
+}
+
+
+def likeness(one: str, other: str) -> float:
+    """The share of topic words that two texts have in common."""
+    left, right = frozenset(content_terms(one)), frozenset(content_terms(other))
+    return len(left & right) / len(left | right) if left | right else float(title_key(one) == title_key(other))
+
+
+def _text(item: Any) -> str:
+    """A text of a list without the ids that it cites; of a step its question."""
+    text = str(item["question"] if isinstance(item, dict) else item)
+    return split_citations(text)[0] or text
+
+
+# --- feedback --------------------------------------------------------------------------------------------------------
+
+
+def explain(attempt: Attempt, call: Call | None = None) -> str:
+    """What is right and what is missing, of the whole program or of one call of an agent."""
+    if call is not None:
+        reply = GoldReplies(attempt.example, attempt.output.ranking).reply(*call)
+        if reply.told:
+            texts = _faults(reply, call[2]).values() or ["This reply has no fault."]
+            return " ".join(filter(None, [*texts, _not_shown(reply), _on_answer(attempt)]))
+    return " ".join(filter(None, (_on_answer(attempt), _on_evidence(attempt))))
+
+
+def _on_answer(attempt: Attempt) -> str:
+    answer, answers = attempt.output.answer, attempt.gold.answers
+    if exact_match(answer, answers):
+        return f'The answer "{answer}" is right.'
+    verdict = (
+        f'The answer "{answer}" is wrong: expected {_listed((f"{text!r}" for text in answers), " or ") or "none"}.'
+    )
+    more = " It shares words with that: give exactly the name, date or phrase that is asked for."
+    return verdict + (more if attempt.values["answer_f1"] else "")
+
+
+def _on_evidence(attempt: Attempt) -> str:
+    """The passages that were not found, not kept, and kept in vain."""
+    wanted, output = attempt.gold.passages, attempt.output
+    passages = [*(attempt.example.get("pool") or ()), *output.passages]
+    titles = {counted(wanted, passage): passage.title for passage in passages}
+    found = {counted(wanted, passage) for passage in output.passages}
+    kept = dict.fromkeys(counted(wanted, item.passage) for item in output.evidence)
+
+    def named(ids: Iterable[str]) -> str:
+        return _listed(f'"{titles.get(id, id)}"' for id in ids)
+
+    lost, unkept = [id for id in wanted if id not in found], [id for id in wanted if id in found and id not in kept]
+    vain = [id for id in kept if id not in wanted]
+    texts = [
+        f"The search did not find {named(lost)}: ask for what these are about by name." if lost else "",
+        f"The final evidence misses {named(unkept)}." if unkept else "",
+        f"It contains what the answer does not need: {named(vain)}." if vain else "",
+    ]
+    return " ".join(filter(None, texts)) or (
+        "The evidence is complete, and nothing in it is irrelevant." if wanted else ""
+    )
+
+
+def faults(
+    example: dspy.Example,
+    passages: Iterable[Passage],
+    signature: type[dspy.Signature],
+    inputs: Mapping[str, Any],
+    own: Mapping[str, Any],
+) -> dict[str, str] | None:
+    """What is wrong with a reply, by output field; empty if nothing is, None if the annotations do not tell.
+
+    Args:
+        passages: What the program saw, for a question without passages of its own.
+        inputs: What the agent was given; passages as `NumberedPassages`.
+        own: Its reply.
+    """
+    reply = GoldReplies(example, passages).reply(signature, inputs, own)
+    return _faults(reply, own) if reply.told else None
+
+
+def _faults(reply: GoldReply, own: Mapping[str, Any]) -> dict[str, str]:
+    different = {name: right for name, right in reply.told.items() if own.get(name) != right}
+    return {name: _fault(name, own.get(name), right, reply) for name, right in different.items()}
+
+
+def _fault(name: str, own: Any, right: Any, reply: GoldReply) -> str:
+    if isinstance(right, float):
+        return f"{name} {float(own):g} is too {'low' if right > float(own) else 'high'}: {right:.2g} would be right."
+    if not isinstance(right, list):
+        return f'{name} should be "{right}", not "{own}".'
+    chosen = [_text(item) for item in (own if isinstance(own, list | tuple) else [own]) if item is not None]
+    wanted = [_text(item) for item in right]
+    whole = {id.partition("s")[0] for id in wanted if reply.page(id)}
+    left_out = [id for id in wanted if id not in chosen and not (reply.page(id) and id.partition("s")[0] in chosen)]
+    vain = [id for id in chosen if id not in wanted and id not in whole]
+    texts = [
+        f"{name} left out {_listed(_shown(id, reply) for id in left_out)}." if left_out else "",
+        f"{name} has what is not needed: {_listed(_shown(id, reply) for id in vain)}." if vain else "",
+    ]
+    return " ".join(filter(None, texts)) or f"{name} should be {_listed(wanted)}."
+
+
+def _not_shown(reply: GoldReply) -> str:
+    lacking = [page.title if page else id for id, page in reply.oracle.pages.items() if not reply.has(id)]
+    return f"It was not shown all that the answer needs of {_listed(lacking)}." if reply.numbered and lacking else ""
+
+
+def _shown(text: str, reply: GoldReply) -> str:
+    page = reply.page(text)
+    quote = shorten(text if page is None else reply.sentence(text), 204, placeholder=" ...")
+    return quote if page is None else f'[{text}] "{page.title}" ({quote})'
+
+
+def _listed(names: Iterable[str], between: str = ", ") -> str:
+    distinct = list(dict.fromkeys(names))
+    more = f" and {len(distinct) - _MOST_NAMED} more" if len(distinct) > _MOST_NAMED else ""
+    return between.join(distinct[:_MOST_NAMED]) + more

@@ -1,0 +1,314 @@
+"""What an agent should have replied to what it saw, field by field; and feedback that names what was missed."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+from typing import Any
+
+import dspy
+import pytest
+
+from polyhop import signatures
+from polyhop.data.passages import Evidence, Passage
+from polyhop.eval import metrics
+from polyhop.eval.oracle import CALIBRATION, CONFIDENT, GoldReplies, explain
+from polyhop.optimizers.gepa import feedback_metric
+from polyhop.programs import PROGRAMS, new_program
+from polyhop.programs.candidates import Candidates
+from polyhop.programs.trace import Trace
+
+from .small import DIRECTOR, FILM, NOISE, SOLARIS
+
+EXAMPLE = SOLARIS.copy(pool=[NOISE, FILM, DIRECTOR])
+CANDIDATES = Candidates([NOISE, FILM, DIRECTOR])
+ALL = CANDIDATES.show()
+FIRST = CANDIDATES.show([Evidence(FILM), Evidence(NOISE)])  # without the second gold passage
+NONE = CANDIDATES.show([Evidence(NOISE)])
+PLAN, BORN = ["Who directed Solaris?", "Where was #1 born?"], "Where was Andrei Tarkovsky born?"
+SURE, UNSURE = CONFIDENT, pytest.approx(1 - CONFIDENT)
+
+GATHER: dict[str, Any] = {"sub_questions": ["a", "b"], "answers_so_far": [], "searched": []}
+DECIDE: dict[str, Any] = {"roadmap": [], "queries": [], "passages": FIRST}
+VERIFY: dict[str, Any] = {"passages": ALL, "sub_questions": [], "proposed_answer": "Zavrazhye"}
+KNOWN: dict[str, Any] = {"focus": "", "known": ["Andrei Tarkovsky directed it."], "required": []}
+STATEMENTS = ["1. Andrei Tarkovsky directed it.", "2. The weather was fine."]
+THOUGHTS = ["Andrei Tarkovsky directed it.", "He was born in Zavrazhye."]
+
+
+def annotated(signature: str, inputs: dict[str, Any], own: Any = None, example: dspy.Example = EXAMPLE) -> Any:
+    """The fields that the annotations tell."""
+    asked = {"question": example.question, **inputs}
+    return dict(GoldReplies(example).reply(getattr(signatures, signature), asked, own or {}).told)
+
+
+@pytest.mark.parametrize(
+    ("signature", "inputs", "expected"),
+    [
+        # plans
+        ("AnalyzeQuestion", {}, {"sub_questions": PLAN}),
+        ("DrawRoadmap", {}, {"roadmap": PLAN}),
+        ("RouteQuestion", {}, {"route": "plan", "query": "none"}),
+        ("PlanResearch", {}, {"route": "plan", "sub_questions": PLAN}),
+        ("PlanSteps", {}, {"steps": [{"thought": "", "question": question} for question in PLAN]}),
+        ("RefineQuestion", {"trajectory": [], "next_question": PLAN[1]}, {"refined_question": BORN}),
+        # evidence
+        ("SelectEvidence", {"candidates": ALL, "selected": []}, {"keep": ["2s2", "3s2"]}),
+        ("AddEvidence", {"candidates": ALL, "selected": ["2"]}, {"add": ["3s2"]}),
+        ("FilterPassages", {"passages": ALL}, {"useful": ["2", "3"]}),
+        ("FilterPassages", {"passages": FIRST}, {"useful": ["2"]}),
+        ("SelectSet", {"candidates": ALL}, {"requirements": PLAN, "chosen": ["2", "3"]}),
+        (
+            "FilterSpans",
+            {"passages": FIRST, "known": [], "required": []},
+            {"spans": ["2s2 Andrei Tarkovsky directed it."]},
+        ),
+        ("AssessEvidence", {"evidence": FIRST}, {"sufficiency": 0.5}),
+        (
+            "UpdateKnowledge",
+            {**KNOWN, "passages": ALL},
+            {"new_facts": ["He was born in Zavrazhye. (3s2)"], "gaps": []},
+        ),
+        # The gatherer answers what is shown and asks for what follows; what waits for an answer is not asked for.
+        (
+            "GatherEvidence",
+            {**GATHER, "passages": FIRST},
+            {"answers": ["Andrei Tarkovsky [2s2]", "unknown"], "doubtful": [], "keep": ["2s2"], "required": [BORN]},
+        ),
+        (
+            "GatherEvidence",
+            {**GATHER, "passages": NONE},
+            {"answers": ["unknown"] * 2, "doubtful": [], "keep": [], "required": PLAN[:1]},
+        ),
+        (
+            "GatherEvidence",
+            {**GATHER, "passages": FIRST, "sub_questions": ["Who was the director of Solaris, directed?"]},
+            {"answers": ["Andrei Tarkovsky [2s2]"], "doubtful": [], "keep": ["2s2"], "required": [BORN]},
+        ),
+        (
+            "GatherEvidence",
+            {**GATHER, "passages": FIRST, "sub_questions": ["What is the weather?"]},
+            {"keep": ["2s2"], "required": [BORN]},
+        ),
+        # searches
+        ("DecideNext", {**DECIDE, "passages": ALL}, {"action": "answer", "query": "none"}),
+        ("DecideNext", DECIDE, {"action": "retrieve", "query": BORN}),
+        (
+            "DecideNext",
+            {**DECIDE, "queries": [f'"{BORN}" - nothing useful']},
+            {"action": "retrieve", "query": "Andrei Tarkovsky"},
+        ),
+        ("DecideNext", {**DECIDE, "queries": [BORN, "Andrei Tarkovsky"]}, {}),
+        ("ProposeQueries", {**KNOWN, "count": 2, "earlier": [], "evidence": NONE}, {"queries": [BORN]}),
+        # judgements
+        ("JudgeAttribution", {"evidence": FIRST, "answer": "Zavrazhye"}, {"attribution": "extrapolatory"}),
+        (
+            "VerifyAnswer",
+            VERIFY,
+            {"attribution": "attributable", "accuracy": SURE, "correction": "Zavrazhye", "missing": "none"},
+        ),
+        (
+            "VerifyAnswer",
+            {**VERIFY, "passages": FIRST},
+            {"attribution": "extrapolatory", "accuracy": SURE, "correction": "Zavrazhye", "missing": BORN},
+        ),
+        (
+            "VerifyAnswer",
+            {**VERIFY, "proposed_answer": "Moscow"},
+            {"attribution": "contradictory", "accuracy": UNSURE, "correction": "Zavrazhye", "missing": "none"},
+        ),
+        (
+            "ReviseAnswer",
+            {"sources": ALL, "draft": "Moscow"},
+            {"decision": "revised", "answer": "Zavrazhye", "cited": ["2s2", "3s2"]},
+        ),
+        ("ReviseAnswer", {"sources": FIRST, "draft": "Moscow"}, {"decision": "unconfident", "answer": "Moscow"}),
+        # thoughts
+        ("ReasonOn", {"passages": ALL, "thoughts": THOUGHTS[:1]}, {"next_thought": THOUGHTS[1]}),
+        ("ReasonOn", {"passages": ALL, "thoughts": THOUGHTS}, {"next_thought": "So the answer is: Zavrazhye"}),
+    ],
+)
+def test_what_the_annotations_tell(signature: str, inputs: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert annotated(signature, inputs) == expected
+
+
+@pytest.mark.parametrize(
+    ("signature", "inputs", "own", "expected"),
+    [
+        ("AnswerFromPassages", {"passages": ALL}, {"answer": "Moscow"}, {"answer": "Zavrazhye", "confidence": SURE}),
+        ("AnswerFromPassages", {"passages": ALL}, {"answer": "zavrazhye"}, {"answer": "zavrazhye", "confidence": SURE}),
+        ("AnswerFromPassages", {"passages": FIRST}, {"answer": "Moscow"}, {"answer": "Moscow", "confidence": UNSURE}),
+        (
+            "AnswerFromPassages",
+            {"passages": FIRST},
+            {"answer": "Zavrazhye"},
+            {"answer": "Zavrazhye", "confidence": SURE},
+        ),
+        (
+            "AnswerStep",
+            {"question": "Who directed the film Solaris?", "sources": FIRST},
+            {"answer": "Lem"},
+            {"cited": ["2s2"], "answer": "Andrei Tarkovsky"},
+        ),
+        ("AnswerStep", {"question": "What is the weather?", "sources": FIRST}, {"answer": "Lem"}, {}),
+        (
+            "CheckFacts",
+            {"required": [], "passages": FIRST, "statements": STATEMENTS},
+            {"supported": ["2"]},
+            {"supported": ["2", "1"], "relevant": ["2", "1"]},
+        ),
+        *(
+            (
+                "DecideNext",
+                {**DECIDE, "queries": [BORN]},
+                {"action": "retrieve", "query": own},
+                {"action": "retrieve", "query": query},
+            )
+            for own, query in (
+                ("Andrei Tarkovsky's town", "Andrei Tarkovsky's town"),  # as good
+                (BORN, "Andrei Tarkovsky"),  # tried
+                ("Tarkovsky", "Andrei Tarkovsky"),
+            )
+        ),
+    ],
+)
+def test_a_reply_that_is_as_good_stays(signature: str, inputs: Any, own: Any, expected: dict[str, Any]) -> None:
+    assert annotated(signature, inputs, own) == expected
+
+
+def test_a_title_that_the_agent_has_not_seen_is_no_query() -> None:
+    """It would make up for a search that failed, and charge the agent for it."""
+    oracle = GoldReplies(EXAMPLE.copy(pool=[NOISE, FILM, replace(DIRECTOR, title="Tarkovsky, Andrei")]))
+    inputs = {"question": EXAMPLE.question, **DECIDE, "queries": [BORN]}
+    for own in ({"action": "retrieve", "query": "Tarkovsky's town"}, {"action": "answer", "query": "none"}):
+        assert oracle.reply(signatures.DecideNext, inputs, own).fields == own
+    inputs |= {**GATHER, "searched": [BORN]}
+    assert oracle.reply(signatures.GatherEvidence, inputs, {"required": ["x"]}).fields["required"] == ["x"]
+
+
+def test_benchmarks_without_sub_questions_tell_less() -> None:
+    plain = EXAMPLE.copy(sub_questions=())
+    assert annotated("AnalyzeQuestion", {}, example=plain) == {}
+    assert annotated("RouteQuestion", {}, example=plain) == {"route": "plan", "query": "none"}
+    gathered = annotated("GatherEvidence", {**GATHER, "sub_questions": [], "passages": FIRST}, example=plain)
+    assert gathered == {"keep": ["2s2"], "required": ["Andrei Tarkovsky"]}
+
+
+# --- feedback --------------------------------------------------------------------------------------------------------
+
+ONE = (Evidence(FILM, 1),)
+
+
+def prediction(
+    answer: str = "Zavrazhye",
+    evidence: tuple[Evidence, ...] = (*ONE, Evidence(DIRECTOR, 1)),
+    ranking: tuple[Passage, ...] = (FILM, DIRECTOR, NOISE),
+) -> dspy.Prediction:
+    return dspy.Prediction(answer=answer, evidence=evidence, ranking=ranking, trace=Trace())
+
+
+RIGHT = 'The answer "Zavrazhye" is right. '
+UNANSWERABLE = dspy.Example(question="q", answers=("unknown",))
+
+
+@pytest.mark.parametrize(
+    ("example", "given", "text"),
+    [
+        (SOLARIS, prediction(), f"{RIGHT}The evidence is complete, and nothing in it is irrelevant."),
+        (
+            SOLARIS,
+            prediction("Moscow"),
+            """The answer "Moscow" is wrong: expected 'Zavrazhye' or 'Zavrazhye village'. The evidence""",
+        ),
+        (
+            SOLARIS,
+            prediction("Zavrazhye in Russia"),
+            "'Zavrazhye village'. It shares words with that: give exactly the name",
+        ),
+        (SOLARIS, prediction(evidence=ONE), f'{RIGHT}The final evidence misses "Andrei Tarkovsky".'),
+        (
+            SOLARIS,
+            prediction(evidence=(*ONE, Evidence(NOISE))),
+            'It contains what the answer does not need: "Solaris (novel)".',
+        ),
+        (SOLARIS, prediction(evidence=ONE, ranking=(FILM,)), 'did not find "director"'),  # the id is all there is
+        (EXAMPLE, prediction(evidence=(), ranking=(FILM,)), 'did not find "Andrei Tarkovsky"'),
+        (UNANSWERABLE, prediction("Paris", (), ()), """The answer "Paris" is wrong: expected 'unknown'."""),
+    ],
+)
+def test_the_program_hears_what_it_missed(example: dspy.Example, given: dspy.Prediction, text: str) -> None:
+    assert text in explain(metrics.attempt_of(example, given))
+
+
+def of_call(signature: Any, own: dict[str, Any], given: dspy.Prediction | None = None, **inputs: Any) -> str:
+    """The feedback on one call, as GEPA asks for it."""
+    call = [(dspy.Predict(signature), {"question": SOLARIS.question, **inputs}, dspy.Prediction(**own))]
+    metric: Any = feedback_metric(metrics.answer_f1)
+    return str(metric(SOLARIS, given or prediction(), call, "agent", call).feedback)
+
+
+WRONG = {"answer": "Moscow", "confidence": 0.9}
+LACKING = "It was not shown all that the answer needs of Andrei Tarkovsky."
+
+
+@pytest.mark.parametrize(
+    ("text", "signature", "own", "answer", "inputs"),
+    [
+        (
+            'keep left out [3s2] "Andrei Tarkovsky" (He was born in Zavrazhye.). keep has what is not needed: [1s1] '
+            '"Solaris (novel)" (A novel by Lem.). The answer "Zavrazhye" is right.',
+            "SelectEvidence",
+            {"keep": ["1s1", "2s2"]},
+            "Zavrazhye",
+            {"candidates": ALL, "selected": []},
+        ),
+        (
+            f"This reply has no fault. {LACKING}",
+            "SelectEvidence",
+            {"keep": ["2s2"]},
+            "Zavrazhye",
+            {"candidates": FIRST, "selected": []},
+        ),
+        ('answer should be "Zavrazhye", not "Moscow".', "AnswerFromPassages", WRONG, "Moscow", {"passages": ALL}),
+        (
+            f"confidence 0.9 is too high: 0.05 would be right. {LACKING}",
+            "AnswerFromPassages",
+            WRONG,
+            "Moscow",
+            {"passages": FIRST},
+        ),
+    ],
+)
+def test_an_agent_hears_of_its_faults(text: str, signature: str, own: Any, answer: str, inputs: Any) -> None:
+    assert of_call(getattr(signatures, signature), own, prediction(answer), **inputs).startswith(text)
+
+
+def test_an_agent_of_which_the_annotations_tell_nothing_hears_how_the_program_did() -> None:
+    assert of_call("question -> mood", {"mood": "good"}) == explain(metrics.attempt_of(SOLARIS, prediction()))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_agent_of_every_program_hears_of_its_own_faults(name: str) -> None:
+    shown = dict.fromkeys(("passages", "candidates", "evidence", "sources"), ALL)
+    texts = {"question": SOLARIS.question, "next_question": PLAN[1]}
+    texts |= dict.fromkeys(("answer", "proposed_answer", "draft"), "Moscow")
+    special: dict[str, Any] = {"querier": {"evidence": NONE}, "checker": {"statements": STATEMENTS}}
+    for agent, predictor in new_program(name).named_predictors():
+        signature = predictor.signature
+        inputs = {field: {**shown, **texts}.get(field, []) for field in signature.input_fields} | special.get(agent, {})
+        own: dict[str, Any] = {field: "Moscow" if "answer" in field else [] for field in signature.output_fields}
+        own |= dict.fromkeys(CALIBRATION & own.keys(), 0.7) | ({"sufficiency": 0.0} if "sufficiency" in own else {})
+        text = of_call(signature, own, prediction("Moscow"), **inputs)
+        assert "This reply has no fault." not in text, agent
+        assert "The evidence is complete" not in text, agent  # the text for the whole program
+
+
+def test_the_metric_is_what_gepa_wants() -> None:
+    metric: Any = feedback_metric(metrics.answer_em)
+    inspect.signature(metric).bind(None, None, None, None, None)
+    result = metric(SOLARIS, prediction("Moscow"), [], "answerer", [])
+    assert isinstance(result, dspy.Prediction)
+    assert result.score == 0.0
+    assert "expected" in result.feedback
+    assert metric(SOLARIS, prediction(), []) is True  # exemplars are collected: a verdict
+    assert metric(SOLARIS, prediction()).score == 1.0
