@@ -20,6 +20,7 @@ import dspy
 import numpy as np
 from scipy.optimize import minimize
 from sklearn.feature_extraction import DictVectorizer
+from sklearn.linear_model import LogisticRegression
 
 from polyhop.data.benchmarks import load_questions
 from polyhop.data.chain import ChainRetriever
@@ -34,6 +35,16 @@ from polyhop.eval.scoring import answer_scores, exact_match
 
 Features = Mapping[str, float]
 PASSAGES = (5, 10)  # of a prompt
+RELATIONS = {  # of 2WikiMultihopQA, as people ask for them
+    "date of birth": "When was {} born?",
+    "place of birth": "Where was {} born?",
+    "date of death": "When did {} die?",
+    "place of death": "Where did {} die?",
+    "director": "Who directed {}?",
+    "country of citizenship": "What is the nationality of {}?",
+    "publication date": "When was {} released?",
+    "educated at": "Where did {} study?",
+}
 
 
 class Asked(NamedTuple):
@@ -50,7 +61,7 @@ class Asked(NamedTuple):
 class Choice(NamedTuple):
     """One decision: the features of every option, and which are right."""
 
-    options: list[Features]
+    options: Sequence[Features]
     right: list[int]
     weight: float
 
@@ -74,7 +85,7 @@ def main() -> None:
         weights["span"] = fitted([choice for seen, choice in choices if seen != fold], penalty=2.0)
         held_out = [question for question in whole if question.fold == fold]
         signs += filter(None, map(told, [*held_out, *map(unanswerable, held_out)]))
-    weights["right"] = fitted_logistic(*zip(*signs, strict=True), penalty=1.0)
+    weights["right"] = fitted_logistic(signs)
     weights["span"] = fitted([choice for _, choice in choices], penalty=2.0)
     Path(lexical.__file__).with_suffix(".json").write_text(json.dumps(weights, indent=1, ensure_ascii=False) + "\n")
 
@@ -111,10 +122,7 @@ def parts(example: dspy.Example) -> Iterator[tuple[str, Sequence[str]]]:
         subject, mark, relation = question.partition(" >> ")
         yield f"What is the {relation} of {subject}?" if mark else question, (step.answer,)
     for subject, relation, answer in example.get("evidences") or ():
-        asks = {"date of birth": "When was {} born?", "place of birth": "Where was {} born?", "date of death": "When did {} die?",
-                "place of death": "Where did {} die?", "director": "Who directed {}?", "country of citizenship": "What is the nationality of {}?",
-                "publication date": "When was {} released?", "educated at": "Where did {} study?"}  # fmt: skip
-        yield asks.get(relation, f"Who is the {relation} of {{}}?").format(subject), (answer,)
+        yield RELATIONS.get(relation, f"Who is the {relation} of {{}}?").format(subject), (answer,)
 
 
 def chain_choices(asked: Asked) -> Iterator[Choice]:
@@ -161,12 +169,10 @@ def best_end(asked: Sequence[Asked]) -> float:
 def span_choice(asked: Asked) -> Choice | None:
     """The spans of the last sub-question, of which those with a gold answer are right."""
     reading = Reading(asked.question, (), asked.pages)
-    if reading.verdict():
+    if lexical.asked_for(asked.question)[0] == "verdict":
         return None
     answers = {title_key(answer) for answer in asked.answers}
-    whole = asked.question if len(reading.planned) > 1 else ""
-    earlier = [step.guess.text for step in reading.steps[:-1] if step.guess]
-    rows = list(lexical.candidates(reading.chain, reading.steps[-1].question, reading.chosen, earlier, whole))
+    rows = list(lexical.candidates(reading.chain, reading.steps[-1].question, reading.chosen))
     right = [n for n, (guess, _) in enumerate(rows) if title_key(guess.text) in answers]
     return Choice([features for _, features in rows], right, asked.weight) if right else None
 
@@ -216,21 +222,13 @@ def fitted(choices: Sequence[Choice], penalty: float) -> dict[str, float]:
     return {name: round(float(weight), 2) for name, weight in named if abs(weight) >= 0.05}
 
 
-def fitted_logistic(
-    signs: Sequence[Features], right: Sequence[float], weights: Sequence[float], penalty: float
-) -> dict[str, float]:
-    names = sorted({name for features in signs for name in features})
-    rows = np.array([[features.get(name, 0.0) for name in names] for features in signs])
-    targets, shares = np.array(right), np.array(weights) * len(weights) / sum(weights)
-
-    def loss(values: np.ndarray) -> tuple[float, np.ndarray]:
-        scores = rows @ values
-        likelihood = shares @ (np.logaddexp(0, scores) - targets * scores)
-        gradient = (shares * (1 / (1 + np.exp(-scores)) - targets)) @ rows
-        return likelihood + penalty * values @ values / 2, gradient + penalty * values
-
-    found = minimize(loss, np.zeros(len(names)), jac=True, method="L-BFGS-B")
-    return {name: round(float(value), 2) for name, value in zip(names, found.x, strict=True)}
+def fitted_logistic(rows: Sequence[tuple[Features, float, float]]) -> dict[str, float]:
+    """The weights of a logistic regression: of features, whether it is right, and how much it counts."""
+    signs, right, weights = zip(*rows, strict=True)
+    table, shares = DictVectorizer(), np.array(weights) * len(weights) / sum(weights)
+    model = LogisticRegression(fit_intercept=False, max_iter=1000)
+    model.fit(table.fit_transform(signs), np.array(right) > 0, sample_weight=shares)
+    return dict(zip(table.get_feature_names_out(), map(float, model.coef_[0].round(2)), strict=True))
 
 
 if __name__ == "__main__":

@@ -209,14 +209,14 @@ def read_pages(text: str) -> tuple[Page, ...]:
 
 # Words of one family name one relation: "Who directed X" is answered by "the director of X".
 _FAMILIES = (
-    "direct directed director", "write wrote written writer author novelist", "die died death", "bear born birth native",
-    "marry married wife husband spouse", "compose composed composer music", "found founded founder established",
-    "locate located situated lies stands", "sing sang sung singer performer", "make made maker created creator",
-    "design designed designer architect", "publish published publisher", "produce produced producer", "build built builder",
-    "play played player starring starred actor actress", "release released came premiered", "study studied educated",
-    "invent invented inventor", "win won winner", "discover discovered discoverer", "lead led leader headed head",
-    "nationality citizenship country nation", "paint painted painter painting", "bury buried grave",
-)  # fmt: skip
+    "direct directed director, write wrote written writer author novelist, die died death, bear born birth native, "
+    "marry married wife husband spouse, compose composed composer music, found founded founder established, "
+    "locate located situated lies stands, sing sang sung singer performer, make made maker created creator, "
+    "design designed designer architect, publish published publisher, produce produced producer, build built builder, "
+    "play played player starring starred actor actress, release released came premiered, study studied educated, "
+    "invent invented inventor, win won winner, discover discovered discoverer, lead led leader headed head, "
+    "nationality citizenship country nation, paint painted painter painting, bury buried grave"
+).split(", ")
 _FAMILY = {stem(word): stem(family.split()[0]) for family in reversed(_FAMILIES) for word in family.split()}
 
 _CAPITAL = r"(?<![a-z0-9_])[A-ZÀ-ÖØ-ÞĀ-ž\u0391-\u03ab\u0400-\u042f][\w'’.\-–+]*"
@@ -224,9 +224,9 @@ _JOIN = r"(?:of|the|de|da|di|du|des|del|della|la|le|les|von|van|der|den|bin|ibn|
 _NAME = re.compile(rf"{_CAPITAL}(?:(?:\s+(?:{_JOIN}\s+){{0,2}}|\s*&\s*){_CAPITAL})*(?: \d{{1,3}}\b)?")
 _QUOTED = re.compile(r"[\"“]\s*([^\"”“]{2,80}?)\s*[\"”]")
 _KINDS_OF_SPAN = (
-    ("date", re.compile(rf"\b(?:\d{{1,2}}\s+{MONTH},?\s+\d{{3,4}}|{MONTH}\s+(?:\d{{1,2}},?\s+)?\d{{3,4}}|\d{{4}}-\d\d-\d\d)\b")),
+    ("date", re.compile(rf"\b(?:\d{{1,2}} {MONTH},? \d{{3,4}}|{MONTH} (?:\d{{1,2}},? )?\d{{4}}|\d{{4}}-\d\d-\d\d)\b")),
     ("year", re.compile(r"(?<![\d,.])(?:1\d|20)\d\d(?![\d%]|[,.]\d|\s*(?:km|m|people|feet|ft)\b)|\b\d{1,4} BCE?\b")),
-    ("number", re.compile(r"(?<![\w.,])(?:[£$€]\s?)?\d+(?:,\d{3})*(?:\.\d+)*(?: ?(?:%|percent|million|billion))?(?![\w]|,\d)")),
+    ("number", re.compile(r"(?<![\w.,])[£$€]?\d+(?:,\d{3})*(?:\.\d+)*(?: ?(?:%|percent|million|billion))?(?!\w|,\d)")),
     ("number", re.compile(r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty)\b")),
     ("name", re.compile(  # as programs have them: os.environ, compile(), --quiet, max_size, FORCE
         r"(?<![\w.%/:-])(?:--?[a-z][\w-]+|(?:\w+\.)*\w+\(\)|(?:[A-Za-z_]\w*\.)+[a-z_]\w+|\w*[a-z0-9]_\w+|[A-Z][A-Z0-9_]{2,}"
@@ -237,7 +237,8 @@ _WORD = re.compile(r"\w+(?:[-'’.]\w+)*")
 _INITIAL = re.compile(r"\b(?:[A-Z]|Jr|Sr)\.$")
 _NO_PHRASE = FUNCTION_WORDS | frozenset(
     "became become began born bought brought built called came died found gave given got held kept known led left lost "
-    "made met moved named opened played ran released said served set shot starred sold spent stood taken took used won".split()
+    "made met moved named opened played ran released said served set shot starred sold spent stood taken took used "
+    "won".split()
 )
 
 
@@ -264,7 +265,7 @@ def name_places(text: str) -> Iterator[tuple[int, int]]:
         while end > start and text[end - 1] in ".,;:'’-–&" and not _INITIAL.search(text[start:end]):
             end -= 1
         end -= 2 * text[start:end].endswith(("'s", "’s"))
-        first, blank, rest = text[start:end].partition(" ")
+        first, blank, _ = text[start:end].partition(" ")
         if not text[:start].strip(" \"'“(") and first.lower() in FUNCTION_WORDS - {"the", "a", "an"}:
             start += len(first) + len(blank)
         name = text[start:end]
@@ -324,7 +325,7 @@ _FINITE = (
 )
 _WH = "who|whom|whose|what|which|where|when|how|why"
 _REF = r"(?:@\d+|#\d+)"
-_NOT = rf"(?!(?:{_WH}|the|a|an|of|and|or|is|are|was|were|did|does|do|both|from|in|on|at|by|to|with|for|that|one|has|had)\b)"
+_NOT = rf"(?!(?:{_WH}|the|a|an|of|and|or|is|are|was|were|did|do|both|from|in|on|at|by|to|with|for|that|one|has|had)\b)"
 _NOUN = rf"{_NOT}[a-z][\w-]*(?: {_NOT}[a-z][\w-]*){{0,2}}?"
 _OF_BIRTH = "(?:place|date|year|country|city|cause) of [a-z]+"
 _KIND = r"(?:the )?(?:(?:film|movie|book|novel|song|album|band|city|town|river|company|opera|play|series|painting) )?"
@@ -338,7 +339,7 @@ _RELATIONS = (  # how to ask for a relation, and how to find it
         rf"(?P<clause>(?:(?:{_FINITE}) ){{0,3}}{_PLAIN}?)(?=\b(?:{_FINITE})\b|[,?;]|$)")),
     ("Which {noun} {clause}", re.compile(
         rf"\b[Tt]he (?P<noun>{_NOUN}) "
-        rf"(?P<clause>(?:{_NOT}[a-z]+(?:ed|ing)|known|born|held|written|sung|made|built|won)(?: [a-z]+){{0,3}} {_REF})")),
+        rf"(?P<clause>(?:{_NOT}[a-z]+(?:ed|ing)|known|born|held|written|made|built|won)(?: [a-z]+){{0,3}} {_REF})")),
 )  # fmt: skip
 _ASKED = re.compile(rf"\b(?:{_WH}|how many|an?|in|on|as|another)\s*$", re.IGNORECASE)
 _EMPTY = re.compile(
@@ -348,25 +349,12 @@ _WHETHER = re.compile(r"(?:is|are|was|were|did|do|does|has|have|had|can|could|wi
 _SIDES = re.compile(
     rf"[,:]? ?(?:\bbetween )?(?:the )?{_KIND}(?P<a>{_REF}),? (?:or|and) (?:the )?{_KIND}(?P<b>{_REF})\s*,?"
 )
-_THAN = re.compile(rf"(?P<a>{_REF}) .* (?:than|before|after) (?:the )?{_KIND}(?P<b>{_REF})")
 _JOINT = re.compile(r"\b(?:both|same|in common|share)\b|^(?:is|are|was|were|did|do|does|have)\b", re.IGNORECASE)
-_ROLE = re.compile(r"\b(director|performer|composer|author|writer|founder|producer|singer|architect|designer)s?\b")
-_LATE = re.compile(r"\b(?:later|last|latest|younger|youngest|more|larger|higher|taller|longer|bigger)\b")
-_EARLY = re.compile(r"\b(?:first|earlier|earliest|older|oldest|sooner|before|fewer|smaller|shorter|lower)\b")
-_ATTRIBUTES = (  # what a comparison asks of each side
-    (r"\bborn\b|\bage\b|\bolder\b|\byounger\b", "When was {} born"),
-    (r"\bdied?\b|\bdeath\b", "When did {} die"),
-    (r"\bnationality\b|\bcountry\b|\bnation\b", "What is the nationality of {}"),
-    (r"\bcity\b|\btown\b|\bstate\b|\bplace\b", "Where is {}"),
-    (r"\bcame out\b|\brelease[ds]?\b|\bcome out\b|\bpublished\b", "When was {} released"),
-    (r"\bfounded\b|\bestablished\b|\bformed\b|\bopened\b|\bbuilt\b", "When was {} founded"),
-    (r"\bhigher\b|\btaller\b|\blonger\b", "How long or high is {}"),
-)  # fmt: skip
 _KINDS = (  # what a question asks for: the first that applies
-    ("number", r"\bhow (?:many|much|tall|high|long|far|old|large|big|deep|fast)\b|\bwhat (?:number|population|percentage)\b"),
+    ("number", r"\bhow (?:many|much|tall|high|long|far|old|large|big|deep|fast)\b|\bwhat (?:number|population)\b"),
     ("year", r"\b(?:what|which)(?: \w+)? (?:year|decade|century)\b|\byear of\b"),
     ("date", r"\bwhen\b|\bdate of\b|\b(?:what|which) (?:date|day|month)\b"),
-    ("place", r"\bwhere\b|\bplace of\b|\b(?:what|which) (?:[\w-]+ )?(?:city|town|village|country|state|county|province|region)\b"),
+    ("place", r"\bwhere\b|\bplace of\b|\b(?:what|which) (?:[\w-]+ )?(?:city|town|village|country|state|region)\b"),
     ("person", rf"\bwhom?\b|\b(?:what|which) (?:[\w-]+ )?(?:{_PEOPLE})\b|\bwhose\b"),
     ("thing", r"\b(?:what|which)\b"),
 )  # fmt: skip
@@ -399,7 +387,7 @@ def plan(question: str) -> tuple[str, ...]:
     while len(steps) < 5 and (step := _innermost(text, f"#{len(steps) + 1}")):
         asked, text = step
         steps.append(asked)
-    steps += _both(text, len(steps)) or [text]
+    steps += _both(text) or [text]
     unmasked = [re.sub(r"@(\d+)", lambda match: named[int(match[1])], " ".join(step.split())) for step in steps]
     return tuple(f"{step[:1].upper()}{step[1:]}".rstrip(" ,") + "?" for step in unmasked)
 
@@ -419,35 +407,28 @@ def _innermost(text: str, reference: str) -> tuple[str, str] | None:
     return None
 
 
-def _both(text: str, taken: int) -> list[str]:
-    """The questions for both sides of a comparison, if it is one; ``taken`` others come before them."""
-    than = _THAN.search(text) if _WHETHER.match(text) else None
-    sides = than or _SIDES.search(text)
-    if not sides or not (than or " or " in sides[0] or _JOINT.search(text)):
+def _both(text: str) -> list[str]:
+    """The question for each side of "... @0 or @1", "both @0 and @1"."""
+    sides = _SIDES.search(text)
+    if not sides or not (" or " in sides[0] or _JOINT.search(text)):
         return []
-    rest = (text if than else f"{text[: sides.start()]} {text[sides.end() :]}").lower()
-    names, steps = [sides["a"], sides["b"]], list[str]()
-    if role := _ROLE.search(rest):  # "Which film has the director who was born first, @0 or @1"
-        steps = [f"Who is the {role[1]} of {name}" for name in names]
-        names = [f"#{taken + 1}", f"#{taken + 2}"]
-    asks = next((asks for pattern, asks in _ATTRIBUTES if re.search(pattern, rest)), "What is {}")
-    return [*steps, *(asks.format(name) for name in names)]
+    return [f"{text[: sides.start()]} {sides[side]} {text[sides.end() :]}" for side in ("a", "b")]
 
 
 @lru_cache(maxsize=1024)
 def asked_for(question: str) -> tuple[str, str]:
     """What a question asks for: a kind of `_KINDS`, "verdict" or "other"; and the stem of the noun after "which"."""
     text, _ = mask(question)
-    if _WHETHER.match(text) and " or " not in text:
+    if _WHETHER.match(text) or _both(text):
         return "verdict", ""
     noun = _ASKED_NOUN.search(text)
     kind = next((kind for kind, pattern in _KINDS if re.search(pattern, text, re.IGNORECASE)), "other")
     return kind, stem(noun[1].split()[-1]) if noun else ""
 
 
-def relation_of(question: str, *others: str) -> frozenset[str]:
-    """The terms of a question without those of its names, and of others."""
-    return _terms(question) - _terms(" ".join((*mask(question)[1], *others)))
+def _relation(question: str) -> frozenset[str]:
+    """The terms of a question without those of its names."""
+    return _terms(question) - _terms(" ".join(mask(question)[1]))
 
 
 # --- the chain of evidence --------------------------------------------------------------------------------------------
@@ -475,7 +456,7 @@ class Chain:
     def worth(self, terms: Iterable[str], taken: Mapping[str, int] | None = None) -> float:
         """The sum of BM25's inverse frequencies of some terms among the passages; less of those that are taken."""
         held = [(self._holders[term], (taken or {}).get(term, 0)) for term in terms if self._holders[term]]
-        return sum(math.log(1 + (len(self.pages) - n + 0.5) / (n + 0.5)) * _EXPLAINED**times for n, times in held)
+        return math.fsum(math.log(1 + (len(self.pages) - n + 0.5) / (n + 0.5)) * _EXPLAINED**times for n, times in held)
 
     def extend(self, chosen: Sequence[Page]) -> list[Page]:
         """The passages that extend the chosen ones, in the order of the choice."""
@@ -530,7 +511,7 @@ class Chain:
 
     def _rarity(self, name: str) -> float:
         rare = max((self.worth([term]) for term in _terms(name)), default=0.0)
-        return rare / (rare + 1) / max(self._bearers[name], 1) ** 0.28
+        return rare / (rare + 1) / math.pow(max(self._bearers[name], 1), 0.28)
 
     def _mention(self, page: Page, other: Page) -> float:
         """How strongly a passage mentions another one: by a rare name, beside words of the question."""
@@ -565,7 +546,7 @@ class Chain:
 
 def weighted(features: Mapping[str, float], model: str) -> float:
     weights = WEIGHTS[model]
-    return sum(value * weights.get(name, 0.0) for name, value in features.items())
+    return math.fsum(value * weights.get(name, 0.0) for name, value in features.items())
 
 
 # --- guesses ----------------------------------------------------------------------------------------------------------
@@ -573,8 +554,7 @@ def weighted(features: Mapping[str, float], model: str) -> float:
 _BEFORE = frozenset('by in at of from as the a an to for with on is was were ( called named near and , " than'.split())
 
 
-@dataclass(frozen=True)
-class Guess:
+class Guess(NamedTuple):
     """An answer with its probability, and the sentence and the passage that it was read from."""
 
     text: str = UNKNOWN
@@ -588,67 +568,50 @@ class Guess:
     def __str__(self) -> str:
         return f"{self.text} [{self.sentence.id}]" if self.sentence else self.text
 
-    @property
-    def seen(self) -> frozenset[str]:
-        """The terms of its sentence and title."""
-        return self.sentence.terms | self.page.title_terms if self.sentence and self.page else frozenset()
-
 
 NONE = Guess()
 
 
-def candidates(
-    chain: Chain, question: str, chosen: Sequence[Page], earlier: Sequence[str], whole: str
-) -> Iterator[tuple[Guess, dict[str, float]]]:
-    """The spans of all passages that may answer a question, with their features.
-
-    Args:
-        chosen: The passages of the chain, in order.
-        earlier: Answers of earlier sub-questions.
-        whole: The question that this one is a part of.
-    """
+def candidates(chain: Chain, question: str, chosen: Sequence[Page]) -> Iterator[tuple[Guess, dict[str, float]]]:
+    """The spans that may answer a question about the chosen passages of a chain, or others; with their features."""
     kind, noun = asked_for(question)
-    asked, relation = _terms(question), relation_of(question, *earlier)
-    key, names = (
-        f" {title_key(question)} {title_key(whole)} ",
-        [title_key(name) for name in (*mask(question)[1], *earlier)],
-    )
+    asked, relation, names = _terms(question), _relation(question), [title_key(name) for name in mask(question)[1]]
+    key = f" {title_key(question)} {chain.key} "
     openings = {name: page.sentences[0].terms for page in chain.pages if page.sentences for name in page.names[:2]}
     for page in chain.pages:
         is_about = any(name in page.names for name in names)
-        place = chosen.index(page) if page in chosen else -1
+        place = min(chosen.index(page), 3) if page in chosen else -1
+        title = Span(re.sub(r"\s*\([^()]*\)$", "", page.title), "title", -9, -9, "")
         for row in page.sentences:
+            opens = row is page.sentences[0]
+            seen, has_name = row.terms | page.title_terms, is_about or any(f" {name} " in row.key for name in names)
             words = [_FAMILY.get(stem(word), stem(word)) for word in _WORD.findall(row.text.lower())]
             at = [n for n, word in enumerate(words) if word in relation]
             shared = {
-                f"chain {min(place, 3)}": 1.0,
-                "share": chain.worth(asked & (row.terms | page.title_terms)) / (chain.worth(asked) or 1.0),
-                "relation": chain.worth(relation & (row.terms | page.title_terms)) / (chain.worth(relation) or 1.0),
+                f"chain {place}": 1.0,
+                "share": chain.worth(asked & seen) / (chain.worth(asked) or 1.0),
+                "relation": chain.worth(relation & seen) / (chain.worth(relation) or 1.0),
                 "about": float(is_about),
-                "has name": float(is_about or any(f" {name} " in row.key for name in names)),
-                "opens": float(row is page.sentences[0]),
+                "has name": float(has_name),
+                "opens": float(opens),
             }
-            title = (
-                [Span(re.sub(r"\s*\([^()]*\)$", "", page.title), "title", -9, -9, "")]
-                if shared["opens"] and not is_about
-                else []
-            )
             dates = [span.text for span in spans(row.text) if span.kind in ("date", "year")][:2]
-            for span in [*spans(row.text), *title]:
+            for span in (*spans(row.text), *([title] if opens and not is_about else [])):
                 if not (text := title_key(span.text)):
                     continue
+                terms = _terms(span.text)
                 near = min((max(span.first - n, n - span.last, 1) for n in at), default=20)
-                beside = words[max(0, span.first - 3) : max(0, span.last + 4)]
+                size = f"{min(len(span.text.split()), 5)} words, {'phrase' if span.kind == 'phrase' else 'name'}"
                 features = shared | {
                     f"{kind} {span.kind}": 1.0,
                     f"{kind} after {span.before}": float(span.before in _BEFORE),
-                    f"{min(len(span.text.split()), 5)} words, {'phrase' if span.kind == 'phrase' else 'name'}": 1.0,
+                    size: 1.0,
                     "near": 1 / near,
-                    "near, with name": shared["has name"] / near,
+                    "near, with name": has_name / near,
                     "asked": float(f" {text} " in key),
-                    "overlaps": len(_terms(span.text) & asked) / max(len(_terms(span.text)), 1),
-                    "noun beside": float(noun in beside),
-                    "noun inside": float(noun in _terms(span.text)),
+                    "overlaps": len(terms & asked) / max(len(terms), 1),
+                    "noun beside": float(noun in words[max(0, span.first - 3) : max(0, span.last + 4)]),
+                    "noun inside": float(noun in terms),
                     "noun of its page": float(noun in openings.get(text, ())),
                 }
                 if span.text in dates:  # of birth, then of death
@@ -656,26 +619,19 @@ def candidates(
                 yield Guess(span.text, 0.0, row, page), features
 
 
-def read(
-    chain: Chain,
-    question: str,
-    chosen: Sequence[Page],
-    earlier: Sequence[str] = (),
-    whole: str = "",
-    fits: Callable[[str], Any] = bool,
-) -> Guess:
-    """The likeliest span that ``fits``; all spellings of one answer count together."""
-    spans_and_features = candidates(chain, question, chosen, earlier, whole)
-    scored = [(weighted(features, "span"), guess) for guess, features in spans_and_features if fits(guess.text)]
+def read(chain: Chain, question: str, chosen: Sequence[Page]) -> Guess:
+    """The likeliest span; all spellings of one answer count together."""
+    scored = [(weighted(features, "span"), guess) for guess, features in candidates(chain, question, chosen)]
+    scored.sort(key=lambda pair: -pair[0])
+    odds, best = Counter[str](), dict[str, Guess]()
+    for score, guess in scored:
+        key = title_key(guess.text)
+        odds[key] += math.exp(score - scored[0][0])  # type: ignore[assignment]
+        best.setdefault(key, guess)
     if not scored:
         return NONE
-    scored.sort(key=lambda pair: -pair[0])
-    odds = Counter[str]()
-    for score, guess in scored:
-        odds[title_key(guess.text)] += math.exp(score - scored[0][0])
-    key, most = max(odds.items(), key=lambda item: item[1])
-    best = next(guess for _, guess in scored if title_key(guess.text) == key)
-    return Guess(best.text, most / odds.total(), best.sentence, best.page)
+    key = max(odds, key=odds.__getitem__)
+    return best[key]._replace(probability=odds[key] / odds.total())
 
 
 class Step(NamedTuple):
@@ -693,18 +649,17 @@ class Reading:
         self.chain = Chain(question, self.planned, pages)
         self.added = self.chain.extend(self.kept)
         self.chosen = self.kept + self.added
+        self.told = frozenset[str]().union(*(page.terms for page in self.chosen))
 
     @cached_property
     def steps(self) -> list[Step]:
         """Every sub-question, answered in order. One whose names the chain does not have is open."""
         answers, steps = dict[int, str](), list[Step]()
-        told = frozenset[str]().union(*(page.terms for page in self.chosen))
-        for number, step in enumerate(self.planned, 1):
-            question, guess = replace_references(step, answers.get), NONE
+        for number, planned in enumerate(self.planned, 1):
+            question, guess = replace_references(planned, answers.get), NONE
             names = mask(question)[1]
-            if not references(question) and (not names or any(_terms(name) <= told for name in names)):
-                earlier = [answers[n] for n in references(step) if n in answers]
-                guess = read(self.chain, question, self.chosen, earlier, self.question if len(self.planned) > 1 else "")
+            if not references(question) and (not names or any(_terms(name) <= self.told for name in names)):
+                guess = read(self.chain, question, self.chosen)
             if guess:
                 answers[number] = guess.text
             steps.append(Step(question, guess))
@@ -712,84 +667,36 @@ class Reading:
 
     @cached_property
     def raw(self) -> Guess:
-        """The answer, with its share among all candidates."""
-        if not self.chain.pages:
+        """The answer, with its share among all candidates. Comparisons and verdicts are for a language model."""
+        if asked_for(self.question)[0] == "verdict":
             return NONE
-        return self.verdict() or self.steps[-1].guess or read(self.chain, self.question, self.chosen)
+        return self.steps[-1].guess or read(self.chain, self.question, self.chosen)
 
     @cached_property
     def guess(self) -> Guess:
         """The answer, with the probability that it is right."""
-        if not self.raw:
-            return NONE
-        return Guess(
-            self.raw.text, 1 / (1 + math.exp(-weighted(self.signs(), "right"))), self.raw.sentence, self.raw.page
-        )
+        return self.raw and self.raw._replace(probability=1 / (1 + math.exp(-weighted(self.signs(), "right"))))
 
     def signs(self) -> dict[str, float]:
         """The features of the answer by which its probability is told."""
-        asked, relation = self.chain.terms, relation_of(self.steps[-1].question)
-        told = frozenset[str]().union(*(page.terms for page in self.chosen))
+        last, row, page = self.steps[-1].question, self.raw.sentence, self.raw.page
+        asked, relation, names = self.chain.terms, _relation(last), mask(last)[1]
+        seen = row.terms | page.title_terms if row and page else frozenset()
         share = min(max(self.raw.probability, 0.01), 0.99)
         return {
             "always": 1.0,
             "share": math.log(share / (1 - share)),
-            "told": len(asked & told) / max(len(asked), 1),
-            "relation": len(relation & self.raw.seen) / max(len(relation), 1),
-            "names": float(all(_terms(name) <= self.raw.seen for name in mask(self.steps[-1].question)[1])),
+            "told": len(asked & self.told) / max(len(asked), 1),
+            "relation": len(relation & seen) / max(len(relation), 1),
+            "names": float(all(_terms(name) <= seen for name in names)),
             "steps": len(self.planned) - 1.0,
             "open": float(any(not step.guess for step in self.steps)),
-            "strange name": float(any(not _terms(name) <= told for name in mask(self.question)[1])),
+            "strange name": float(any(not _terms(name) <= self.told for name in mask(self.question)[1])),
             f"asks {asked_for(self.question)[0]}": 1.0,
         }
 
-    def verdict(self) -> Guess:
-        """The answer to a comparison or to a question for yes or no; `NONE` to any other question."""
-        asks_whether = asked_for(self.question)[0] == "verdict"
-        forms = {re.sub(_REF, "@", mask(step)[0]) for step in self.planned[-2:]}
-        if len(self.planned) < 2 or len(forms) > 1:  # no comparison; yes if one sentence has most of the words
-            rows = [Guess("yes", 0.5, row, page) for page in self.chosen for row in page.sentences]
-            best = max(rows, key=lambda row: len(self.chain.terms & row.seen), default=NONE)
-            is_told = 3 * len(self.chain.terms & best.seen) > 2 * len(self.chain.terms)
-            return Guess("yes" if is_told else "no", 0.5, best.sentence, best.page) if asks_whether else NONE
-        late, early = _LATE.search(self.question), _EARLY.search(self.question)
-        sides = [self._side(step) for step in self.planned[-2:]]
-        fits = value_of if late or early else bool
-        first, second = (
-            read(self.chain, step.question, self.chosen, (), self.question, fits) for step in self.steps[-2:]
-        )
-        share = min(first.probability, second.probability)
-        if not (late or early):
-            told = [page.terms for page in self.chain.pages if {title_key(side) for side in sides} & {*page.names}]
-            same = (
-                title_key(first.text) == title_key(second.text)
-                or sum(_terms(first.text) <= terms for terms in told) > 1
-            )
-            return Guess("yes" if same else "no", share, first.sentence, first.page) if asks_whether else NONE
-        values = [value_of(guess.text) for guess in (first, second)]
-        wins = 0 if None in values or (values[0] < values[1]) != bool(late) else 1  # type: ignore[operator]
-        text = ("yes", "no")[wins] if asks_whether else sides[wins]
-        return Guess(text, share, (first, second)[wins].sentence, (first, second)[wins].page)
-
-    def _side(self, step: str) -> str:
-        """The name that a sub-question of a comparison is about: as the question has it, unless that asks for a person."""
-        if references(step) and asked_for(self.question)[0] == "person":
-            return self.steps[references(step)[0] - 1].guess.text
-        return [UNKNOWN, *mask(self.planned[references(step)[0] - 1] if references(step) else step)[1]][-1]
-
-
-def value_of(text: str) -> tuple[float, ...] | None:
-    """A date or a number, to compare; None for any other text."""
-    if year := re.search(r"\b(?:1\d|20)\d\d\b", text):
-        month, day = re.search(MONTH, text), re.search(r"\b\d{1,2}\b", text)
-        return float(year[0]), float(MONTHS.index(month[0][:3]) if month else 0), float(day[0] if day else 0)
-    number = re.search(r"\d[\d,]*(?:\.\d+)?", text)
-    return (float(number[0].replace(",", "")),) if number else None
-
 
 # --- one rule for each output field -----------------------------------------------------------------------------------
-
-SURE = 0.5  # least probability at which a second reading confirms an answer, or speaks against it
 
 
 class Agent:
@@ -872,11 +779,6 @@ class Agent:
         known = self.prompt.listed("known")
         return [row.id for row in self.evidence if any(_most(fact, seen[row.id]) for fact in known)]
 
-    def attribution(self) -> str:
-        if self.reading.guess.probability < SURE:
-            return "extrapolatory"
-        return "attributable" if self.agrees else "contradictory"
-
     def of_type(self, type: str) -> Any:
         """The value of a field that has no rule."""
         answer = self.reading.guess.text
@@ -884,9 +786,11 @@ class Agent:
             options = re.findall(r"'((?:[^'\\]|\\.)*)'", type) or [""]
             told = " ".join(row.text for row in self.evidence).lower()
             return next((option for option in options if option.lower() in told), options[0])
-        if type in ("int", "float", "bool"):
-            value = value_of(answer) or (0.0,)
-            return {"int": int(value[0]), "float": value[0], "bool": answer != "no"}[type]
+        if type in ("int", "float"):
+            number = re.search(r"\d+", answer)
+            return int(number[0]) if number else 0
+        if type == "bool":
+            return bool(self.reading.guess)
         if type.startswith("list[str]"):
             return [row.text for row in self.evidence] or [answer]
         return [] if type.startswith("list") else {} if type.startswith("dict") else answer
@@ -930,6 +834,6 @@ RULES: dict[str, Callable[[Agent], Any]] = {
     "citations": lambda agent: agent.cited,
     "cited": lambda agent: list(dict.fromkeys(int(id.partition("s")[0]) for id in agent.cited)),
     "accuracy": lambda agent: round(agent.reading.guess.probability, 2) if agent.agrees else 0.0,
-    "attribution": Agent.attribution,
+    "attribution": lambda agent: "extrapolatory",  # to agree with itself is no proof
     "decision": lambda agent: "unconfident",
 }

@@ -4,7 +4,7 @@ For demonstrations and tests, which then need no model, no key and no network. A
 have one with ``about``, which tells what was recorded:
 
     {"about": "Qwen3-8B, 2026-11-28"}
-    {"prompt": "c3a5...", "reply": "{\\"answer\\": \\"Kestrel\\"}", "finish": "stop", "schema": true, "tokens": [812, 9]}
+    {"prompt": "c3...", "reply": "{\\"answer\\": \\"Kestrel\\"}", "finish": "stop", "schema": true, "tokens": [812, 9]}
 
 ``prompt`` is the SHA-256 of the messages as JSON: a prompt that has changed by one letter is another one. ``schema``
 tells whether the reply had to follow a JSON schema.
@@ -13,7 +13,8 @@ tells whether the reply had to follow a JSON schema.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from datetime import date
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
@@ -42,6 +43,12 @@ class Recorder:
         self.path = path
         self._known = {entry.get("prompt") for entry in _entries(path)} if path.exists() else set()
         self._lock = Lock()
+
+    def begin(self, models: Iterable[str]) -> None:
+        """Say in a new file what is recorded; people may say more."""
+        if not self.path.exists():
+            told = {"about": f"{', '.join(dict.fromkeys(models))}, {date.today().isoformat()}"}
+            self.path.write_text(json.dumps(told, ensure_ascii=False) + "\n", encoding="utf-8")
 
     def keep(self, request: lm15.Request, response: lm15.Response) -> None:
         key = _key(request)
@@ -72,6 +79,7 @@ def record(program: dspy.Module, path: Path | str) -> None:
             predictor.lm = models.setdefault(id(predictor.lm), predictor.lm.recorded_by(recorder.keep))
     if not models:
         raise PolyhopError("there is nothing to record: name a language model with --lm")
+    recorder.begin(model.model for model in models.values())
 
 
 class RecordedEngine:

@@ -31,8 +31,8 @@ Pool: TypeAlias = Sequence[Passage] | PassagePool | None
 PROMPT_TOKENS = 6_000
 """The default budget of a call: with a reply and the error of the estimate less than 8,000."""
 
-ABSTAIN_BELOW = 0.3
-"""The default of the least confidence: of the embedded engine's answers below it, two in a hundred are right."""
+ABSTAIN_BELOW = 0.5
+"""The default of the least confidence: an answer that is more likely wrong than right is shown as a guess."""
 
 
 @dataclass

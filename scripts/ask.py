@@ -25,12 +25,13 @@ from ..programs.prediction import check_question
 from ..programs.program import ask as answer
 from ..programs.program import completed
 from .options import Ask
-from .program import Named, paying
+from .program import Named, models_of, paying
 from .results import evaluation_bar
 from .source import chosen_index, open_source
 from .terminal import warn
-from .view import IN_DOUBT, print_answer, showing_progress, to_record
+from .view import print_answer, print_chain, showing_progress, to_record
 
+NO_MODEL = "No language model was asked. To ask one: --lm ollama_chat/qwen3:4b, or --lm openai/gpt-4o-mini"
 _WRITTEN = "answers.sha256"  # in the folder of the run: of what --out was, and of what replaces it
 
 
@@ -83,11 +84,11 @@ def _print(program: dspy.Module, question: str, index: str | None, given: Ask) -
         record = to_record(question, prediction, seconds, ledger) | {"index": index}
         print(json.dumps(record, ensure_ascii=False), flush=True)
         return
-    print_answer(question, prediction, seconds, ledger, index=index, trace=given.trace)
-    is_free = all(getattr(predictor.lm, "model", "") in FREE for predictor in program.predictors())
-    if is_free and prediction.get("status") in IN_DOUBT:
-        typer.echo("  The embedded engine finds only what a passage says in so many words: read the evidence,")
-        typer.echo("  or ask a language model with --lm, such as --lm openai/gpt-4o-mini.\n")
+    asks_models = any(getattr(model, "model", "") not in FREE for model in models_of(program))
+    show = print_answer if asks_models or not prediction.evidence else print_chain
+    show(question, prediction, seconds, ledger, index=index, trace=given.trace)
+    if not asks_models:
+        typer.secho(f"  {NO_MODEL}\n", dim=True)
 
 
 def _read(file: str) -> Iterator[tuple[str, str]]:

@@ -1,26 +1,30 @@
-"""`polyhop demo`: indexes the sample corpus and answers questions over it."""
+"""`polyhop demo`: what polyhop finds without a language model, and what a real one makes of it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
+from typing import Any
 
 import dspy
 import typer
 
 from ..data.lucene.bm25 import BM25Index
-from ..data.sample import CORPUS, load_sample
+from ..data.sample import CORPUS, REPLIES, load_sample
 from ..data.text import count
 from ..engines.costs import Ledger
+from ..engines.recorded import about
 from ..engines.replies import model_errors
 from ..programs.program import ask
+from ..programs.trace import describe
 from .index import index
 from .options import Demo, Index
-from .program import build_program
-from .view import print_answer
+from .program import Named
+from .view import print_answer, print_chain
 
-# Two bridges, a comparison, a yes/no question over three hops, and one that is too hard for the lexical engine.
+# Two bridges, a comparison, a question for yes or no over three hops, and a chain of three.
 QUESTIONS = ("arts-008", "science-022", "arts-037", "science-050", "places-034")
 
 
@@ -30,15 +34,30 @@ def demo(given: Demo) -> None:
         typer.secho("1. Index the sample corpus.\n", dim=True)
         index(Index(names=(str(CORPUS),), out=out))
 
-        typer.secho("\n2. Answer five of its 165 questions (✓ marks gold evidence).\n", dim=True)
-        program = build_program("polyhop", BM25Index(out), given)
-        questions = {question.id: question for question in load_sample()}
-        for question in (questions[id] for id in QUESTIONS):
-            typer.secho(f"{question.kind.replace('_', '/')}, {count(question.hops, 'hop')}", dim=True)
-            start, ledger = perf_counter(), Ledger()
-            with model_errors(), dspy.context(usage_tracker=ledger):
-                prediction = ask(program, question)
-            print_answer(question.question, prediction, perf_counter() - start, ledger, gold=question)
+        typer.secho(
+            "\n2. The chain of evidence for five questions, without a language model (✓ marks gold).\n", dim=True
+        )
+        _run(BM25Index(out), given.model_copy(update={"lm": ("lexical",), "record": None}), print_chain)
+
+        model = ", ".join(given.lm) or f"{about(REPLIES)}; its replies were recorded"
+        typer.secho(f"3. The same questions, answered by a language model: {model}.\n", dim=True)
+        options = given if given.lm else given.model_copy(update={"lm": (f"recorded:{REPLIES}",)})
+        _run(BM25Index(out), options, print_answer)
     typer.secho(
-        "3. Next: polyhop index FILES --out DIR, polyhop ask 'QUESTION' --index DIR --trace, polyhop evaluate", dim=True
+        "4. Next: polyhop demo --lm MODEL; polyhop index FILES --out DIR; polyhop ask 'QUESTION' --index DIR",
+        dim=True,
     )
+
+
+def _run(source: BM25Index, options: Demo, show: Callable[..., Any]) -> None:
+    """Ask the questions, and show how a model's answers came about."""
+    program = Named("polyhop").build(source, options)
+    questions = {question.id: question for question in load_sample()}
+    for question in (questions[id] for id in QUESTIONS):
+        typer.secho(f"{question.kind.replace('_', '/')}, {count(question.hops, 'hop')}", dim=True)
+        start, ledger = perf_counter(), Ledger()
+        with model_errors(), dspy.context(usage_tracker=ledger):
+            prediction = ask(program, question)
+        show(question.question, prediction, perf_counter() - start, ledger, gold=question)
+        if show is print_answer:
+            typer.secho(f"  {' → '.join(describe(step)[0] for step in prediction.trace.steps)}\n", dim=True)

@@ -305,7 +305,9 @@ class Serve(IndexOptions, ProgramOptions, Limits):
 
 
 class Demo(ProgramOptions):
-    """Index the sample corpus and answer five multi-hop questions, next to the gold answers."""
+    """Show the chain of evidence for five questions of the sample, without a language model; then what a real model
+    answered, by its recorded replies, or what yours answers with --lm. The gold answers stand beside both.
+    """
 
 
 class Doctor(JsonOptions):

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from ..data.passages import Evidence, Fact, Hit, Passage
+from ..data.passages import Evidence, Fact, Hit, Passage, Reason
 from ..data.text import count, plain, terms, title_key
 from ..engines.costs import Ledger
 from ..eval.metrics import COSTS
@@ -63,6 +63,71 @@ def print_answer(
     footer = cost(prediction, seconds, ledger) + (f" · searched {plain(index)}" if index else "")
     parts.append(Padding(Text(footer, style="dim"), (1, 0, 1, 2), expand=False))
     new_console().print(Group(*parts))
+
+
+def print_chain(
+    question: str,
+    prediction: dspy.Prediction,
+    seconds: float,
+    _: Ledger,
+    *,
+    index: str | None = None,
+    trace: bool = False,
+    gold: dspy.Example | None = None,
+) -> None:
+    """Print what is known without a language model: the chain of evidence, why each passage is in it, and the best
+    guess with what it rests on."""
+    guess = prediction.get("guess") or (prediction.answer if prediction.answer != UNKNOWN else "")
+    parts: list[RenderableType] = [Text(plain(question), style="bold")]
+    if trace:
+        parts.append(Padding(trace_tree(prediction), (1, 0, 0, 2), expand=False))
+    parts.append(Padding(chain_table(prediction, gold.gold_facts if gold else ()), (1, 0, 1, 2), expand=False))
+    if guess:
+        stating = (item.fact for item in prediction.evidence if f" {title_key(guess)} " in f" {title_key(item.text)} ")
+        rests_on = next((f", as {_address(fact)} says" for fact in stating), "")
+        likely = "best guess" if prediction.answer != UNKNOWN else "perhaps"
+        line = Text.assemble(
+            f"  {likely}: ", (plain(guess), "bold yellow"), f" ({prediction.confidence:.0%})", rests_on
+        )
+        parts.append(line.append(_verdict(guess, gold)) if gold else line)
+    else:
+        parts.append(Text("  no guess"))
+    footer = f"{count(prediction.trace.searches, 'search', 'searches')} · {seconds:.2f} s"
+    footer += f" · searched {plain(index)}" if index else ""
+    parts.append(Padding(Text(footer, style="dim"), (0, 0, 1, 2), expand=False))
+    new_console().print(Group(*parts))
+
+
+def chain_table(prediction: dspy.Prediction, gold: Collection[Fact]) -> Table:
+    """The passages with evidence as they were found, each with the reason, and their sentences."""
+    titles, reasons = dict[str, str](), dict[str, Reason]()
+    for step in prediction.trace.flat():
+        if isinstance(step, steps.Searched):
+            titles |= {id: title for id, title, _ in step.found if id not in titles}
+            for (id, *_), reason in zip(step.found, step.reasons, strict=False):
+                reasons.setdefault(id, reason)
+    order = {id: place for place, id in enumerate(titles)}
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column()
+    table.add_column(overflow="fold")
+    passages = {item.passage.id: item.passage for item in prediction.evidence}
+    for id in sorted(passages, key=lambda id: order.get(id, len(order))):
+        why = f"  {plain(reasons[id].told(titles))}" if id in reasons else ""
+        table.add_row("", Text.assemble((plain(passages[id].title), "bold"), (why, "dim")))
+        items = [item for item in prediction.evidence if item.passage.id == id]
+        for item in sorted(items, key=lambda item: item.sentence or 0):
+            is_gold = any(fact == item.fact or (item.sentence is None and fact.passage_id == id) for fact in gold)
+            table.add_row(_mark(is_gold), Text.assemble(short(item.text), "  ", (_address(item.fact), "dim")))
+    return table
+
+
+def _verdict(answer: str, gold: dspy.Example) -> Text:
+    right = exact_match(answer, gold.answers) == 1.0
+    return Text(f"  {'right' if right else 'wrong'}: gold is {gold.answers[0]}", "green" if right else "red")
+
+
+def _mark(is_gold: bool) -> Text:
+    return Text("✓", "green") if is_gold else Text("·", "dim")
 
 
 def hit_lines(query: str, hits: Sequence[Hit]) -> list[Text]:
@@ -131,7 +196,7 @@ def evidence_table(evidence: Iterable[Evidence], gold: Collection[Fact] | None =
         is_gold = item.passage.id in {fact.passage_id for fact in gold or ()} if is_whole else item.fact in (gold or ())
         title = "" if item.passage.id == previous else plain(item.passage.title)
         text = Text.assemble(short(item.text), "  ", (_address(item.fact), "dim"))
-        table.add_row(Text("✓", "green") if is_gold else Text("·", "dim"), Text(title), text)
+        table.add_row(_mark(is_gold), Text(title), text)
         previous = item.passage.id
     return table
 
@@ -150,8 +215,7 @@ def _answer_line(prediction: dspy.Prediction, gold: dspy.Example | None) -> Text
     if prediction.confidence is not None and prediction.answer != UNKNOWN:
         line.append(f", {status}", style=_STYLES.get(str(status), "yellow"))
     if gold:
-        right = exact_match(prediction.answer, gold.answers) == 1.0
-        line.append(f"  {'right' if right else 'wrong'}: gold is {gold.answers[0]}", style="green" if right else "red")
+        line.append(_verdict(prediction.answer, gold))
     return line
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 CORPUS = Path(__file__).with_name("passages.jsonl")
 """The corpus, for `polyhop index`."""
+REPLIES = CORPUS.with_name("replies.jsonl")
+"""A real model's replies to the questions of `polyhop demo`; the first line names it."""
 
 Split = Literal["train", "dev", "test", "unanswerable"]
 

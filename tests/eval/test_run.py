@@ -15,7 +15,6 @@ from dspy import lm15
 from polyhop.data.passages import Evidence, Passage
 from polyhop.data.pool import PassagePool
 from polyhop.engines.costs import Ledger
-from polyhop.engines.lexical.prompt import write_reply
 from polyhop.engines.replies import respond
 from polyhop.eval.folder import RunError, RunManifest
 from polyhop.eval.metrics import COSTS, METRICS
@@ -193,7 +192,7 @@ class Talkative:
 
     def complete(self, request: lm15.Request) -> lm15.Response:
         self.asked += 1
-        return respond(request, write_reply({"answer": "France"}, as_json=False) if self.behaves else "Once upon ...")
+        return respond(request, "[[ ## answer ## ]]\nFrance\n" if self.behaves else "Once upon ...")
 
 
 def test_what_failed_is_asked_again_although_the_cache_has_a_bad_reply_to_it(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import polyhop
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
-from polyhop.engines.lexical.prompt import read_prompt
+from polyhop.engines.lexical import read_prompt
 from polyhop.programs import PROGRAMS, new_program
 from polyhop.programs.agent import Agent
 from polyhop.signatures import NumberedPassage, NumberedPassages
