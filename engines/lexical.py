@@ -220,7 +220,7 @@ _FAMILIES = (
 _FAMILY = {stem(word): stem(family.split()[0]) for family in reversed(_FAMILIES) for word in family.split()}
 
 _CAPITAL = r"(?<![a-z0-9_])[A-ZÀ-ÖØ-ÞĀ-ž\u0391-\u03ab\u0400-\u042f][\w'’.\-–+]*"
-_JOIN = r"(?:of|the|de|da|di|du|des|del|della|la|le|les|von|van|der|den|bin|ibn|al|el|y|for|and|à)"
+_JOIN = r"(?:of|the|de|da|di|du|des|del|della|la|le|les|von|van|der|den|bin|ibn|al|el|y|for|à)"
 _NAME = re.compile(rf"{_CAPITAL}(?:(?:\s+(?:{_JOIN}\s+){{0,2}}|\s*&\s*){_CAPITAL})*(?: \d{{1,3}}\b)?")
 _QUOTED = re.compile(r"[\"“]\s*([^\"”“]{2,80}?)\s*[\"”]")
 _KINDS_OF_SPAN = (
@@ -350,6 +350,8 @@ _SIDES = re.compile(
     rf"[,:]? ?(?:\bbetween )?(?:the )?{_KIND}(?P<a>{_REF}),? (?:or|and) (?:the )?{_KIND}(?P<b>{_REF})\s*,?"
 )
 _JOINT = re.compile(r"\b(?:both|same|in common|share)\b|^(?:is|are|was|were|did|do|does|have)\b", re.IGNORECASE)
+_COMPARES = re.compile(r"\b(?:same|earlier|later|older|younger|longer|first|last|more)\b")
+_ROLE = re.compile(r"\b(?:director|performer|composer|author|writer|founder|producer|singer|architect|designer)\b")
 _KINDS = (  # what a question asks for: the first that applies
     ("number", r"\bhow (?:many|much|tall|high|long|far|old|large|big|deep|fast)\b|\bwhat (?:number|population)\b"),
     ("year", r"\b(?:what|which)(?: \w+)? (?:year|decade|century)\b|\byear of\b"),
@@ -387,7 +389,7 @@ def plan(question: str) -> tuple[str, ...]:
     while len(steps) < 5 and (step := _innermost(text, f"#{len(steps) + 1}")):
         asked, text = step
         steps.append(asked)
-    steps += _both(text) or [text]
+    steps += _both(text, len(steps)) or [text]
     unmasked = [re.sub(r"@(\d+)", lambda match: named[int(match[1])], " ".join(step.split())) for step in steps]
     return tuple(f"{step[:1].upper()}{step[1:]}".rstrip(" ,") + "?" for step in unmasked)
 
@@ -399,7 +401,8 @@ def _innermost(text: str, reference: str) -> tuple[str, str] | None:
             parts = {"kind": "", "x": "", "clause": "", **match.groupdict()}
             before, after = text[: match.start()], text[match.end() :]
             rest = f"{before}{reference}{' ' * after[:1].isalnum()}{after}"
-            vague = parts["clause"] and not re.search(rf"{_REF}|\w{{3,}} \w+ \w{{3,}}", parts["clause"])
+            clause = parts["clause"]
+            vague = clause and (_COMPARES.search(clause) or not re.search(rf"{_REF}|\w{{3,}} \w+ \w{{3,}}", clause))
             indefinite = _ASKED.search(before) and not match[0].lower().startswith("the ")
             if not vague and not indefinite and _EMPTY.sub("", rest):
                 person = re.fullmatch(rf"(?:{_PEOPLE})s?", parts["noun"].split()[-1])
@@ -407,12 +410,16 @@ def _innermost(text: str, reference: str) -> tuple[str, str] | None:
     return None
 
 
-def _both(text: str) -> list[str]:
-    """The question for each side of "... @0 or @1", "both @0 and @1"."""
+def _both(text: str, taken: int = 0) -> list[str]:
+    """The question for each side of "... @0 or @1" or "both @0 and @1"; ``taken`` sub-questions come before them."""
     sides = _SIDES.search(text)
     if not sides or not (" or " in sides[0] or _JOINT.search(text)):
         return []
-    return [f"{text[: sides.start()]} {sides[side]} {text[sides.end() :]}" for side in ("a", "b")]
+    names, steps = [sides["a"], sides["b"]], list[str]()
+    if role := _ROLE.search(text):  # "Which film has the director who was born first, @0 or @1"
+        steps = [f"Who is the {role[0]} of {name}" for name in names]
+        names = [f"#{taken + 1}", f"#{taken + 2}"]
+    return [*steps, *(f"{text[: sides.start()]} {name} {text[sides.end() :]}" for name in names)]
 
 
 @lru_cache(maxsize=1024)
@@ -679,8 +686,8 @@ class Reading:
 
     def signs(self) -> dict[str, float]:
         """The features of the answer by which its probability is told."""
-        last, row, page = self.steps[-1].question, self.raw.sentence, self.raw.page
-        asked, relation, names = self.chain.terms, _relation(last), mask(last)[1]
+        row, page = self.raw.sentence, self.raw.page
+        asked, relation = self.chain.terms, _relation(self.steps[-1].question)
         seen = row.terms | page.title_terms if row and page else frozenset()
         share = min(max(self.raw.probability, 0.01), 0.99)
         return {
@@ -688,9 +695,7 @@ class Reading:
             "share": math.log(share / (1 - share)),
             "told": len(asked & self.told) / max(len(asked), 1),
             "relation": len(relation & seen) / max(len(relation), 1),
-            "names": float(all(_terms(name) <= seen for name in names)),
             "steps": len(self.planned) - 1.0,
-            "open": float(any(not step.guess for step in self.steps)),
             "strange name": float(any(not _terms(name) <= self.told for name in mask(self.question)[1])),
             f"asks {asked_for(self.question)[0]}": 1.0,
         }
@@ -832,7 +837,7 @@ RULES: dict[str, Callable[[Agent], Any]] = {
     **dict.fromkeys(("answer", "correction"), lambda agent: agent.reading.guess.text),
     "confidence": lambda agent: round(agent.reading.guess.probability, 2),
     "citations": lambda agent: agent.cited,
-    "cited": lambda agent: list(dict.fromkeys(int(id.partition("s")[0]) for id in agent.cited)),
+    "cited": lambda agent: [int(page.number) for page in agent.reading.chosen],
     "accuracy": lambda agent: round(agent.reading.guess.probability, 2) if agent.agrees else 0.0,
     "attribution": lambda agent: "extrapolatory",  # to agree with itself is no proof
     "decision": lambda agent: "unconfident",
