@@ -170,15 +170,15 @@ def dump(program: dspy.Module) -> State:
     for name, parameter in program.named_parameters():
         if isinstance(parameter, dspy.Predict):
             demos = [
-                {key: each.format() if isinstance(each, NumberedPassages) else each for key, each in demo.items()}
+                {key: value.format() if isinstance(value, NumberedPassages) else value for key, value in demo.items()}
                 for demo in parameter.demos
             ]
             fields = {"fields": parameter.fields} if parameter.fields else {}
             state[name] = {"signature": parameter.signature.dump_state(), "demos": demos, **fields}
         else:
             state[name] = parameter.dump_state()
-    found: State = json.loads(json.dumps(state, allow_nan=False))
-    return found
+    as_json: State = json.loads(json.dumps(state, allow_nan=False))
+    return as_json
 
 
 def read(dir: str | Path) -> Artifact:
@@ -249,11 +249,11 @@ def build(artifact: Artifact, retriever: Retriever | None) -> dspy.Module:
     if kind.searches:
         if retriever is None and follows_chain(of.retriever):
             retriever = ChainRetriever()
-        given = retriever_name(retriever)
-        if follows_chain(of.retriever) != follows_chain(given):
+        other = retriever_name(retriever)
+        if follows_chain(of.retriever) != follows_chain(other):
             advice = "a ChainRetriever" if follows_chain(of.retriever) else "no ChainRetriever"
             raise ArtifactError(
-                f"{path} was tuned with the retriever {of.retriever[:80]}, not {given}: give it {advice}"
+                f"{path} was tuned with the retriever {of.retriever[:80]}, not {other}: give it {advice}"
             )
     return new_program(str(of.name), retriever)
 
@@ -273,15 +273,14 @@ def restore(artifact: Artifact, program: dspy.Module) -> list[str]:
             f"{path} does not fit {type(program).__name__} of this version: {error}; load it into a "
             f"{artifact.program.kind[:80]} with {saved[:80]}, or tune again"
         ) from error
-    now = {package: version(package) for package in PACKAGES}
-    told = [
-        f"it was saved with {name} {versions.get(name)}, this is {now[name]}"
-        for name in now
-        if versions.get(name) != now[name]
-    ]
-    if retriever_of(program) is not None and retriever_kind(program) != artifact.program.retriever:
-        told.append(f"it was tuned with the retriever {artifact.program.retriever}, not {retriever_kind(program)}")
-    return [plain(each)[:200] for each in told]
+    differences = []
+    for name in PACKAGES:
+        if versions.get(name) != version(name):
+            differences.append(f"it was saved with {name} {versions.get(name)}, this is {version(name)}")
+    kind = retriever_kind(program)
+    if retriever_of(program) is not None and kind != artifact.program.retriever:
+        differences.append(f"it was tuned with the retriever {artifact.program.retriever}, not {kind}")
+    return [plain(difference)[:200] for difference in differences]
 
 
 def _load(name: str, parameter: Any, state: dict[str, Any]) -> None:
@@ -291,8 +290,8 @@ def _load(name: str, parameter: Any, state: dict[str, Any]) -> None:
             parameter.load_state(state)
             return
         agent, model, title = _Agent.model_validate(state), parameter.lm, parameter.signature.__name__
-        own, saved = parameter.signature.dump_state()["fields"], agent.signature.fields
-        if [each["prefix"] for each in own] != [each.get("prefix") for each in saved]:
+        fields = parameter.signature.dump_state()["fields"]
+        if [field["prefix"] for field in fields] != [field.get("prefix") for field in agent.signature.fields]:
             raise ValueError("it has other fields")
         demos = [dspy.Example(demo) for demo in agent.demos]
         parameter.load_state({**agent.model_dump(), "demos": demos, "traces": [], "train": [], "lm": None})
@@ -323,34 +322,34 @@ def diff(before: State, after: State) -> dict[str, Change]:
         ArtifactError: a parameter is not one, as in an artifact that somebody wrote by hand.
     """
     try:
-        return _changes(*({name: _lines(each) for name, each in state.items()} for state in (before, after)))
+        return _changes(*({name: _lines(one) for name, one in state.items()} for state in (before, after)))
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise ArtifactError(f"a parameter cannot be compared: {error}") from None
 
 
 def about(before: Artifact, after: Artifact) -> dict[str, Change]:
     """The changes in how two artifacts came to be: scores, spending, settings, versions, models."""
-    known = [flat(each.model_dump(exclude={"hash", "state"})) for each in (before, after)]
-    return _changes(*({name: [shown(value)] for name, value in each} for each in known))
+    records = [flat(artifact.model_dump(exclude={"hash", "state"})) for artifact in (before, after)]
+    return _changes(*({name: [shown(value)] for name, value in record} for record in records))
 
 
 def _changes(before: Mapping[str, list[str]], after: Mapping[str, list[str]]) -> dict[str, Change]:
-    found = {}
+    changes = {}
     for name in dict.fromkeys([*before, *after]):
         old, new = Counter(before.get(name, ())), Counter(after.get(name, ()))
         if old != new:
-            found[name] = Change([*(old - new).elements()], [*(new - old).elements()])
-    return found
+            changes[name] = Change([*(old - new).elements()], [*(new - old).elements()])
+    return changes
 
 
 def _lines(parameter: Mapping[str, Any]) -> list[str]:
     if "value" in parameter:
         return [f"{shown(parameter['value'])} ({range_of(parameter)})"]
     if "exemplars" in parameter:
-        return [shown(each) for each in parameter["exemplars"]]
+        return [shown(exemplar) for exemplar in parameter["exemplars"]]
     if "demos" in parameter:
         signature = parameter.get("signature", {})
-        fields = [f"{each['prefix']} {each['description']}" for each in signature.get("fields", ())]
+        fields = [f"{field['prefix']} {field['description']}" for field in signature.get("fields", ())]
         return [*split_sentences(signature.get("instructions", "")), *fields, *map(shown, parameter["demos"])]
     return [f"{name}: {shown(value)}" for name, value in flat(parameter)]
 

@@ -1,7 +1,7 @@
 """Which agent costs the points: the scores with a better reply of one agent, less the scores as they are.
 
-    found = diagnose(program, questions, [metrics.answer_f1, metrics.evidence_f1])
-    print(found.costs("selector", "evidence_f1"))
+    diagnosis = diagnose(program, questions, [metrics.answer_f1, metrics.evidence_f1])
+    print(diagnosis.costs("selector", "evidence_f1"))
 
 A program is run once; then it is run again with a better reply of one agent after the other (`replay`). The replies
 that gained points, beside those that lost them, are training data (`write_pairs`).
@@ -79,15 +79,15 @@ class Diagnosis:
 
     def ranked(self, metric: str) -> list[str]:
         """The roles whose costs are known, the most expensive first."""
-        known = {role: found.mean for role in self.roles if (found := self.costs(role, metric)) is not None}
-        return sorted(known, key=lambda role: -known[role])
+        means = {role: cost.mean for role in self.roles if (cost := self.costs(role, metric)) is not None}
+        return sorted(means, key=lambda role: -means[role])
 
     def groups(self, name: str) -> dict[str, list[QuestionCosts]]:
         """The questions by "hops" or "kind"."""
-        found: dict[str, list[QuestionCosts]] = {}
+        groups: dict[str, list[QuestionCosts]] = {}
         for one in self.questions:
-            found.setdefault(str(getattr(one, name) or "unknown"), []).append(one)
-        return dict(sorted(found.items()))
+            groups.setdefault(str(getattr(one, name) or "unknown"), []).append(one)
+        return dict(sorted(groups.items()))
 
 
 def _interval(values: Sequence[float]) -> Interval:
@@ -133,17 +133,17 @@ def diagnose(
     Raises:
         BaseException: what is not an `Exception`, such as a spent budget.
     """
-    known = roles_of(program, against)
+    every = roles_of(program, against)
     alone = against != "gold" if alone is None else alone
-    wanted = [role for role in known if among is None or role in among]
-    replay, perfect = Replay(program), Replay(program, perfect_search=True) if RETRIEVAL in known else None
+    wanted = [role for role in every if among is None or role in among]
+    replay, perfect = Replay(program), Replay(program, perfect_search=True) if RETRIEVAL in every else None
 
     def costs(n: int, example: dspy.Example, ledger: Ledger) -> QuestionCosts:
         """One run as it is, and one for each wanted role that took part."""
         case = _Case(example, replay, against, look_up)
-        roles_then = list(dict.fromkeys(call.role for call in case.start.calls))
+        calls = Counter(call.role for call in case.start.calls)
         skipped, changes, corrected = set[str](), dict[str, dict[str, float]](), dict[str, Corrected]()
-        for role in [*roles_then, *(role for role in known if role not in roles_then)]:
+        for role in [*calls, *(role for role in every if role not in calls)]:
             if case.error is not None:
                 break
             if role not in wanted:
@@ -173,7 +173,7 @@ def diagnose(
             kind=example.get("kind"),
             scores={named(metric): case.start.score(example, metric) for metric in metrics},
             changes={} if failed else changes,
-            calls=Counter(call.role for call in case.start.calls),
+            calls=calls,
             asked=case.asked,
             error=f"{type(case.error).__name__}: {case.error}"[:200] if failed else "",
             corrected={} if failed else corrected,
@@ -183,7 +183,7 @@ def diagnose(
     for one in in_order(costs, list(enumerate(as_questions(questions))), threads):
         results.append(one)
         on_progress(one)
-    return Diagnosis(results, metrics, known)
+    return Diagnosis(results, metrics, every)
 
 
 class _Case:
@@ -220,18 +220,18 @@ class _Case:
             nonlocal answered
             if call.role not in new and (call.role not in self.replaced or call.key in earlier):
                 return None
-            own, better = recorded.get(call.key), None
+            usual, better = recorded.get(call.key), None
             if isinstance(self.against, dspy.LM):
                 better = call.ask(lm=self.against)
             else:
-                own = own or call.ask()
-                if (reply := self.oracle.reply(call.signature, call.inputs, own)).told:
+                usual = usual or call.ask()
+                if (reply := self.oracle.reply(call.signature, call.inputs, usual)).told:
                     better = dspy.Prediction(**reply.fields)
             if better is not None and call.role in new:
                 answered += 1
-                if own is not None and dict(better) != dict(own):
-                    differs.append((replace(call, reply=own), better))
-            return own if better is None else better
+                if usual is not None and dict(better) != dict(usual):
+                    differs.append((replace(call, reply=usual), better))
+            return usual if better is None else better
 
         run = self.replay.run(self.example, recorded, instead)
         self._count(run)
@@ -262,7 +262,7 @@ class TrainingPair(NamedTuple):
 
 
 def training_pairs(
-    questions: Iterable[dspy.Example], found: Diagnosis, metric: Metric, gold: bool = True
+    questions: Iterable[dspy.Example], diagnosis: Diagnosis, metric: Metric, gold: bool = True
 ) -> Iterator[TrainingPair]:
     """The corrected calls of every agent that cost points, question by question.
 
@@ -272,17 +272,16 @@ def training_pairs(
             reasoning these do not have are left out.
     """
     adapter = dspy.settings.adapter or dspy.ChatAdapter()
-    for example, one in zip(questions, found.questions, strict=False):
+    for example, one in zip(questions, diagnosis.questions, strict=False):
         for role, calls in one.corrected.items():
             for call, reply in calls if one.changes[role][named(metric)] > 0 else ():
-                better = argued(example, call.signature, reply) if gold else dict(reply)
-                if better.keys() >= call.signature.output_fields.keys():
-                    prompt = adapter.format(call.signature, fenced(list(call.demos)), fenced(dict(call.inputs)))
-                    said = [
-                        {"role": "assistant", "content": adapter.format_assistant_message_content(call.signature, each)}
-                        for each in ({name: better[name] for name in call.signature.output_fields}, call.fields)
-                    ]
-                    yield TrainingPair(prompt, *said)
+                signature = call.signature
+                better = argued(example, signature, reply) if gold else dict(reply)
+                if better.keys() >= signature.output_fields.keys():
+                    better = {name: better[name] for name in signature.output_fields}
+                    prompt = adapter.format(signature, fenced(list(call.demos)), fenced(dict(call.inputs)))
+                    texts = (adapter.format_assistant_message_content(signature, it) for it in (better, call.fields))
+                    yield TrainingPair(prompt, *({"role": "assistant", "content": text} for text in texts))
 
 
 def write_pairs(folder: Path, pairs: Iterable[TrainingPair]) -> int:
@@ -292,18 +291,14 @@ def write_pairs(folder: Path, pairs: Iterable[TrainingPair]) -> int:
     preferences.trl.jsonl     {"prompt": [...], "chosen": [...], "rejected": [...]}, for TRL's DPOTrainer
     preferences.openai.jsonl  {"input": {"messages": [...]}, "preferred_output": [...], "non_preferred_output": [...]}
     """
+    files: dict[str, list[dict[str, Any]]] = {"supervised": [], "preferences.trl": [], "preferences.openai": []}
+    for prompt, better, own in pairs:
+        files["supervised"].append({"messages": [*prompt, better]})
+        files["preferences.trl"].append({"prompt": prompt, "chosen": [better], "rejected": [own]})
+        asked = {"input": {"messages": prompt}}
+        files["preferences.openai"].append({**asked, "preferred_output": [better], "non_preferred_output": [own]})
     folder.mkdir(parents=True, exist_ok=True)
-    known = list(pairs)
-    forms: dict[str, Callable[[TrainingPair], dict[str, Any]]] = {
-        "supervised.jsonl": lambda it: {"messages": [*it.prompt, it.better]},
-        "preferences.trl.jsonl": lambda it: {"prompt": it.prompt, "chosen": [it.better], "rejected": [it.own]},
-        "preferences.openai.jsonl": lambda it: {
-            "input": {"messages": it.prompt},
-            "preferred_output": [it.better],
-            "non_preferred_output": [it.own],
-        },
-    }
-    for name, form in forms.items():
-        with replacing(folder / name) as file:
-            file.writelines(json.dumps(form(each), ensure_ascii=False) + "\n" for each in known)
-    return len(known)
+    for name, records in files.items():
+        with replacing(folder / f"{name}.jsonl") as file:
+            file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+    return len(files["supervised"])

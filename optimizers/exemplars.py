@@ -54,9 +54,9 @@ def from_run(run: Path, min_f1: float = MIN_F1) -> Iterator[Exemplar]:
 def at_most(count: int, exemplars: Iterable[Exemplar]) -> list[Exemplar]:
     """The first so many exemplars for each number of hops."""
     by_hops: defaultdict[int, list[Exemplar]] = defaultdict(list)
-    for each in ExemplarMemory(()).joined(list(exemplars)).exemplars:
-        by_hops[each.hops].append(each)
-    return [each for hops in sorted(by_hops) for each in by_hops[hops][:count]]
+    for exemplar in ExemplarMemory(()).joined(list(exemplars)).exemplars:
+        by_hops[exemplar.hops].append(exemplar)
+    return [exemplar for hops in sorted(by_hops) for exemplar in by_hops[hops][:count]]
 
 
 def in_words(question: dspy.Example) -> dspy.Example:

@@ -51,7 +51,7 @@ def feedback_metric(metric: Metric) -> Metric:
         score = metric.function(attempt)
         if trace is not None and pred_name is None:
             return metric.reached(score)
-        call = next(((p.signature, given, reply) for p, given, reply in pred_trace or ()), None)
+        call = next(((agent.signature, inputs, reply) for agent, inputs, reply in pred_trace or ()), None)
         return dspy.Prediction(score=score, feedback=explain(attempt, call))
 
     return explained
@@ -64,8 +64,8 @@ class MostFaults:
 
     def __init__(self, program: dspy.Module) -> None:
         self._agents: defaultdict[frozenset[str], list[str]] = defaultdict(list)  # by the fields of their signatures
-        for name, each in program.named_predictors():
-            self._agents[frozenset(each.signature.fields)].append(name)
+        for name, predictor in program.named_predictors():
+            self._agents[frozenset(predictor.signature.fields)].append(name)
         self._turns = cycle([name for name, _ in program.named_predictors()])
         self._chosen = Counter[tuple[int, str]]()
 
@@ -84,11 +84,11 @@ class MostFaults:
             seen = prediction.get("ranking") or () if isinstance(prediction, dspy.Prediction) else ()
             for predictor, inputs, reply in trajectory["trace"]:
                 alike = [name for name in self._agents[frozenset(predictor.signature.fields)] if name in candidate]
-                told = [name for name in alike if cleandoc(candidate[name]) == predictor.signature.instructions]
+                same = [name for name in alike if cleandoc(candidate[name]) == predictor.signature.instructions]
                 if alike and isinstance(reply, dspy.Prediction):
-                    name = (told or alike)[0]
-                    found = faults(example, seen, predictor.signature, inputs, reply) or {}
-                    lost[name] += points if found.keys() - CALIBRATION else 0.0
+                    name = (same or alike)[0]
+                    mistakes = faults(example, seen, predictor.signature, inputs, reply) or {}
+                    lost[name] += points if mistakes.keys() - CALIBRATION else 0.0
         if any(lost.values()):
             most = max(lost, key=lambda name: lost[name] / (1 + self._chosen[candidate_idx, name]))
             self._chosen[candidate_idx, most] += 1

@@ -155,19 +155,19 @@ def labeled(job: Job) -> dspy.Module:
     demos: defaultdict[str, list[dspy.Example]] = defaultdict(list)
     replay = Replay(job.student)
 
-    def instead(example: dspy.Example, oracle: GoldReplies, told: dict[str, dspy.Example], call: Call) -> Any:
+    def instead(example: dspy.Example, oracle: GoldReplies, shown: dict[str, dspy.Example], call: Call) -> Any:
         reply = argued(example, call.signature, oracle.reply(call.signature, call.inputs, {}).told)
         if not reply.keys() >= call.signature.output_fields.keys() - {"confidence"}:
             return None
         reply = {"confidence": 0.95, **reply} if "confidence" in call.signature.output_fields else reply
-        told.setdefault(call.key.agent, dspy.Example(**shortened(call.inputs, reply), **reply))
+        shown.setdefault(call.key.agent, dspy.Example(**shortened(call.inputs, reply), **reply))
         return dspy.Prediction(**reply)
 
     for example in map(in_words, job.train):
         start = None if example.get("pool") else replay.run(example).prediction
-        seen, told = () if start is None else start.get("ranking") or (), dict[str, dspy.Example]()
-        replay.run(example, instead=partial(instead, example, GoldReplies(example, seen), told))
-        for agent, demo in told.items():
+        seen, shown = () if start is None else start.get("ranking") or (), dict[str, dspy.Example]()
+        replay.run(example, instead=partial(instead, example, GoldReplies(example, seen), shown))
+        for agent, demo in shown.items():
             demos[agent].append(demo)
     for name, predictor in job.student.named_predictors():
         predictor.demos = demos[name][: job.size.demos] or predictor.demos
@@ -180,10 +180,10 @@ def credit(job: Job) -> dspy.Module:
     turn, and keep them if the program scores better on the validation questions.
     """
     names = list(roles(job.student))
-    found = diagnose(job.student, job.train, [job.metric], alone=True, among=names, threads=job.threads)
+    diagnosis = diagnose(job.student, job.train, [job.metric], alone=True, among=names, threads=job.threads)
     gains: defaultdict[str, list[tuple[float, dspy.Example]]] = defaultdict(list)
     costs: defaultdict[str, float] = defaultdict(float)
-    for example, one in zip(job.train, found.questions, strict=True):
+    for example, one in zip(job.train, diagnosis.questions, strict=True):
         for role, calls in one.corrected.items():
             gain = one.changes[role][named(job.metric)]
             if not calls or isnan(gain):
@@ -266,15 +266,15 @@ def _of_dspy(kind: type[Teleprompter], job: Job, **settings: Any) -> dspy.Module
 
 def _transplanted(program: dspy.Module, compiled: dspy.Module, optimizer: str) -> dspy.Module:
     """A copy of the program with the instructions and demos of a compiled one."""
-    result, found = program.deepcopy(), dict(compiled.named_predictors())
-    if found.keys() != dict(result.named_predictors()).keys():
+    result, tuned = program.deepcopy(), dict(compiled.named_predictors())
+    if tuned.keys() != dict(result.named_predictors()).keys():
         raise PolyhopError(f"{optimizer} returns another program, which no artifact can hold: use it from Python")
-    for (name, predictor), own in zip(result.named_predictors(), program.predictors(), strict=True):
-        predictor.lm = own.lm
-        fields, outputs = own.signature.fields, own.signature.output_fields
-        demos = [{key: demo[key] for key in fields if key in demo} for demo in found[name].demos]
+    for (name, predictor), before in zip(result.named_predictors(), program.predictors(), strict=True):
+        predictor.lm = before.lm
+        fields, outputs = before.signature.fields, before.signature.output_fields
+        demos = [{key: demo[key] for key in fields if key in demo} for demo in tuned[name].demos]
         predictor.demos = [dspy.Example(**demo) for demo in demos if demo.keys() & outputs.keys()]  # others do not show
-        instructions = found[name].signature.instructions
-        if instructions != own.signature.instructions:
-            predictor.signature = own.signature.with_instructions(instructions)
+        instructions = tuned[name].signature.instructions
+        if instructions != before.signature.instructions:
+            predictor.signature = before.signature.with_instructions(instructions)
     return result

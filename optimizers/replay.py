@@ -116,7 +116,7 @@ Instead = Callable[[Call], dspy.Prediction | None]
 class ReplayedRun:
     """One run of the program: its calls in order, and its prediction; None if it failed."""
 
-    known: Mapping[Key, dspy.Prediction]
+    recorded: Mapping[Key, dspy.Prediction]
     instead: Instead
     calls: list[Call] = field(default_factory=list)
     asked: int = 0  # calls of language models
@@ -161,7 +161,7 @@ class ReplayedRun:
             key = Key(agent.name, digest, self._seen[agent.name, digest])
             self._seen[agent.name, digest] += 1
         call = Call(key, agent.role, signature, inputs, ask, demos)
-        reply = self.instead(call) or self.known.get(key) or ask()
+        reply = self.instead(call) or self.recorded.get(key) or ask()
         with self._lock:
             self.calls.append(replace(call, reply=reply))
         return reply
@@ -187,18 +187,18 @@ class Replay:
     def run(
         self,
         example: dspy.Example,
-        known: Mapping[Key, dspy.Prediction] | None = None,
+        recorded: Mapping[Key, dspy.Prediction] | None = None,
         instead: Instead = lambda call: None,
         oracle: GoldReplies | None = None,
     ) -> ReplayedRun:
         """Run the program on a question. An `Exception` of the program is recorded as a failure.
 
         Args:
-            known: Replies that are given back.
+            recorded: Replies that are given back.
             instead: Replies that go before these.
             oracle: For ``perfect_search``.
         """
-        replayed, inputs = ReplayedRun(known or {}, instead), dict[str, Any]()
+        replayed, inputs = ReplayedRun(recorded or {}, instead), dict[str, Any]()
         if oracle is not None and self._search is not None:
             gold = [page for page in oracle.pages.values() if page is not None]
             inputs["pool"] = _GoldFirst(gold, self._search, example.get("pool"))
@@ -221,9 +221,9 @@ class _GoldFirst(PassagePool):
 
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
         with running(Run(pool=self._pool)):
-            found = self._search(query, k=k + offset)
+            hits = self._search(query, k=k + offset)
         gold = {passage.id for passage in self.passages}
-        others = [hit for hit in found if hit.passage.id not in gold]
+        others = [hit for hit in hits if hit.passage.id not in gold]
         best = max((hit.score for hit in others), default=1.0)
         ranked = [*(Hit(passage, best, 0) for passage in self.passages), *others][offset : offset + k]
         return [Hit(hit.passage, hit.score, rank, hit.reason) for rank, hit in enumerate(ranked, offset + 1)]
@@ -253,12 +253,12 @@ class StandIn(dspy.Predict):
         return twin
 
     def forward(self, **kwargs: Any) -> Any:
-        given = {"signature": self.signature, "demos": self.demos, "lm": self.lm, **kwargs}
+        call = {"signature": self.signature, "demos": self.demos, "lm": self.lm, **kwargs}
         # Copies: programs go on to append to lists that agents were shown.
-        inputs = {name: copy(kwargs[name]) for name in given["signature"].input_fields if name in kwargs}
-        ask, run, trace = partial(self.run, **given), _RUN.get(), dspy.settings.trace
+        inputs = {name: copy(kwargs[name]) for name in call["signature"].input_fields if name in kwargs}
+        ask, run, trace = partial(self.run, **call), _RUN.get(), dspy.settings.trace
         with dspy.context(trace=None):
-            reply = run.answer(self, given["signature"], inputs, ask, given["demos"]) if run else ask()
+            reply = run.answer(self, call["signature"], inputs, ask, call["demos"]) if run else ask()
         if trace is not None:
             trace.append((self, shortened(inputs, reply) if self.brief else inputs, reply))
         return reply
@@ -266,12 +266,12 @@ class StandIn(dspy.Predict):
 
 def with_stand_ins(program: dspy.Module, brief: bool = False) -> dspy.Module:
     """A copy of the program with a `StandIn` for each predictor. Models are not copied."""
-    shorts = {id(predictor): role for role, known in roles(program).items() for predictor in known}
-    known = [(name, shorts[id(each)], each.lm or dspy.settings.lm) for name, each in program.named_predictors()]
-    left, twin = iter(known), program.deepcopy()
+    role_of = {id(predictor): role for role, predictors in roles(program).items() for predictor in predictors}
+    originals, twin = iter(list(program.named_predictors())), program.deepcopy()
 
     def stand_in(predictor: dspy.Predict) -> StandIn:
-        name, role, predictor.lm = next(left)
+        name, original = next(originals)
+        role, predictor.lm = role_of[id(original)], original.lm or dspy.settings.lm
         return predictor if isinstance(predictor, StandIn) else StandIn(name, role, predictor, predictor.lm, brief)
 
     return stand_in(twin) if isinstance(twin, dspy.Predict) else twin.map_named_predictors(stand_in)
@@ -306,7 +306,8 @@ def shortened(inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> dict[str
 
     def few(shown: NumberedPassages) -> NumberedPassages:
         others = [passage.number for passage in shown.passages if passage.number not in cited][:_DISTRACTORS]
-        return NumberedPassages(passages=[each for each in shown.passages if each.number in cited.union(others)])
+        kept = cited.union(others)
+        return NumberedPassages(passages=[passage for passage in shown.passages if passage.number in kept])
 
     return {
         name: few(value).format() if isinstance(value, NumberedPassages) else value for name, value in inputs.items()

@@ -27,10 +27,10 @@ def section(path: Path) -> Section:
         RunError: it is not such a run, or damaged.
     """
     manifest = read_json(path / MANIFEST, f"{path} is not a run folder: it has no {MANIFEST}.")
-    known = manifest.get("settings") or {}
-    if isinstance(known, dict):  # also of another version, which had other settings
-        known = {name: value for name, value in known.items() if name in OptimizationSettings.model_fields}
-    settings = OptimizationSettings.of(known, str(path / MANIFEST))
+    values = manifest.get("settings") or {}
+    if isinstance(values, dict):  # also of another version, which had other settings
+        values = {name: value for name, value in values.items() if name in OptimizationSettings.model_fields}
+    settings = OptimizationSettings.of(values, str(path / MANIFEST))
     files = sorted(path.glob(f"*-*/{STAGE}"), key=lambda file: file.parent.name.partition("-")[0].zfill(9))
     proposals = {file.parent.name: read_model(StageRecord, file) for file in files}
     summary = read_model(OptimizationSummary, path / SUMMARY) if (path / SUMMARY).exists() else None

@@ -55,14 +55,14 @@ def _ranges(value: Any) -> Any:
 
     if not isinstance(value, list):
         return value
-    found = {}
-    for each in value:
-        name, equals, values = each.partition("=")
+    ranges = {}
+    for text in value:
+        name, equals, values = text.partition("=")
         parts = [] if values == "all" else values.split(".." if ".." in values else ",")
         if not equals or not all(parts):
             raise ValueError("neither NAME=LOW..HIGH nor NAME=A,B nor NAME=all")
-        found[name] = tuple(map(read, parts))
-    return found
+        ranges[name] = tuple(map(read, parts))
+    return ranges
 
 
 class OptimizationSettings(Limits, Resources):

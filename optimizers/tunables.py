@@ -130,13 +130,9 @@ class TunableSearch(Teleprompter):
         space, done = search_space(student, self.freeze, self.ranges), list[TrialRecord]()
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         with warnings.catch_warnings(action="ignore", category=optuna.exceptions.ExperimentalWarning):
-            # All that decides what is found is in the name, so that another search does not resume this one.
-            texts = [dict(each.items()) for each in questions]
-            decides = [_values(student), str(space), texts, named(self.metric), self.cost, self.seed]
-            text = json.dumps([*decides, optuna.__version__], default=lambda value: type(value).__name__)
             study = optuna.create_study(
                 storage=None if self.storage is None else _journal(Path(self.storage)),
-                study_name=f"tunables-{blake2b(text.encode(), digest_size=8).hexdigest()}",
+                study_name=self._name(student, space, questions),
                 directions=[StudyDirection.MAXIMIZE, StudyDirection.MINIMIZE][: 2 if self.cost else 1],
                 pruner=optuna.pruners.WilcoxonPruner(p_threshold=_PRUNE_LEVEL, n_startup_steps=_PRUNE_FIRST),
                 load_if_exists=True,
@@ -155,45 +151,56 @@ class TunableSearch(Teleprompter):
                     self.result = StudyResult(trials=[*done], best=best, front=front, cost=self.cost)
         return with_values(student, best.values)
 
+    def _name(self, student: dspy.Module, space: Space, questions: Sequence[dspy.Example]) -> str:
+        """Has all that decides what is found, so that another search does not resume this one."""
+        texts = [dict(example.items()) for example in questions]
+        decides = [_values(student), str(space), texts, named(self.metric), self.cost, self.seed, optuna.__version__]
+        text = json.dumps(decides, default=lambda value: type(value).__name__)
+        return f"tunables-{blake2b(text.encode(), digest_size=8).hexdigest()}"
+
     def _trial(
         self, study: optuna.Study, student: dspy.Module, questions: list[dspy.Example], space: Space, number: int
     ) -> TrialRecord:
         """Draw the values of the next trial, ask the questions in an order of its own, and store it."""
-        seed = _seed(self.seed, number)
-        study.sampler = samplers.TPESampler(seed=seed)
+        study.sampler = samplers.TPESampler(seed=_seed(self.seed, number))
         if number == 0:  # the program as it is; a value outside of its range is not drawn
-            own = {name: value for name, value in _values(student).items() if name in space}
-            own = {name: value for name, value in own.items() if _inside(space[name], value)}
-            space = {name: space[name] for name in own}
-            study.sampler = samplers.PartialFixedSampler(own, study.sampler)
+            start = _values(student)
+            space = {name: range_ for name, range_ in space.items() if _inside(range_, start[name])}
+            study.sampler = samplers.PartialFixedSampler({name: start[name] for name in space}, study.sampler)
         trial = study.ask()
         values = _draw(trial, student, space)
         order = list(range(len(questions)))
         random.Random(_seed(self.seed, number, "order")).shuffle(order)
         asked, pruned = list[Scored](), False
         with closing(scored_runs(with_values(student, values), questions, self.metric, order, self.threads)) as runs:
-            for one in runs:
-                asked.append(one)
+            for run in runs:
+                asked.append(run)
                 if self.cost is None:
-                    trial.report(one.score, one.number)
+                    trial.report(run.score, run.number)
                     pruned = len(asked) % _PRUNE_EVERY == 0 and len(asked) < len(order) and trial.should_prune()
                 if pruned:
                     break
-        failures = [one.failure for one in asked if one.failure]
+        failures = [run.failure for run in asked if run.failure]
         if len(failures) == len(asked):
             raise PolyhopError(f"every question of trial {number} ({values}) failed: {failures[0]}; mend it and resume")
-        known = sorted({name for one in asked for name in one.costs})
-        costs = {name: fmean(one.costs[name] for one in asked if name in one.costs) for name in known}
+        costs = {}
+        for name in sorted({name for run in asked for name in run.costs}):
+            costs[name] = fmean(run.costs[name] for run in asked if name in run.costs)
         if self.cost and self.cost not in costs:
-            raise PolyhopError(f"the program has no cost {self.cost!r}; it has {', '.join(known)}")
-        scores = {one.number: one.score for one in asked}
-        score = fmean(scores.values())
+            raise PolyhopError(f"the program has no cost {self.cost!r}; it has {', '.join(costs)}")
+        scores = {run.number: run.score for run in asked}
         record = TrialRecord(
-            number=number, values=values, score=score, costs=costs, scores=scores, failures=len(failures), pruned=pruned
+            number=number,
+            values=values,
+            score=fmean(scores.values()),
+            costs=costs,
+            scores=scores,
+            failures=len(failures),
+            pruned=pruned,
         )
         trial.set_user_attr("trial", {**record.model_dump(), "scores": scores})
         # Of a pruned trial the mean so far informs the sampler; it is lower than that of the best trial.
-        study.tell(trial, [score, costs[self.cost]] if self.cost else score)
+        study.tell(trial, [record.score, costs[self.cost]] if self.cost else record.score)
         return record
 
 
@@ -222,30 +229,33 @@ def search_space(
     Raises:
         PolyhopError: a pattern matches nothing, a range does not fit its tunable, or nothing is left.
     """
-    known, frozen = tunables(program), matching(program, freeze)
+    parameters, frozen = tunables(program), matching(program, freeze)
     narrowed = {name: range_ for pattern, range_ in (ranges or {}).items() for name in matching(program, [pattern])}
-    space = {name: _range(name, each, narrowed.get(name)) for name, each in known.items() if name not in frozen}
-    space = {name: each for name, each in space.items() if not each.single()}
+    space = dict[str, BaseDistribution]()
+    for name in (name for name in parameters if name not in frozen):
+        range_ = _range(name, parameters[name], narrowed.get(name))
+        if not range_.single():
+            space[name] = range_
     if not space:
-        why = "all are frozen or have a single value" if known else "it has none (polyhop.tunables)"
+        why = "all are frozen or have a single value" if parameters else "it has none (polyhop.tunables)"
         raise PolyhopError(f"the program has no tunables to search: {why}")
     return space
 
 
-def _range(name: str, tunable: Any, given: Sequence[Any] | None) -> BaseDistribution:
-    usual = tunable.usual if given is None else None
+def _range(name: str, tunable: Any, narrower: Sequence[Any] | None) -> BaseDistribution:
+    usual = tunable.usual if narrower is None else None
     try:
-        for value in given or ():
+        for value in narrower or ():
             copy(tunable).value = value
         if tunable.choices:
-            return CategoricalDistribution(tuple(dict.fromkeys(given or usual or tunable.choices)))
-        low, high = given or (tunable.low, tunable.high)
+            return CategoricalDistribution(tuple(dict.fromkeys(narrower or usual or tunable.choices)))
+        low, high = narrower or (tunable.low, tunable.high)
         if usual is not None:
             low, high = min(usual[0], tunable.value), max(usual[1], tunable.value)
         return (IntDistribution if type(tunable.low) is int else FloatDistribution)(low, high, log=tunable.log)
     except ValueError as error:
         raise PolyhopError(
-            f"the range of {name}, {given}, is neither its lowest and highest value nor some of its choices: {error}"
+            f"the range of {name}, {narrower}, is neither its lowest and highest value nor some of its choices: {error}"
         ) from error
 
 
@@ -266,12 +276,12 @@ def _draw(trial: optuna.Trial, student: dspy.Module, space: Mapping[str, Any]) -
 
     def value(name: str) -> Any:
         if name in space and name not in drawn and matters(name):
-            each = space[name]
-            if isinstance(each, CategoricalDistribution):
-                drawn[name] = trial.suggest_categorical(name, each.choices)
+            range_ = space[name]
+            if isinstance(range_, CategoricalDistribution):
+                drawn[name] = trial.suggest_categorical(name, range_.choices)
             else:
-                suggest = trial.suggest_int if isinstance(each, IntDistribution) else trial.suggest_float
-                drawn[name] = suggest(name, each.low, each.high, log=each.log)
+                suggest = trial.suggest_int if isinstance(range_, IntDistribution) else trial.suggest_float
+                drawn[name] = suggest(name, range_.low, range_.high, log=range_.log)
         return drawn.get(name, current[name])
 
     for name in space:
@@ -280,7 +290,7 @@ def _draw(trial: optuna.Trial, student: dspy.Module, space: Mapping[str, Any]) -
 
 
 def _values(program: dspy.Module) -> Values:
-    return {name: each.value for name, each in tunables(program).items()}
+    return {name: tunable.value for name, tunable in tunables(program).items()}
 
 
 def with_values(program: dspy.Module, values: Values) -> dspy.Module:
@@ -293,13 +303,13 @@ def with_values(program: dspy.Module, values: Values) -> dspy.Module:
 
 def matching(program: dspy.Module, patterns: Sequence[str]) -> list[str]:
     """The names of the tunables that match names or globs."""
-    known, found = tunables(program), list[str]()
+    names, matches = list(tunables(program)), list[str]()
     for pattern in patterns:
-        names = [name for name in known if name == pattern or fnmatchcase(name, pattern)]
-        if not names:
-            raise PolyhopError(f"the program has no tunable {pattern!r}; it has {', '.join(known) or 'none'}")
-        found += names
-    return found
+        alike = [name for name in names if name == pattern or fnmatchcase(name, pattern)]
+        if not alike:
+            raise PolyhopError(f"the program has no tunable {pattern!r}; it has {', '.join(names) or 'none'}")
+        matches += alike
+    return matches
 
 
 # --- what is chosen --------------------------------------------------------------------------------------------------

@@ -87,16 +87,16 @@ class ExemplarMemory(Parameter):
 
     def joined(self, others: Iterable[Exemplar]) -> ExemplarMemory:
         """A memory with further exemplars; of those with the same question the first is kept."""
-        found: dict[str, Exemplar] = {}
-        for each in (*self.exemplars, *others):
-            found.setdefault(title_key(each.question), each)
-        return ExemplarMemory(found.values())
+        by_question: dict[str, Exemplar] = {}
+        for exemplar in (*self.exemplars, *others):
+            by_question.setdefault(title_key(exemplar.question), exemplar)
+        return ExemplarMemory(by_question.values())
 
     def reset(self) -> None:
         """Keep the exemplars: teleprompters call this to clear demos."""
 
     def dump_state(self, json_mode: bool = True) -> dict[str, Any]:
-        return {"exemplars": [_EXEMPLAR.dump_python(each, mode="json") for each in self.exemplars]}
+        return {"exemplars": [_EXEMPLAR.dump_python(exemplar, mode="json") for exemplar in self.exemplars]}
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Raises: ValueError: an exemplar is malformed; the memory is unchanged."""
@@ -107,7 +107,7 @@ class ExemplarMemory(Parameter):
 
     def save(self, path: Path) -> None:
         """Write JSON lines, one per exemplar."""
-        path.write_bytes(b"".join(_EXEMPLAR.dump_json(each) + b"\n" for each in self.exemplars))
+        path.write_bytes(b"".join(_EXEMPLAR.dump_json(exemplar) + b"\n" for exemplar in self.exemplars))
 
     @classmethod
     def load(cls, path: Path) -> ExemplarMemory:
@@ -159,8 +159,8 @@ def plan_like(
     exemplars: Sequence[Exemplar], planner: Agent, question: str, planned: Callable[[Exemplar], dict[str, Any]]
 ) -> dspy.Prediction:
     """The planner's reply to a question, with exemplars as further demos; ``planned`` is the reply of each."""
-    record(Recalled(tuple(each.question for each in exemplars)))
-    shown = [dspy.Example(question=each.question, **planned(each)) for each in exemplars]
+    record(Recalled(tuple(exemplar.question for exemplar in exemplars)))
+    shown = [dspy.Example(question=exemplar.question, **planned(exemplar)) for exemplar in exemplars]
     reply: dspy.Prediction = planner(question=question, demos=[*planner.demos, *shown])
     return reply
 
@@ -184,12 +184,14 @@ def _similarities(question: str, others: tuple[str, ...]) -> list[float]:
 def _vectors(questions: tuple[str, ...]) -> tuple[dict[str, float], list[dict[str, float]]]:
     """The inverse document frequencies of terms, and the TF-IDF vectors of masked questions."""
     counts = [_terms(question) for question in questions]
-    idf = {
-        term: 1 + math.log((1 + len(questions)) / (1 + found))
-        for term, found in Counter(term for each in counts for term in each).items()
-    }
-    weighted = [{term: (1 + math.log(count)) * idf[term] for term, count in each.items()} for each in counts]
-    return idf, [{term: weight / math.hypot(*each.values()) for term, weight in each.items()} for each in weighted]
+    questions_with = Counter(term for terms in counts for term in terms)
+    idf = {term: 1 + math.log((1 + len(questions)) / (1 + count)) for term, count in questions_with.items()}
+    vectors = []
+    for terms in counts:
+        weights = {term: (1 + math.log(count)) * idf[term] for term, count in terms.items()}
+        length = math.hypot(*weights.values())
+        vectors.append({term: weight / length for term, weight in weights.items()})
+    return idf, vectors
 
 
 def _terms(question: str) -> Counter[str]:

@@ -55,11 +55,11 @@ class Search(Part):
         self.chain: dict[str, Tunable[Any]] = {}
         if isinstance(retriever, ChainRetriever):
             # Optimizers leave all of these as they are unless they are given a range.
-            for each in fields(ChainWeights):
-                value = getattr(retriever.weights, each.name)
-                needs = ("chain['adaptive']", (True,)) if each.name == "enough" else None
-                bounds = each.metadata["low"], each.metadata["high"]
-                self.chain[each.name] = real(value, *bounds, usual=(value, value), needs=needs)
+            for weight in fields(ChainWeights):
+                value = getattr(retriever.weights, weight.name)
+                needs = ("chain['adaptive']", (True,)) if weight.name == "enough" else None
+                bounds = weight.metadata["low"], weight.metadata["high"]
+                self.chain[weight.name] = real(value, *bounds, usual=(value, value), needs=needs)
             self.chain["adaptive"] = choice(retriever.adaptive, (False, True), usual=2 * (retriever.adaptive,))
 
     def forward(self, query: str, *, k: int | None = None, offset: int = 0) -> list[Hit]:
@@ -77,20 +77,20 @@ class Search(Part):
             k = k or self.k.value
             search = partial(one_a_document, source.search) if self.by_document.value else source.search
             hits = [hit for hit in search(query, k, offset) if not _is_stub(hit.passage)]
-        found = tuple((hit.passage.id, hit.passage.title, hit.score) for hit in hits)
         run.seen += hits
-        record(Searched(query, found, tuple(hit.reason for hit in hits if hit.reason), offset))
+        listed = tuple((hit.passage.id, hit.passage.title, hit.score) for hit in hits)
+        record(Searched(query, listed, tuple(hit.reason for hit in hits if hit.reason), offset))
         return hits
 
     def _source(self, pool: Pool) -> Retriever:
-        own = None if pool is None else as_pool(pool)
-        source: Retriever | None = self.retriever if own is None else own
+        passages = None if pool is None else as_pool(pool)
+        source: Retriever | None = self.retriever if passages is None else passages
         if isinstance(self.retriever, ChainRetriever):
             values = asdict(self.retriever.weights) | {"adaptive": self.retriever.adaptive}
             values |= {name: tunable.value for name, tunable in self.chain.items()}
             adaptive = values.pop("adaptive")
             chain = self.retriever.with_weights(ChainWeights(**values), adaptive=adaptive)
-            source = chain if own is None else chain.over(own)
+            source = chain if passages is None else chain.over(passages)
         if source is None or (isinstance(source, ChainRetriever) and source.source is None):
             raise PolyhopError(
                 "nothing to search: build the program with a retriever, such as "

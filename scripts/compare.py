@@ -12,8 +12,8 @@ from .terminal import new_console, new_table, warn
 _SHOWN = 3  # flipped questions of a kind
 
 
-def compare(given: Compare) -> None:
-    result, console = compare_runs(given.runs, given.metric or None), new_console()
+def compare(options: Compare) -> None:
+    result, console = compare_runs(options.runs, options.metric or None), new_console()
     baseline, *others = result.runs
     for run in result.runs:
         if run.done < run.questions:
@@ -29,9 +29,9 @@ def compare(given: Compare) -> None:
 
     means = new_table("", "", *(run.name for run in result.runs))
     for metric in dict.fromkeys(row.metric for row in result.rows):
-        found = [result.row(metric, run.name) for run in result.runs]
-        fewer = [f" of {row.questions}" if row and row.questions < result.shared else "" for row in found]
-        texts = (quantity(metric).text(row.mean) if row else "" for row in found)
+        rows = [result.row(metric, run.name) for run in result.runs]
+        fewer = [f" of {row.questions}" if row and row.questions < result.shared else "" for row in rows]
+        texts = (quantity(metric).text(row.mean) if row else "" for row in rows)
         means.add_row(quantity(metric).heading, *map(str.__add__, texts, fewer))
     console.print(means)
     for run in others:
@@ -55,9 +55,9 @@ def compare(given: Compare) -> None:
             flips = [flip for flip in result.flips if (flip.run, flip.gained) == (run.name, gained)]
             if flips:
                 console.print(f"\n{run.name}: {len(flips)} {change}", style="green" if gained else "red")
-            for flip in flips if given.flips else flips[:_SHOWN]:
+            for flip in flips if options.flips else flips[:_SHOWN]:
                 console.print(f"  {plain(flip.id)}  {plain(flip.question)}")
                 answers = f"before {plain(flip.before)} | now {plain(flip.after)}"
                 console.print(f"    gold {plain(flip.gold)} | {answers}", style="dim")
-            if not given.flips and len(flips) > _SHOWN:
+            if not options.flips and len(flips) > _SHOWN:
                 console.print(f"  ... and {len(flips) - _SHOWN} more: --flips", style="dim")

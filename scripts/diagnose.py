@@ -31,51 +31,51 @@ from .terminal import new_console, new_table, warn
 _METRICS = ("answer_f1", "evidence_f1", "joint_f1")
 
 
-def diagnose(given: Diagnose) -> None:
-    metrics = [find_metric(name) for name in given.metric or _METRICS]
+def diagnose(options: Diagnose) -> None:
+    metrics = [find_metric(name) for name in options.metric or _METRICS]
     try:
-        source, program = _repeated(given, read_manifest(given.run))
+        source, program = _repeated(options, read_manifest(options.run))
     except ValueError as error:  # a setting that no run has
-        raise PolyhopError(f"{given.run / MANIFEST} is damaged: {str(error)[:200]}") from error
+        raise PolyhopError(f"{options.run / MANIFEST} is damaged: {str(error)[:200]}") from error
     examples = list(source.questions)
-    if given.limit and given.limit < len(examples):
-        examples = Random(0).sample(examples, given.limit)
-    reference: Reference = "gold" if given.against == "gold" else language_model(given.against)
-    known, groups = roles_of(program, reference), role_groups(program)
-    if unknown := [name for name in given.agent if name not in known and name not in groups]:
-        raise PolyhopError(f"no agent {unknown[0]!r}: the agents are {', '.join([*known, *groups])}")
-    named = {role for name in given.agent for role in groups.get(name, (name,))}
-    among = [role for role in known if role in named or not given.agent]
-    budget = Budget(**given.budget)
+    if options.limit and options.limit < len(examples):
+        examples = Random(0).sample(examples, options.limit)
+    reference: Reference = "gold" if options.against == "gold" else language_model(options.against)
+    roles, groups = roles_of(program, reference), role_groups(program)
+    if unknown := [name for name in options.agent if name not in roles and name not in groups]:
+        raise PolyhopError(f"no agent {unknown[0]!r}: the agents are {', '.join([*roles, *groups])}")
+    wanted = {role for name in options.agent for role in groups.get(name, (name,))}
+    among = [role for role in roles if role in wanted or not options.agent]
+    budget = Budget(**options.budget)
     budget.meter_program(program)
     if not isinstance(reference, str):
         reference = budget.meter(reference)
-    found: list[QuestionCosts] = []
-    how: dict[str, Any] = {"against": reference, "among": among, "threads": given.threads, "look_up": source.look_up}
+    done: list[QuestionCosts] = []
+    how: dict[str, Any] = {"against": reference, "among": among, "threads": options.threads, "look_up": source.look_up}
     try:
-        repeat(program, examples, metrics, **how, on_progress=found.append)
+        repeat(program, examples, metrics, **how, on_progress=done.append)
     except BudgetSpent as spent:
-        if not found:
+        if not done:
             raise PolyhopError(f"the budget ({spent}) is spent before the first question is done") from None
-        warn(f"the budget ({spent}) is spent after {len(found)} of {len(examples)} questions")
-    failures = [one.error for one in found if one.error]
-    if len(failures) == len(found):
+        warn(f"the budget ({spent}) is spent after {len(done)} of {len(examples)} questions")
+    failures = [one.error for one in done if one.error]
+    if len(failures) == len(done):
         raise PolyhopError(f"every question failed: {failures[0]}")
     if failures:
-        warn(f"{len(failures)} of {len(found)} questions failed and do not count: {failures[0]}")
-    result = Diagnosis(found, metrics, among)
-    if given.rollouts is not None:
-        count = write_pairs(given.rollouts, training_pairs(examples, result, metrics[0], reference == "gold"))
-        typer.echo(f"{given.rollouts}: {count} replies that gain points, and the replies that they replace", err=True)
-    record = _record(given, metrics, result)
-    if given.as_json:
+        warn(f"{len(failures)} of {len(done)} questions failed and do not count: {failures[0]}")
+    result = Diagnosis(done, metrics, among)
+    if options.rollouts is not None:
+        count = write_pairs(options.rollouts, training_pairs(examples, result, metrics[0], reference == "gold"))
+        typer.echo(f"{options.rollouts}: {count} replies that gain points, and the replies that they replace", err=True)
+    record = _record(options, metrics, result)
+    if options.as_json:
         typer.echo(json.dumps(record, indent=2))
     else:
         _print(metrics, result)
-    write_json(given.run / DIAGNOSIS, record)
+    write_json(options.run / DIAGNOSIS, record)
 
 
-def _repeated(given: Diagnose, manifest: RunManifest) -> tuple[Source, dspy.Module]:
+def _repeated(options: Diagnose, manifest: RunManifest) -> tuple[Source, dspy.Module]:
     """The questions of a run, what is searched, and the program as it was. The run may be somebody else's: it chooses
     no code, no profile and no server.
 
@@ -92,18 +92,18 @@ def _repeated(given: Diagnose, manifest: RunManifest) -> tuple[Source, dspy.Modu
         (manifest.dataset is None, "was not made by `polyhop evaluate`"),
         # such as a prebuilt index, which would be downloaded
         (relative, f"names {relative!r}, which is not the path of a file: evaluate it again"),
-        (given.program is None and is_own, f"has a program of its own ({name}): name it with --program FILE.py:NAME"),
+        (options.program is None and is_own, f"has a program of its own ({name}): name it with --program FILE.py:NAME"),
         (
-            is_code(file) and not given.questions,
+            is_code(file) and not options.questions,
             "has Python code for questions: name them with --questions FILE.py:NAME",
         ),
-        (not given.lm and not are_models, "names models that are none: name them with --lm"),
+        (not options.lm and not are_models, "names models that are none: name them with --lm"),
     ):
         if wrong:
-            raise PolyhopError(f"{given.run} {why}")
+            raise PolyhopError(f"{options.run} {why}")
     questions = Questions(
         str(manifest.dataset),
-        given.questions or file or (asked.source if str(asked.source).startswith("hub:") else None),
+        options.questions or file or (asked.source if str(asked.source).startswith("hub:") else None),
         split=asked.split,
         setting=asked.setting,  # type: ignore[arg-type]
         limit=asked.limit,
@@ -111,11 +111,7 @@ def _repeated(given: Diagnose, manifest: RunManifest) -> tuple[Source, dspy.Modu
         aliases=Path(files["aliases"]) if "aliases" in files else None,
     )
     source = Source(questions, Path(files["index"]) if "index" in files else None)
-    retriever = _retriever_name(was.retriever) if not stored and "search.k" in was.tunables else None
-    options = ProgramOptions(lm=given.lm or tuple(specs), retriever=retriever)
-    program = build_program(given.program or stored or name, source.searched, options)
-    for each, tunable in tunables(program).items():
-        tunable.value = was.tunables.get(each, tunable.value)
+        source, program = _repeated(options, read_manifest(options.run))
     now = RunManifest.of(program, questions, index=source.index.manifest if source.index else None)
     for what, before, after in (
         ("program (prompts, exemplars or tunables)", was.state_hash, now.program.state_hash),
@@ -123,29 +119,21 @@ def _repeated(given: Diagnose, manifest: RunManifest) -> tuple[Source, dspy.Modu
         ("index", manifest.index, now.index),
     ):
         if before != after:
-            raise PolyhopError(f"the {what} of {given.run} has changed since: evaluate it again")
+            raise PolyhopError(f"the {what} of {options.run} has changed since: evaluate it again")
     return source, program
 
 
-def _retriever_name(described: str | None) -> str:
-    """The value of --retriever: a manifest has the retriever's class, and the model of its vectors after it."""
-    kind, _, vectors = (described or "").partition(" ")
-    if kind == "ChainRetriever":
-        return "chain-dense" if vectors else "chain"
-    return {"DenseIndex": "dense", "FusedRetriever": "fused"}.get(kind.partition("+")[0], "bm25")
-
-
-def _record(given: Diagnose, metrics: Sequence[Metric], result: Diagnosis) -> dict[str, Any]:
+        source, program = _repeated(options, read_manifest(options.run))
     def costs(among: Sequence[QuestionCosts]) -> dict[str, Any]:
-        found = {role: {each.name: result.costs(role, each.name, among) for each in metrics} for role in result.roles}
-        return {
-            role: {name: cost._asdict() if cost else None for name, cost in costs.items()}
-            for role, costs in found.items()
-        }
+        table: dict[str, Any] = {}
+        for role in result.roles:
+            intervals = {metric.name: result.costs(role, metric.name, among) for metric in metrics}
+            table[role] = {name: cost._asdict() if cost else None for name, cost in intervals.items()}
+        return table
 
     return {
-        "run": str(given.run),
-        "against": given.against,
+        "run": str(options.run),
+        "against": options.against,
         "questions": len(result.questions),
         "failed": sum(bool(one.error) for one in result.questions),
         "lm_calls": sum(one.asked for one in result.questions),
@@ -165,8 +153,8 @@ def _print(metrics: Sequence[Metric], result: Diagnosis) -> None:
         mean = sum(one.calls.get(role, 0) for one in result.questions) / count
         cells = [f"{mean:.1f}" if mean else ""]
         for metric in metrics:
-            found = result.costs(role, metric.name)
-            cost, low, high = map(metric.text, found) if found else ("?", "", "")
+            interval = result.costs(role, metric.name)
+            cost, low, high = map(metric.text, interval) if interval else ("?", "", "")
             cells.append(cost if low == high else f"{cost} ({low} to {high})")
         shown.add_row(role, *cells)
     new_console().print(shown)

@@ -16,8 +16,8 @@ from .terminal import short
 _COLORS = {"-": typer.colors.RED, "+": typer.colors.GREEN}
 
 
-def diff(given: Diff) -> None:
-    before, after = Named(given.before), Named(given.after)
+def diff(options: Diff) -> None:
+    before, after = Named(options.before), Named(options.after)
     artifacts = [named.artifact for named in (before, after) if named.artifact]
     chained = any(name.startswith("search.chain[") for artifact in artifacts for name in artifact.state)
 
@@ -29,9 +29,9 @@ def diff(given: Diff) -> None:
 
     changes = compare(state(before), state(after))
     made = about(*artifacts) if len(artifacts) == 2 else {}
-    if given.as_json:
-        found = [{name: each._asdict() for name, each in part.items()} for part in (changes, made)]
-        shown = {"a": given.before, "b": given.after, "same": not changes, "changes": found[0], "about": found[1]}
+    if options.as_json:
+        parts = [{name: change._asdict() for name, change in part.items()} for part in (changes, made)]
+        shown = {"a": options.before, "b": options.after, "same": not changes, "changes": parts[0], "about": parts[1]}
         typer.echo(json.dumps(shown, ensure_ascii=False))
         return
     if not changes:

@@ -21,32 +21,32 @@ if TYPE_CHECKING:
     from ..optimizers.artifact import Artifact
 
 
-def evaluate(given: Evaluate) -> None:
-    if given.seed is not None and given.limit is None:
+def evaluate(options: Evaluate) -> None:
+    if options.seed is not None and options.limit is None:
         raise typer.BadParameter("--seed selects the questions of --limit N: both are required")
-    for name in given.metric:
+    for name in options.metric:
         find_metric(name)
-    named = Named(given.program)
-    dataset = given.dataset or dataset_of(given.questions)
-    index, setting = setting_of(dataset, given.setting, given.index, given.questions, named)
+    named = Named(options.program)
+    dataset = options.dataset or dataset_of(options.questions)
+    index, setting = setting_of(dataset, options.setting, options.index, options.questions, named)
     asked = Questions(
         dataset,
-        given.questions,
-        split=split_of(dataset, given.split),
+        options.questions,
+        split=split_of(dataset, options.split),
         setting=setting,
-        **given.model_dump(include={"limit", "seed", "aliases"}),
+        **options.model_dump(include={"limit", "seed", "aliases"}),
     )
     source = Source(asked, index)
-    program, out, artifact = source.program(named, given), given.out, named.artifact
+    program, out, artifact = source.program(named, options), options.out, named.artifact
     if artifact:
-        _warn_of_training(given.program, artifact, asked)
+        _warn_of_training(options.program, artifact, asked)
     source.check_gold(asked)
     file = artifact.path if artifact and not named.own else None
-    with paying(given, out) as pay:
+    with paying(options, out) as pay:
         pay(program)
-        how = {**given.how, "file": file, "max_failures": given.max_failures}
+        how = {**options.how, "file": file, "max_failures": options.max_failures}
         summary = source.evaluate(program, named.label, out, **how)
-    print_summary(summary, named.label, asked, out, given.as_json)
+    print_summary(summary, named.label, asked, out, options.as_json)
     if not summary["counts"]["answered"]:
         raise PolyhopError("every question failed")
 
@@ -54,8 +54,8 @@ def evaluate(given: Evaluate) -> None:
 def _warn_of_training(name: str, artifact: Artifact, questions: Questions) -> None:
     """Warn where an artifact is evaluated on what it was tuned on."""
     file = questions.file.name if questions.file else questions.split
-    for split, known in artifact.provenance.splits.items():
-        if split != "test" and known.file == file:
-            same = known.hash == content(questions)[1]
-            which = "these questions" if same else f"{known.count:,} questions of {plain(file or '')}"
+    for split, used in artifact.provenance.splits.items():
+        if split != "test" and used.file == file:
+            same = used.hash == content(questions)[1]
+            which = "these questions" if same else f"{used.count:,} questions of {plain(file or '')}"
             warn(f"{name} was tuned on {which} ({split}): its scores here are not those on new questions")

@@ -39,12 +39,12 @@ class Commands(TyperGroup):
                 raise
             from .terminal import safe
 
-            told = str(error)
+            message = str(error)
             if isinstance(error, OSError) and error.filename:
-                told = f"{error.filename} cannot be read or written: {error.strerror}"
+                message = f"{error.filename} cannot be read or written: {error.strerror}"
             if isinstance(error, OSError) and error.errno in (ENOSPC, EDQUOT):
-                told += "; what is finished is saved"
-            typer.secho(f"error: {safe(told)}", fg=typer.colors.RED, err=True)
+                message += "; what is finished is saved"
+            typer.secho(f"error: {safe(message)}", fg=typer.colors.RED, err=True)
             raise SystemExit(1) from None
 
 
@@ -78,17 +78,17 @@ def _command(model: type[Options]) -> Callable[..., None]:
     name = model.__name__.lower()
 
     def run(**values: Any) -> None:
-        given = {field: each for field, each in values.items() if not (each in (None, []) or each is False)}
+        changed = {field: value for field, value in values.items() if not (value in (None, []) or value is False)}
         try:
-            options = model(**given)
+            options = model(**changed)
         except ValidationError as error:
-            field, _, told = first_error(error).partition(":")
-            raise typer.BadParameter(f"{field.replace('_', '-')}:{told}") from error
+            field, _, why = first_error(error).partition(":")
+            raise typer.BadParameter(f"{field.replace('_', '-')}:{why}") from error
         getattr(import_module(f".{name}", __package__), name)(options)
 
     parameters = list(_parameters(model))
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     run.__name__, run.__doc__ = name, model.__doc__
     return run
 
@@ -106,16 +106,16 @@ def _parameters(model: type[Options]) -> Iterator[Parameter]:
         shown = ",".join(default) if isinstance(default, tuple) else default
         suffix = "" if shown in (None, "", {}, False) else f"  [default: {shown}]"
         metavar = extra["metavar"] or (None if kind is bool else "N" if kind in (int, float) else "TEXT")
-        told: dict[str, Any] = {"metavar": metavar, "help": f"{field.description}{suffix}", "show_default": False}
+        shape: dict[str, Any] = {"metavar": metavar, "help": f"{field.description}{suffix}", "show_default": False}
         flag = extra["flag"] or f"--{name.replace('_', '-')}"
-        parameter: Any = typer.Argument(**told) if extra["flag"] == "" else typer.Option(flag, **told)
+        parameter: Any = typer.Argument(**shape) if extra["flag"] == "" else typer.Option(flag, **shape)
         value = Parameter.empty if field.is_required() else False if kind is bool else None
         optional = kind | None if value is None else kind
         yield Parameter(name, Parameter.KEYWORD_ONLY, default=value, annotation=Annotated[optional, parameter])
 
 
-for each in COMMANDS:
-    app.command()(_command(each))
+for command in COMMANDS:
+    app.command()(_command(command))
 
 
 def _print_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from os.path import splitdrive
@@ -37,24 +37,20 @@ from .tracking import tracked
 _MIN_TRAIN = 4
 
 
-def optimize(given: Optimize) -> None:
-    out, chosen = given.out, given.model_dump(exclude_unset=True, exclude={"out", "config", "as_json"})
-    known = read_settings(given.config) if given.config else {}
-    if given.config and given.config.suffix == ".json":  # perhaps of another's run, which must choose no code or server
-        for name in known.keys() - chosen.keys():
-            for value in known[name] if isinstance(known[name], list) else [known[name]]:
-                if isinstance(value, str) and _opens(name, value):
-                    option = f"--{name.replace('_', '-')}"
-                    raise PolyhopError(f"{given.config} names {plain(value)}: give it as an option, {option}")
-    settings = Tuning.of(known | chosen, str(given.config or "the command line"))
+def optimize(options: Optimize) -> None:
+    out, chosen = options.out, options.model_dump(exclude_unset=True, exclude={"out", "config", "as_json"})
+    values = read_settings(options.config) if options.config else {}
+    if options.config and options.config.suffix == ".json":
+        _check_names({name: value for name, value in values.items() if name not in chosen}, options.config)
+    settings = Tuning.of(values | chosen, str(options.config or "the command line"))
     named = Named(settings.program)
     questions, index = _questions(settings, named)
     source = Source(questions["train"], index)
     try:
         splits, sources = _divided(questions, settings.seed)
     finally:
-        for each in questions.values():
-            warn_of_skipped(each)
+        for asked in questions.values():
+            warn_of_skipped(asked)
     for part in splits.named.values():
         source.check_gold(part)
     prompt_model = _prompt_model(settings.prompt_lm, settings.lm) if settings.prompt_lm else None
@@ -82,7 +78,7 @@ def optimize(given: Optimize) -> None:
             typer.echo(f"{out}: run the same command again to resume.", err=True)
             raise
         record({"test": summary.test.model_dump() if summary.test else {}, "spent": asdict(summary.spent)})
-    if given.as_json:
+    if options.as_json:
         typer.echo(summary.model_dump_json(exclude_none=True))
     else:
         _print(summary, out, settings, named.own)
@@ -100,8 +96,17 @@ def _questions(settings: Tuning, named: Named) -> tuple[dict[str, Questions], Pa
     elif settings.train is None:
         raise PolyhopError(f"name the training questions: --dataset {dataset} --train FILE")
     index, setting = setting_of(dataset, settings.setting, settings.index, settings.train, named)
-    chosen: dict[str, Any] = {"limit": settings.limit, "seed": settings.seed if settings.limit else None}
-    return {name: Questions(dataset, setting=setting, **each, **chosen) for name, each in sources.items()}, index
+    how: dict[str, Any] = {"setting": setting, "limit": settings.limit}
+    how["seed"] = settings.seed if settings.limit else None
+    return {name: Questions(dataset, **source, **how) for name, source in sources.items()}, index
+
+
+def _check_names(values: Mapping[str, Any], file: Path) -> None:
+    """A manifest, perhaps of another's run, must choose no code and no server."""
+    for name, value in values.items():
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and _opens(name, text):
+                raise PolyhopError(f"{file} names {plain(text)}: give it as an option, --{name.replace('_', '-')}")
 
 
 def _opens(name: str, value: str) -> bool:
@@ -116,10 +121,10 @@ def _opens(name: str, value: str) -> bool:
 
 def _divided(questions: dict[str, Questions], seed: int) -> tuple[Splits, dict[str, str]]:
     """The splits, and the file of each; those without questions of their own are parts of another."""
-    parts = {name: list(each) for name, each in questions.items()}
+    parts = {name: list(asked) for name, asked in questions.items()}
     if len(parts["train"]) < _MIN_TRAIN:
         raise PolyhopError(f"{len(parts['train'])} training questions are too few: at least {_MIN_TRAIN} are needed")
-    sources = {name: str(each.source or each.split) for name, each in questions.items()}
+    sources = {name: str(asked.source or asked.split) for name, asked in questions.items()}
     whole, shares = "train", {"train": 0.5, "val": 0.25, "test": 0.25}
     if "test" in parts:
         shares = {"train": 0.6, "val": 0.4}
@@ -145,16 +150,16 @@ def _prompt_model(name: str, models: Sequence[str]) -> dspy.LM:
 def _bar(console: Console) -> Iterator[Callable[[Progress], None]]:
     """A progress bar for each part of a stage; without a terminal a line."""
     with progress_bar("tuning", console) as bar:
-        task, told = bar.add_task("", total=None), set[str]()
+        task, parts = bar.add_task("", total=None), set[str]()
 
-        def show(each: Progress) -> None:
-            part = f"{each.stage}: {each.detail.partition(',')[0]}"
-            if part not in told and not console.is_terminal:
+        def show(now: Progress) -> None:
+            part = f"{now.stage}: {now.detail.partition(',')[0]}"
+            if part not in parts and not console.is_terminal:
                 typer.echo(part, err=True)
-            told.add(part)
-            bar.tasks[0].total = each.total  # `update` takes None for "as before"
-            spent = f"{each.spent.calls:,} LM calls, ${each.spent.usd:.2f}"
-            bar.update(task, completed=each.done, description=plain(f"{each.stage}: {each.detail}; {spent} in all"))
+            parts.add(part)
+            bar.tasks[0].total = now.total  # `update` takes None for "as before"
+            spent = f"{now.spent.calls:,} LM calls, ${now.spent.usd:.2f}"
+            bar.update(task, completed=now.done, description=plain(f"{now.stage}: {now.detail}; {spent} in all"))
 
         yield show
 

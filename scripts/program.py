@@ -164,11 +164,12 @@ def _check_profile(models: tuple[str, ...], program: dspy.Module) -> None:
     chosen, default, profile = chosen_models(models)
     if profile is None:
         return
-    every = (program, *(new_program(name) for name in PROGRAMS))
-    known = {role for each in every for role in (*roles(each), *role_groups(each))}
-    if unknown := [role for role in profile.roles if role not in known]:
+    names = set[str]()
+    for one in (program, *(new_program(name) for name in PROGRAMS)):
+        names |= {*roles(one), *role_groups(one)}
+    if unknown := [role for role in profile.roles if role not in names]:
         raise PolyhopError(
-            f"{profile.path}: no program has a role {unknown[0]!r}; known are {', '.join(sorted(known))}"
+            f"{profile.path}: no program has a role {unknown[0]!r}; known are {', '.join(sorted(names))}"
         )
     used = sorted({default, *chosen.values()})
     for pattern in profile.models.keys() - {profile.pattern(spec) for spec in used}:
@@ -178,16 +179,16 @@ def _check_profile(models: tuple[str, ...], program: dspy.Module) -> None:
 def _set_tunable(program: dspy.Module, flag: str, text: str) -> None:
     """Set a tunable, as in ``rounds=1`` or ``search.k=10``."""
     name, equals, value = text.partition("=")
-    known: Any = tunables(program)
-    if name not in known or not equals:
-        near = " or ".join(f"{each}=VALUE" for each in get_close_matches(name, known))
-        listed = dict.fromkeys(f"{each.partition('[')[0]}[...]" if "[" in each else each for each in known)
-        told = f"did you mean {near}?" if near else f"{type(program).__name__} has no {name}."
-        raise PolyhopError(f"{flag}: {told} Tunables: {', '.join(listed) or 'none'}")
+    parameters: Any = tunables(program)
+    if name not in parameters or not equals:
+        near = " or ".join(f"{other}=VALUE" for other in get_close_matches(name, parameters))
+        listed = dict.fromkeys(f"{other.partition('[')[0]}[...]" if "[" in other else other for other in parameters)
+        advice = f"did you mean {near}?" if near else f"{type(program).__name__} has no {name}."
+        raise PolyhopError(f"{flag}: {advice} Tunables: {', '.join(listed) or 'none'}")
     with suppress(json.JSONDecodeError):
-        value = value if value in known[name].choices else json.loads(value)
+        value = value if value in parameters[name].choices else json.loads(value)
     try:
-        known[name].value = value
+        parameters[name].value = value
     except ValueError as error:
         raise PolyhopError(f"{flag}: {error}") from error
 

@@ -15,8 +15,8 @@ from .options import Report
 from .terminal import progress_bar, warn
 
 
-def report(given: Report) -> None:
-    out, paths = given.out, list(dict.fromkeys(given.runs))
+def report(options: Report) -> None:
+    out, paths = options.out, list(dict.fromkeys(options.runs))
     if out.is_dir() or (out.exists() and not out.read_bytes().startswith(GENERATOR.encode())):
         raise PolyhopError(f"{out} exists and is not a report: give --out another name, such as report.html")
     optimized = {path: path.resolve().name for path in paths if is_optimization(path)}

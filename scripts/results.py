@@ -46,9 +46,9 @@ def print_summary(summary: Mapping[str, Any], name: str, questions: Questions, o
     else:
         where = ", ".join(part for part in (questions.dataset, questions.split, questions.setting) if part)
         lost = ((questions.skipped, "records skipped"), (counts["failed"], "failed"))
-        told = "".join(f", {number:,} {what}" for number, what in lost if number)
+        losses = "".join(f", {number:,} {what}" for number, what in lost if number)
         console = new_console()
-        console.print(summary_table(summary, name, f"{where}: {counts['questions']} questions{told}"))
+        console.print(summary_table(summary, name, f"{where}: {counts['questions']} questions{losses}"))
         if summary["by_agent"]:
             console.print(costs_table(summary["by_agent"], "costs by agent, without cached replies"))
         if out is not None:
@@ -95,7 +95,7 @@ def costs_table(by_agent: Mapping[str, Mapping[str, float]], title: str) -> Tabl
     paid = any(costs.get("cost_usd") != 0 for _, costs in rows)  # also where a price is unknown
     shown = new_table(title, "", "LM calls", "tokens in", "tokens out", *(["dollars"] if paid else []))
     for name, costs in rows:
-        counts = (f"{costs.get(each, 0):,.0f}" for each in ("lm_calls", "tokens_in", "tokens_out"))
+        counts = (f"{costs.get(cost, 0):,.0f}" for cost in ("lm_calls", "tokens_in", "tokens_out"))
         dollars = [COSTS["cost_usd"].text(costs.get("cost_usd")) or "?"] if paid else []
         shown.add_row(Text(plain(name)), *counts, *dollars)
     return shown

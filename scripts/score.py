@@ -9,13 +9,13 @@ from .results import print_summary
 from .source import Source, dataset_of, split_of
 
 
-def score(given: Score) -> None:
-    for name in given.metric:
+def score(options: Score) -> None:
+    for name in options.metric:
         find_metric(name)
-    dataset = given.dataset or dataset_of(given.questions)
-    asked = Questions(dataset, given.questions, split=split_of(dataset, given.split))
-    source = Source(asked, given.index)
+    dataset = options.dataset or dataset_of(options.questions)
+    asked = Questions(dataset, options.questions, split=split_of(dataset, options.split))
+    source = Source(asked, options.index)
     source.check_gold(asked)
-    program = GivenPredictions(given.predictions, asked, source.look_up)
-    summary = source.evaluate(program, given.predictions.stem, given.out, file=given.predictions)
-    print_summary(summary, given.predictions.stem, asked, given.out, given.as_json)
+    program = GivenPredictions(options.predictions, asked, source.look_up)
+    summary = source.evaluate(program, options.predictions.stem, options.out, file=options.predictions)
+    print_summary(summary, options.predictions.stem, asked, options.out, options.as_json)

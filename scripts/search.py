@@ -13,17 +13,17 @@ from .options import Search
 from .source import chosen_index, open_source
 
 
-def search(given: Search) -> None:
-    query = check_question(given.query)
-    retriever = build_retriever(given.retriever, open_source(chosen_index(given.index)))
+def search(options: Search) -> None:
+    query = check_question(options.query)
+    retriever = build_retriever(options.retriever, open_source(chosen_index(options.index)))
     assert retriever is not None  # there is a source
     find = retriever.search
-    hits = one_a_document(find, query, given.k) if given.by == "document" else find(query, given.k)
-    if given.as_json:
+    hits = one_a_document(find, query, options.k) if options.by == "document" else find(query, options.k)
+    if options.as_json:
         for hit in hits:
             reason = vars(hit.reason) if hit.reason else None
-            found = {"rank": hit.rank, "score": hit.score, "reason": reason, **hit.passage.to_record()}
-            typer.echo(json.dumps(found, ensure_ascii=False))
+            record = {"rank": hit.rank, "score": hit.score, "reason": reason, **hit.passage.to_record()}
+            typer.echo(json.dumps(record, ensure_ascii=False))
     else:
         from .terminal import new_console
         from .view import hit_lines

@@ -38,25 +38,25 @@ _NOT_SERVED = ("oracle", "full_context")
 """Programs that need more than a question."""
 
 
-def serve(given: Serve) -> None:
+def serve(options: Serve) -> None:
     if not find_spec("fastapi") or not find_spec("mcp") or not find_spec("uvicorn"):
         raise PolyhopError(f"the server needs more packages: {installs('serve')}")
-    if given.mcp:
+    if options.mcp:
         from ..serve.tools import tool_server
 
-        tool_server(service_of(given)).run("stdio")
+        tool_server(service_of(options)).run("stdio")
         return
     import uvicorn
 
-    app = application(given)
+    app = application(options)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Lines())
     logging.basicConfig(handlers=[handler], force=True)  # the MCP SDK has one of its own
     logging.getLogger("polyhop.serve").setLevel(logging.INFO)
     config = uvicorn.Config(
         app,
-        host=given.host,
-        port=given.port,
+        host=options.host,
+        port=options.port,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -66,46 +66,46 @@ def serve(given: Serve) -> None:
     sys.setswitchinterval(0.001)  # so that events do not wait for threads that compute
     with config.bind_socket() as socket:
         socket.listen(2048)  # who reads the next line may connect
-        where = f"{_in_address(given.host)}:{socket.getsockname()[1]}"
+        where = f"{_in_address(options.host)}:{socket.getsockname()[1]}"
         typer.echo(f"polyhop answers on http://{where}/ (Ctrl-C stops it)")
         uvicorn.Server(config).run([socket])
 
 
-def application(given: Serve) -> Any:
+def application(options: Serve) -> Any:
     """The ASGI application of a command; an option that is wrong is an error now."""
-    host, token = given.host, os.environ.get("POLYHOP_TOKEN") if given.token is None else given.token
-    if token is None and (host not in _LOOPBACK or "*" in given.allowed_host):
+    host, token = options.host, os.environ.get("POLYHOP_TOKEN") if options.token is None else options.token
+    if token is None and (host not in _LOOPBACK or "*" in options.allowed_host):
         reached = host if host not in _LOOPBACK else "under any host name, this server"
         raise PolyhopError(f"{reached} can be reached by others: set a token with --token or POLYHOP_TOKEN")
     from ..serve.app import LOOPBACK, create_app
     from ..serve.uploads import Uploads
 
-    service, uploads = service_of(given), None
-    if given.uploads:
+    service, uploads = service_of(options), None
+    if options.uploads:
         if not isinstance(service.source, BM25Index):
             raise PolyhopError("--uploads needs an index of your own: polyhop index FILES --out DIR makes one")
         index = service.source.path
-        if given.uploads.resolve().is_relative_to(index.resolve()):
-            raise PolyhopError(f"{given.uploads} is the index itself: name another folder for --uploads")
-        uploads = Uploads(service, index, given.uploads)
-    hosts = ["*"] if host in _EVERYWHERE else [*LOOPBACK, _in_address(host), *given.allowed_host]
+        if options.uploads.resolve().is_relative_to(index.resolve()):
+            raise PolyhopError(f"{options.uploads} is the index itself: name another folder for --uploads")
+        uploads = Uploads(service, index, options.uploads)
+    hosts = ["*"] if host in _EVERYWHERE else [*LOOPBACK, _in_address(host), *options.allowed_host]
     return create_app(service, token=token, hosts=hosts, uploads=uploads)
 
 
-def service_of(given: Serve) -> Service:
+def service_of(options: Serve) -> Service:
     """What answers the questions: the default program, and with something to search all others."""
     from ..serve.service import Service
 
-    named = Named(given.program)
-    index = chosen_index(given.index) if given.index or given.program in PROGRAMS or named.searches else None
+    named = Named(options.program)
+    index = chosen_index(options.index) if options.index or options.program in PROGRAMS or named.searches else None
     source = open_source(index) if index else None
     default = named.label
     others = [name for name in PROGRAMS if source and name not in (*_NOT_SERVED, default)]
-    names = {default: given.program, **{name: name for name in others}}  # a program of one's own may have such a name
+    names = {default: options.program, **{name: name for name in others}}  # a program of one's own may have such a name
 
     def build(name: str) -> dspy.Module:
-        options = given if name == default else ProgramOptions(lm=given.lm, no_cache=given.no_cache)
-        return build_program(names[name], source, options)
+        chosen = options if name == default else ProgramOptions(lm=options.lm, no_cache=options.no_cache)
+        return build_program(names[name], source, chosen)
 
     # The embedded engine computes here: more threads would only keep events of others waiting.
     embedded = all(model.model in FREE for model in models_of(build(default)))
@@ -115,9 +115,9 @@ def service_of(given: Serve) -> Service:
         source,
         index="" if index is None else index.name if index.name != HOME else index.absolute().parent.name,
         examples=[example.question for example in load_sample("test")[:3]] if str(index) == SAMPLE else (),
-        concurrency=given.concurrency or (4 if embedded else 64),
-        seconds=given.timeout,
-        budget=Budget(**given.budget) if given.budget else None,
+        concurrency=options.concurrency or (4 if embedded else 64),
+        seconds=options.timeout,
+        budget=Budget(**options.budget) if options.budget else None,
     )
     service.program(default)  # a wrong option is an error now
     return service

@@ -61,9 +61,9 @@ def chosen_index(index: Path | None) -> Path:
     """
     index = index or own_index()
     folder = index or Path()
-    found = index_of(folder)
-    if newest_segments(found) or not found.is_dir():
-        return found
+    inner = index_of(folder)
+    if newest_segments(inner) or not inner.is_dir():
+        return inner
     inside = folder / HOME
     if not in_terminal():
         command = f"polyhop index {folder} --out {inside}" if index else "polyhop index"
@@ -136,7 +136,7 @@ class Source:
             other = ", or use --setting distractor" if self.questions.have_contexts else ""
             raise PolyhopError(f"{named.name} has nothing to search: name an --index{other}.")
         threshold: Any = getattr(program, "abstain_below", None)
-        is_set = any(each.startswith("abstain_below=") for each in options.set)
+        is_set = any(text.startswith("abstain_below=") for text in options.set)
         if isinstance(threshold, Tunable) and threshold.value == ABSTAIN_BELOW and not is_set and self._all_answered:
             threshold.value = 0.0
         return program
@@ -161,8 +161,10 @@ class Source:
         """
         index, asked = self.index, self.questions
         files = files_of(questions=asked.file, aliases=asked.aliases, index=index.path if index else None, program=file)
-        known: dict[str, Any] = {"index": index.manifest if index else None, "files": files}
-        manifest = RunManifest.of(program, asked, name=name, timeout=options.get("timeout"), **known)
+        searched = index.manifest if index else None
+        manifest = RunManifest.of(
+            program, asked, name=name, timeout=options.get("timeout"), index=searched, files=files
+        )
         with tracked(name, manifest.to_json(), out, traces=True) as record, evaluation_bar(name) as show:
             options |= {"look_up": self.look_up, "manifest": manifest, "on_progress": show}
             try:
@@ -170,8 +172,8 @@ class Source:
             except KeyboardInterrupt:
                 if out is not None:
                     done, count = sum(1 for _ in read_records(out)), manifest.questions.count
-                    told = f"{out}: {done} of {count} questions are done; run the same command again to resume."
-                    typer.echo(told, err=True)
+                    state = f"{done} of {count} questions are done; run the same command again to resume."
+                    typer.echo(f"{out}: {state}", err=True)
                 raise
             record({**summary["metrics"], "counts": summary["counts"], "totals": summary["totals"]})
             return summary
@@ -182,7 +184,7 @@ class Source:
         Raises:
             PolyhopError: a name is that of several documents, or the index has none of them.
         """
-        index, missing, found = self.index, list[tuple[str, str]](), False
+        index, missing, some_found = self.index, list[tuple[str, str]](), False
         if index is None or self.questions.dataset != "own":
             return
         for example in questions:
@@ -195,16 +197,17 @@ class Source:
                         f"{where}: {fact.title!r} names {len(documents)} documents: {listed}. Give its id, more of "
                         "the path, or words of the passage as text."
                     )
-                found = found or bool(documents)
+                some_found = some_found or bool(documents)
                 if not documents:
                     missing.append((where, fact.title))
-        if missing and not found:
+        if missing and not some_found:
             listed = ", ".join(repr(name) for _, name in missing[:_SHOWN])
             raise PolyhopError(f"no gold passage is in {index.path}: is it the right --index? Gold is {listed}")
         for where, name in missing[:_SHOWN]:
-            names = [each for hit in index.search(name, 10) for each in (hit.passage.title, hit.passage.id)]
-            hints = [*_why_left_out(index, name), *(f"is it {each!r}?" for each in get_close_matches(name, names, n=1))]
-            warn(f"{where}: {name!r} names no passage of the index{''.join(f': {hint}' for hint in hints[:1])}")
+            names = [title for hit in index.search(name, 10) for title in (hit.passage.title, hit.passage.id)]
+            near = (f"is it {title!r}?" for title in get_close_matches(name, names, n=1))
+            hint = next((f": {text}" for text in (*_why_left_out(index, name), *near)), "")
+            warn(f"{where}: {name!r} names no passage of the index{hint}")
         if len(missing) > _SHOWN:
             warn(f"... {len(missing)} names of gold passages in total")
 

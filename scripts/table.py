@@ -103,27 +103,29 @@ class Benchmark:
         return "-".join(file_name(part) for part in parts if part)
 
 
-def table(given: Table) -> None:
-    paper = Paper.read(given.paper) if given.paper else None
-    names = given.program or (() if paper else tuple(PROGRAMS))
+def table(options: Table) -> None:
+    paper = Paper.read(options.paper) if options.paper else None
+    names = options.program or (() if paper else tuple(PROGRAMS))
     programs = {name: Named(name) for name in names}
     rows = [Row(name=named.label, program=name) for name, named in programs.items()]
     rows = rows or (paper.rows if paper else [])
     programs |= {row.program: Named(row.program) for row in rows if row.program and row.program not in programs}
-    benchmarks = [Benchmark.read(text) for text in given.on]
+    benchmarks = [Benchmark.read(text) for text in options.on]
     if not benchmarks:
         if paper is None:
             raise typer.BadParameter("name a benchmark with --on, or a paper")
         needed = "".join(f"\n  {name}: {source}" for name, source in paper.datasets.items())
         raise PolyhopError(f"name the questions of the experiments with --on DATASET:FILE[:INDEX]:{needed}")
-    limit, seed = given.limit, given.seed
+    limit, seed = options.limit, options.seed
     if paper:
         limit, seed = limit or paper.questions or _QUESTIONS, seed or 0
-    runs = {(each, row.name): given.out / each.folder(row.name, given.retriever) for each in benchmarks for row in rows}
+    runs = {
+        (each, row.name): options.out / each.folder(row.name, options.retriever) for each in benchmarks for row in rows
+    }
     if len(set(runs.values())) < len(benchmarks) * len(rows):
         raise typer.BadParameter("two of these runs have the same folder: rename a program or a file")
     models, metrics = set[str](), paper.metrics if paper else _COLUMNS
-    with paying(given, given.out) as pay:
+    with paying(options, options.out) as pay:
         for benchmark in benchmarks:
             index, setting = setting_of(benchmark.dataset, None, benchmark.index, benchmark.questions)
             asked = Questions(benchmark.dataset, benchmark.questions, setting=setting, limit=limit, seed=seed)
@@ -131,20 +133,20 @@ def table(given: Table) -> None:
             source.check_gold(asked)
             for row in (row for row in rows if row.program):
                 named = programs[row.program]
-                retriever = given.retriever or (paper.retriever if paper else None)
-                changes = {"retriever": retriever if named.searches else None, "set": (*row.settings, *given.set)}
+                retriever = options.retriever or (paper.retriever if paper else None)
+                changes = {"retriever": retriever if named.searches else None, "set": (*row.settings, *options.set)}
                 try:
-                    program = source.program(named, given.model_copy(update=changes))
+                    program = source.program(named, options.model_copy(update=changes))
                     pay(program)
-                    summaries[row.name] = source.evaluate(program, row.name, runs[benchmark, row.name], **given.how)
+                    summaries[row.name] = source.evaluate(program, row.name, runs[benchmark, row.name], **options.how)
                 except PolyhopError as error:
                     raise PolyhopError(f"{row.name} on {benchmark}: {error}") from error
                 models |= {model.model for model in models_of(program)}
             count = next(iter(summaries.values()))["counts"]["questions"]
             title = f"{benchmark}, {count:,} questions" + (": ours (published)" if paper else "")
             cells = [[row.name, *_cells(metrics, row, benchmark.dataset, summaries.get(row.name))] for row in rows]
-            _print(title, metrics, cells, given.markdown)
-    for line in _differences(paper, models, benchmarks, given.retriever) if paper else ():
+            _print(title, metrics, cells, options.markdown)
+    for line in _differences(paper, models, benchmarks, options.retriever) if paper else ():
         typer.echo(line)
 
 
@@ -183,6 +185,6 @@ def _differences(
     searched = sorted({"an index" if each.index else "the questions' own passages" for each in benchmarks})
     used = retriever or paper.retriever
     yield f"Searched: {' and '.join(searched)}, with {used}; published with {paper.retriever}."
-    theirs = f"{paper.questions} of each dataset, which are not known" if paper.questions else "a number not given"
+    theirs = f"{paper.questions} of each dataset, which are not known" if paper.questions else "a number not options"
     yield f"The questions of the published figures: {theirs}."
     yield from paper.notes

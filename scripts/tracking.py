@@ -58,8 +58,8 @@ def tracked(
 
 def _named(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values, with names that MLflow allows."""
-    known = ((re.sub(r"[^\w\-. /:]", "_", key.replace("@", "_at_"))[:_LONGEST], each) for key, each in flat(values))
-    return {key: value for key, value in known if value is not None}
+    named = {re.sub(r"[^\w\-. /:]", "_", key.replace("@", "_at_"))[:_LONGEST]: value for key, value in flat(values)}
+    return {key: value for key, value in named.items() if value is not None}
 
 
 def _try(call: Callable[[], Any]) -> Any:

@@ -71,7 +71,7 @@ def test_noise_is_not_fitted_and_present_values_win_ties() -> None:
     dice = random.Random(3)
     noise = [judged(2, dice.random(), dice.random(), dice.random() < 0.5) for _ in range(200)]
     found = fit(Confidence(), noise)
-    assert 0.4 < found.after.error < 0.6  # on what the fit has seen it would be less
+    assert 0.45 < found.after.error < 0.55  # on what the fit has seen it is 0.41
     perfect = [judged(2, 1.0, 1.0, True), judged(2, 0.0, 0.001, False)] * 30
     found = fit(Confidence(threshold=0.6), perfect)
     assert not found.helps
