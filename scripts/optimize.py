@@ -6,7 +6,6 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from os.path import splitdrive
 from pathlib import Path
 from typing import Any
@@ -80,7 +79,7 @@ def optimize(given: Optimize) -> None:
         except KeyboardInterrupt:
             typer.echo(f"{out}: run the same command again to resume.", err=True)
             raise
-        record({"test": summary.test.model_dump() if summary.test else {}, "spent": asdict(summary.spent)})
+        record({"test": summary.test.model_dump() if summary.test else {}, "spent": summary.spent.model_dump()})
     if given.as_json:
         typer.echo(summary.model_dump_json(exclude_none=True))
     else:
