@@ -137,27 +137,29 @@ def go_on() -> None:
 
 def sum_costs(costs: Iterable[Mapping[str, float]]) -> dict[str, float]:
     """Sums by name, of the names that all have."""
-    each = list(costs)
-    names = dict.fromkeys(name for one in each for name in one)
-    known = {name: [one[name] for one in each] for name in names if all(name in one for one in each)}
-    return {name: fsum(values) if name == "cost_usd" else sum(values) for name, values in known.items()}
+    rows = list(costs)
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = {name: [row[name] for row in rows] for name in names if all(name in row for row in rows)}
+    return {name: fsum(values) if name == "cost_usd" else sum(values) for name, values in columns.items()}
 
 
 def usage_of(response: lm15.Response) -> dict[str, Any]:
     """A response's usage as a usage tracker takes it."""
     usage = response.usage
     counts = {"prompt_tokens": usage.input_tokens, "completion_tokens": usage.output_tokens}
-    found: dict[str, Any] = {name: count or 0 for name, count in counts.items()}
-    return found | {"prompt_tokens_details": {"cached_tokens": usage.cache_read_tokens or 0}}
+    tokens: dict[str, Any] = {name: count or 0 for name, count in counts.items()}
+    return tokens | {"prompt_tokens_details": {"cached_tokens": usage.cache_read_tokens or 0}}
 
 
 def _sum(calls: list[tuple[str, str, dict[str, Any]]]) -> dict[str, float]:
     tokens_in = sum(_count(usage, "prompt_tokens") for _, _, usage in calls)
     tokens_out = sum(_count(usage, "completion_tokens") for _, _, usage in calls)
-    costs = {"lm_calls": len(calls), "tokens_in": tokens_in, "tokens_out": tokens_out, "tokens": tokens_in + tokens_out}
+    costs: dict[str, float] = {"lm_calls": len(calls), "tokens_in": tokens_in, "tokens_out": tokens_out}
+    costs["tokens"] = tokens_in + tokens_out
     prices = [_price(lm, usage) for _, lm, usage in calls]
-    known = [price for price in prices if price is not None]
-    return {**costs, **({"cost_usd": fsum(known)} if len(known) == len(prices) else {})}
+    if None in prices:
+        return costs
+    return {**costs, "cost_usd": fsum(price for price in prices if price is not None)}
 
 
 def _price(lm: str, usage: Mapping[str, Any]) -> float | None:

@@ -301,7 +301,7 @@ class _Engine:
 
     def _explained(self, raised: LMError, limit: RateLimit) -> LMError:
         """The error that DSPy gets, which repeats the attempt or not."""
-        absent = any(isinstance(each, ConnectionRefusedError | gaierror) for each in causes(raised))
+        absent = any(isinstance(cause, ConnectionRefusedError | gaierror) for cause in causes(raised))
         error = diagnosed(raised)
         if self.known.local and limit.limits.concurrency != 1 and isinstance(error, LMTimeoutError | LMTransportError):
             error.args = (f"{error}; some servers drop a request when the next one comes: set concurrency = 1",)

@@ -108,11 +108,11 @@ def roles(program: dspy.Module) -> dict[str, list[dspy.Predict]]:
 
     The short name of ``search.rewriter.predict`` is ``rewriter``; predictors with the same short name are one role.
     """
-    found: dict[str, list[dspy.Predict]] = {}
+    by_name: dict[str, list[dspy.Predict]] = {}
     for name, predictor in program.named_predictors():
         parts = [part for part in re.split(r"[.\[\]'\"]+", name) if part and not part.isdigit() and part != "predict"]
-        found.setdefault(parts[-1] if parts else "predict", []).append(predictor)
-    return found
+        by_name.setdefault(parts[-1] if parts else "predict", []).append(predictor)
+    return by_name
 
 
 def name_predictors(program: dspy.Module) -> None:
@@ -144,8 +144,8 @@ def assign_models(program: dspy.Module, specs: Sequence[str] = (), arguments: Ma
     chosen, default, profile = chosen_models(specs)
     for role in chosen:
         if role and role not in agents and role not in groups and not (profile and role in profile.roles):
-            known = [*agents, *(f"{group} ({', '.join(members)})" for group, members in groups.items())]
-            raise ModelError(f"{type(program).__name__} has no role {role!r}: its roles are {', '.join(known)}")
+            choices = [*agents, *(f"{group} ({', '.join(members)})" for group, members in groups.items())]
+            raise ModelError(f"{type(program).__name__} has no role {role!r}: its roles are {', '.join(choices)}")
     # Predictors with the same spec share one object.
     model = cache(partial(language_model, profile=profile, arguments=arguments))
     of_groups = {role: chosen[group] for group in groups if group in chosen for role in groups[group]}
@@ -245,7 +245,7 @@ class Profile(BaseModel):
 
     def pattern(self, spec: str) -> str | None:
         """The section of a model: the one with its name, else the first whose pattern matches."""
-        return spec if spec in self.models else next((each for each in self.models if fnmatchcase(spec, each)), None)
+        return spec if spec in self.models else next((name for name in self.models if fnmatchcase(spec, name)), None)
 
     def section(self, spec: str) -> Section | None:
         pattern = self.pattern(spec)

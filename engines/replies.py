@@ -63,7 +63,9 @@ class Message(NamedTuple):
 
 def read_request(request: lm15.Request) -> tuple[str, tuple[Message, ...]]:
     """The system prompt, and the messages in order: demos, then the task."""
-    return _joined(request.system), tuple(Message(str(each.role), _joined(each.parts)) for each in request.messages)
+    return _joined(request.system), tuple(
+        Message(str(message.role), _joined(message.parts)) for message in request.messages
+    )
 
 
 def prompt_text(request: lm15.Request) -> str:
@@ -132,8 +134,8 @@ def without_thinking(reply: str) -> str:
         if reply.lstrip().startswith(opening):
             reply = reply.rpartition(closing)[2] if closing in reply else ""
     reply = _BLOCK.sub(" ", reply)  # a space: what stood on both sides does not become one marker
-    found = _CLOSED.match(reply)
-    return reply[found.end() :] if found else reply
+    closed = _CLOSED.match(reply)
+    return reply[closed.end() :] if closed else reply
 
 
 def checked(response: lm15.Response, request: lm15.Request) -> lm15.Response:
@@ -182,12 +184,14 @@ def _refusal(response: lm15.Response) -> str | None:
 def estimate_usage(response: lm15.Response, request: lm15.Request) -> lm15.Response:
     """The response with token counts: four characters per token where the server reports none."""
     usage, text = response.usage, _text(response)
-    given, taken = usage.input_tokens or 0, usage.output_tokens or 0
-    if given > 0 and (taken > 0 or not text):
+    tokens_in, tokens_out = usage.input_tokens or 0, usage.output_tokens or 0
+    if tokens_in > 0 and (tokens_out > 0 or not text):
         return response
     record_incident("tokens estimated")
-    given, taken = given or -(-len(prompt_text(request)) // 4), taken or -(-len(text) // 4)
-    return replace(response, usage=replace(usage, input_tokens=given, output_tokens=taken, total_tokens=given + taken))
+    tokens_in = tokens_in or -(-len(prompt_text(request)) // 4)
+    tokens_out = tokens_out or -(-len(text) // 4)
+    total = tokens_in + tokens_out
+    return replace(response, usage=replace(usage, input_tokens=tokens_in, output_tokens=tokens_out, total_tokens=total))
 
 
 def _text(response: lm15.Response) -> str:
@@ -213,20 +217,20 @@ def diagnosed(error: LMError) -> LMError:
     # The first paragraph; redacted before it is cut, or a partial key may be left.
     message = re.sub(r"<[^<>]*>", " ", without_secrets(error.message or "")).strip().partition("\n\n")[0]
     message = " ".join(message[:10_000].split())[:_LONGEST_MESSAGE] or f"HTTP status {error.status}"
-    found = error
+    result = error
     if isinstance(error, LMInvalidRequestError):
         if _FILTERED.search(text):
-            found = _as(LMProviderError, error, "the provider's content filter refused the prompt", "refused")
+            result = _as(LMProviderError, error, "the provider's content filter refused the prompt", "refused")
         elif (error.status == 400 and not error.message) or error.status == 413 or _TOO_LONG.search(text):
             # DSPy loses vLLM's message; a shorter prompt costs little if it was something else.
-            found = _as(ContextWindowExceededError, error, message)
+            result = _as(ContextWindowExceededError, error, message)
     elif type(error) is LMProviderError and 200 <= (error.status or 0) < 300:
-        found = _as(LMServerError, error, "the server's reply is not a completion")  # damaged, or a proxy's page
-    if found is error:
-        found.message, found.args = message, (f"[{error.model}] {message}" if error.model else message,)
-    found.retry_after = retry_after
-    found.__cause__ = found.__context__ = None
-    return found
+        result = _as(LMServerError, error, "the server's reply is not a completion")  # damaged, or a proxy's page
+    if result is error:
+        result.message, result.args = message, (f"[{error.model}] {message}" if error.model else message,)
+    result.retry_after = retry_after
+    result.__cause__ = result.__context__ = None
+    return result
 
 
 def _as(kind: type[LMError], error: LMError, message: str, code: str | None = None) -> LMError:

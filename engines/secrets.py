@@ -37,17 +37,17 @@ def without_secret_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def without_secrets(text: str) -> str:
     """The text with ``***`` for secrets of the environment and of models, and for what looks like one."""
-    known = {*_secrets(os.environ), *_learned}
-    for value in sorted(known, key=len, reverse=True):  # one may contain another
+    secrets = {*_secrets(os.environ), *_learned}
+    for value in sorted(secrets, key=len, reverse=True):  # one may contain another
         text = re.sub(re.escape(value), "***", text, flags=re.IGNORECASE)
     return _LOOKS_SECRET.sub("***", text)
 
 
 def _secrets(settings: Mapping[str, Any], every: bool = False) -> list[str]:
-    found = []
+    values = []
     for name, value in settings.items():
         if isinstance(value, Mapping):
-            found += _secrets(value, every or "header" in name.lower())
+            values += _secrets(value, every or "header" in name.lower())
         elif isinstance(value, str) and len(value) >= SHORTEST and (every or SECRET.search(name)):
-            found.append(value)
-    return found
+            values.append(value)
+    return values

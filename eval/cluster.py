@@ -93,8 +93,8 @@ class RayTask:
         workers = [self._worker(number) for number in range(self._where.workers)]
         for worker in workers:
             self._wait_for(worker)
-            for _ in range(self._where.threads):
-                self._free.put(worker)
+        for worker in workers * self._where.threads:  # in turn
+            self._free.put(worker)
 
     def _worker(self, number: int, cpus: float = 1.0) -> Any:
         own = {name: METRICS[name] for name in own_metrics()}

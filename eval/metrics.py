@@ -52,13 +52,13 @@ class Attempt:
             "token": scoring.token_overlap((item.text for item in output.evidence), gold.texts or ()),
         }
         both = scoring.joint(answer, units["fact" if gold.facts else "evidence"])
-        ids = {each.id: scoring.counted(wanted, each) for each in output.ranking}
-        searches = [[ids.get(id, id) for id in found] for found in output.searches or (tuple(ids),)]
-        offered = wanted & {id for found in searches for id in list(dict.fromkeys(found))[:5]}
+        ids = {passage.id: scoring.counted(wanted, passage) for passage in output.ranking}
+        searches = [[ids.get(id, id) for id in search] for search in output.searches or (tuple(ids),)]
+        offered = wanted & {id for search in searches for id in list(dict.fromkeys(search))[:5]}
         return {
             "answer_em": scoring.exact_match(output.answer, gold.answers),
             "answer_f1": answer.f1,
-            **{f"{unit}_{part}": value for unit, each in units.items() for part, value in each._asdict().items()},
+            **{f"{unit}_{part}": value for unit, score in units.items() for part, value in score._asdict().items()},
             "joint_f1": both.f1 if wanted else answer.f1,
             **scoring.ranking_scores(list(ids.values()), wanted),
             "search_recall@5": len(offered) / (len(wanted) or 1),
@@ -142,10 +142,10 @@ def score(
     example: dspy.Example, output: ProgramOutput | None, look_up: LookUp | None = None
 ) -> tuple[Gold, dict[str, float]]:
     """The gold of a question, and all scores of an output that the gold allows; of a failure (None) all are 0."""
-    known = output or ProgramOutput("")
-    attempt = Attempt(example, gold_with_texts(example, known, look_up), known)
-    able = {name: each for name, each in METRICS.items() if each.scores(attempt)}
-    return attempt.gold, {name: each.function(attempt) if output else 0.0 for name, each in able.items()}
+    scored = output or ProgramOutput("")
+    attempt = Attempt(example, gold_with_texts(example, scored, look_up), scored)
+    able = {name: metric for name, metric in METRICS.items() if metric.scores(attempt)}
+    return attempt.gold, {name: metric.function(attempt) if output else 0.0 for name, metric in able.items()}
 
 
 # --- registry --------------------------------------------------------------------------------------------------------
@@ -176,14 +176,14 @@ OWN: dict[str, Quantity] = {}
 
 def quantity(name: str) -> Quantity:
     """A metric or cost by name; an unknown one (such as another system's) is shown as a plain number."""
-    known = METRICS.get(name) or COSTS.get(name) or OWN.get(name)
-    return known or Quantity(name, name.replace("_", " ").capitalize(), maximize=True)
+    registered = METRICS.get(name) or COSTS.get(name) or OWN.get(name)
+    return registered or Quantity(name, name.replace("_", " ").capitalize(), maximize=True)
 
 
 def own_metrics() -> dict[str, Quantity]:
     """The registered metrics that are not the package's."""
-    own = (each for name, each in METRICS.items() if name not in _SHIPPED)
-    return {each.name: Quantity(each.name, each.label, each.kind, each.maximize, each.unit, each.shown) for each in own}
+    own = (metric for name, metric in METRICS.items() if name not in _SHIPPED)
+    return {m.name: Quantity(m.name, m.label, m.kind, m.maximize, m.unit, m.shown) for m in own}
 
 
 def metric(
@@ -203,12 +203,12 @@ def find_metric(name: str) -> Metric:
     """A metric by name; or by ``MODULE:NAME`` or ``FILE.py:NAME`` one of your own, which this registers: a `metric`, or
     any that DSPy takes."""
     if ":" in name:
-        found = import_named(name, "metric")
-        if isinstance(found, type):  # such as dspy.SemanticF1
-            found = found()
-        if not callable(found) or not any(takes(found, count) for count in (2, 3, 5)):
+        metric = import_named(name, "metric")
+        if isinstance(metric, type):  # such as dspy.SemanticF1
+            metric = metric()
+        if not callable(metric) or not any(takes(metric, count) for count in (2, 3, 5)):
             raise PolyhopError(f"{name!r} is not a metric: metrics are called with an example and a prediction")
-        name = metric_name(found)
+        name = metric_name(metric)
     elif name not in METRICS:
         raise PolyhopError(f"no metric {name!r}: choose from {', '.join(METRICS)}, or name your own as FILE.py:METRIC")
     return METRICS[name]
@@ -234,8 +234,8 @@ def metric_name(metric: Any) -> Any:
             function=lambda attempt: scored(own, attempt.example, attempt.output.prediction),
             own=own,
         )
-    known = METRICS.setdefault(metric.name, metric)
-    if known is not own and known.own is not own:
+    registered = METRICS.setdefault(metric.name, metric)
+    if registered is not own and registered.own is not own:
         raise ValueError(f"another metric is called {metric.name}: give yours another name")
     return metric.name
 
@@ -254,8 +254,8 @@ def scored(metric: Callable[..., Any], example: dspy.Example, prediction: Any, t
     """
     count = 5 if takes(metric, 5) else 2 if trace is None and takes(metric, 2) else 3
     try:
-        said = metric(*(example, prediction, trace, None, None)[:count])
-        score = float(said.score if isinstance(said, dspy.Prediction) else said)
+        result = metric(*(example, prediction, trace, None, None)[:count])
+        score = float(result.score if isinstance(result, dspy.Prediction) else result)
         if not isfinite(score):
             raise ValueError(f"it returned {score}, which is not a finite number")
         return score

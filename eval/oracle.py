@@ -102,6 +102,9 @@ class GoldReply:
     fields: dict[str, Any]
     told: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.pages, self.steps = self.oracle.pages, self.oracle.steps
+
     def alike(self, own: Any, right_value: Any) -> bool:
         """Whether an agent's value of a field is as good as the value that the annotations tell."""
         if isinstance(right_value, float):
@@ -115,9 +118,6 @@ class GoldReply:
             return set(left) == set(right)
         same = len(left) == len(right)
         return same and all(likeness(one, other) >= _ALIKE for one, other in zip(left, right, strict=True))
-
-    def __post_init__(self) -> None:
-        self.pages, self.steps = self.oracle.pages, self.oracle.steps
 
     def text(self, *names: str) -> str:
         return next((str(self.inputs[name]) for name in names if name in self.inputs), "")

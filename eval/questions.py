@@ -98,8 +98,8 @@ class Questions:
     def settings(self) -> dict[str, Any]:
         """The arguments, for the manifest; a file by its name only."""
         source = self.file.name if self.file else self.source or (SAMPLE if self.dataset == SAMPLE else "hub")
-        known = {name: getattr(self, name) for name in ("split", "setting", "limit", "seed")}
-        return {"source": source, **known, **({"aliases": self.aliases.name} if self.aliases else {})}
+        choice = {name: getattr(self, name) for name in ("split", "setting", "limit", "seed")}
+        return {"source": source, **choice, **({"aliases": self.aliases.name} if self.aliases else {})}
 
     def __iter__(self) -> Iterator[dspy.Example]:
         self.skipped, self.problems = 0, []
@@ -110,11 +110,11 @@ class Questions:
 
     def _examples(self) -> list[dspy.Example]:
         """Those of a list that the user's code has, or of a function that makes it."""
-        found = import_named(str(self.source), "questions")
-        found = found() if callable(found) else found
-        if not isinstance(found, Iterable):
-            raise PolyhopError(f"{self.source} is no list of dspy.Example, but {type(found).__name__}")
-        examples = list(as_questions(found))
+        listed = import_named(str(self.source), "questions")
+        listed = listed() if callable(listed) else listed
+        if not isinstance(listed, Iterable):
+            raise PolyhopError(f"{self.source} is no list of dspy.Example, but {type(listed).__name__}")
+        examples = list(as_questions(listed))
         if self.seed is not None and self.limit is not None and self.limit < len(examples):
             return Random(self.seed).sample(examples, self.limit)
         return examples[: self.limit]
@@ -150,13 +150,13 @@ class GivenPredictions(dspy.Module):
     ) -> None:
         super().__init__()
         self._look_up = look_up
-        texts, self._made = {each.get("id"): each.question for each in questions}, dict[str, dict[str, Any]]()
+        texts, self._made = {example.get("id"): example.question for example in questions}, dict[str, dict[str, Any]]()
         for made in given_records(path):
             named = [texts.get(str(made.get("id"))), made.get("question")]
             about = {str(question) for question in named if question is not None}
             if len(about) > 1 or any(self._made.get(question, made) != made for question in about):
-                told = plain(str(made.get("id", made.get("question"))))[:80]
-                raise PolyhopError(f"{path}: {told!r} has two predictions, or an id and a question that do not fit")
+                name = plain(str(made.get("id", made.get("question"))))[:80]
+                raise PolyhopError(f"{path}: {name!r} has two predictions, or an id and a question that do not fit")
             self._made |= dict.fromkeys(about, made)
         with path.open("rb") as file:
             digest = file_digest(file, lambda: blake2b(digest_size=8)).hexdigest()
@@ -166,14 +166,14 @@ class GivenPredictions(dspy.Module):
         made = self._made.get(question)
         if made is None or not isinstance(made.get("answer"), str):
             raise PolyhopError("there is no prediction with an answer for this question")
-        found: dict[str, Any] = {name: made[name] for name in ("answer", "confidence") if name in made}
+        parts: dict[str, Any] = {name: made[name] for name in ("answer", "confidence") if name in made}
         if wrong := [name for name in ("evidence", "ranking") if not isinstance(made.get(name, []), list)]:
             raise PolyhopError(f"{wrong[0]} is no list")
         if "evidence" in made:
-            found["evidence"] = [self._evidence(each, pool) for each in made["evidence"]]
+            parts["evidence"] = [self._evidence(item, pool) for item in made["evidence"]]
         if "ranking" in made:
-            found["ranking"] = [self._evidence(each, pool).passage for each in made["ranking"][:_MOST_RANKED]]
-        return dspy.Prediction(**found)
+            parts["ranking"] = [self._evidence(item, pool).passage for item in made["ranking"][:_MOST_RANKED]]
+        return dspy.Prediction(**parts)
 
     def _evidence(self, item: Any, pool: Any) -> Evidence:
         names, sentence = [item], None
@@ -187,9 +187,9 @@ class GivenPredictions(dspy.Module):
             raise PolyhopError(f"{plain(str(sentence))[:80]} is no number of a sentence")
         names = [str(name) for name in names if name is not None] or [""]
         for name in names:
-            found = [each for each in pool or () if name in (each.title, each.id, each.document)]
-            found = found or list(self._look_up(name) if self._look_up else ())
-            parts = sorted(found, key=lambda part: part.place or Place(""))
+            passages = [part for part in pool or () if name in (part.title, part.id, part.document)]
+            passages = passages or list(self._look_up(name) if self._look_up else ())
+            parts = sorted(passages, key=lambda part: part.place or Place(""))
             if sentence is None or (parts and (parts[0].id == name or not parts[0].place)):
                 within = parts[:1]
             else:  # counted in the document

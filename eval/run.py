@@ -219,7 +219,7 @@ class QuestionTask:
                 for e in (output.evidence if output else ())
             ],
             ranking=[passage.id for passage in output.ranking] if output else [],
-            documents={each.id: each.document for each in output.passages if each.place} if output else {},
+            documents={p.id: p.document for p in output.passages if p.place} if output else {},
             scores=scores,
             costs={} if isinstance(self.program, GivenPredictions) else costs,  # nobody knows what those cost
             costs_by_agent=ledger.by_agent(),

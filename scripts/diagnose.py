@@ -111,7 +111,11 @@ def _repeated(options: Diagnose, manifest: RunManifest) -> tuple[Source, dspy.Mo
         aliases=Path(files["aliases"]) if "aliases" in files else None,
     )
     source = Source(questions, Path(files["index"]) if "index" in files else None)
-        source, program = _repeated(options, read_manifest(options.run))
+    retriever = was.retriever_name if not stored and "search.k" in was.tunables else None
+    as_was = ProgramOptions(lm=options.lm or tuple(specs), retriever=retriever)
+    program = build_program(options.program or stored or name, source.searched, as_was)
+    for parameter, tunable in tunables(program).items():
+        tunable.value = was.tunables.get(parameter, tunable.value)
     now = RunManifest.of(program, questions, index=source.index.manifest if source.index else None)
     for what, before, after in (
         ("program (prompts, exemplars or tunables)", was.state_hash, now.program.state_hash),
@@ -123,7 +127,7 @@ def _repeated(options: Diagnose, manifest: RunManifest) -> tuple[Source, dspy.Mo
     return source, program
 
 
-        source, program = _repeated(options, read_manifest(options.run))
+def _record(options: Diagnose, metrics: Sequence[Metric], result: Diagnosis) -> dict[str, Any]:
     def costs(among: Sequence[QuestionCosts]) -> dict[str, Any]:
         table: dict[str, Any] = {}
         for role in result.roles:

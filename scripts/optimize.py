@@ -6,7 +6,6 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from os.path import splitdrive
 from pathlib import Path
 from typing import Any
@@ -77,7 +76,7 @@ def optimize(options: Optimize) -> None:
         except KeyboardInterrupt:
             typer.echo(f"{out}: run the same command again to resume.", err=True)
             raise
-        record({"test": summary.test.model_dump() if summary.test else {}, "spent": asdict(summary.spent)})
+        record({"test": summary.test.model_dump() if summary.test else {}, "spent": summary.spent.model_dump()})
     if options.as_json:
         typer.echo(summary.model_dump_json(exclude_none=True))
     else:

@@ -112,18 +112,18 @@ def create_app(
     @app.get("/read")
     async def read(id: str) -> dict[str, Any]:
         """A passage by its id."""
-        found = await service.in_thread(lambda: service.passages([id]))
-        if id not in found:
+        passages = await service.in_thread(lambda: service.passages([id]))
+        if id not in passages:
             raise ServiceError("unknown", f"no passage {id!r}")
-        return dict(found[id].to_record())
+        return dict(passages[id].to_record())
 
     @app.get("/linked")
     async def linked(target: str) -> dict[str, Any]:
         """The passage that a hyperlink leads to, as the events of a question show passages."""
-        found = await service.in_thread(lambda: service.linked(target))
-        if found is None:
+        passage = await service.in_thread(lambda: service.linked(target))
+        if passage is None:
             raise ServiceError("unknown", f"the index has no document {target!r}")
-        return {"id": found.id, **service.shown({found.id: found})[found.id]}
+        return {"id": passage.id, **service.shown({passage.id: passage})[passage.id]}
 
     @app.get("/health")
     async def health() -> dict[str, Any]:
@@ -165,10 +165,10 @@ async def _failed(_: Request, error: Exception) -> JSONResponse:
     elif isinstance(error, RequestValidationError):
         kind, status = "malformed", 422
         message = "; ".join(
-            f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}"
-            if each["loc"][1:]
+            f"{'.'.join(map(str, fault['loc'][1:]))}: {fault['msg']}"
+            if fault["loc"][1:]
             else "the body is no JSON object, or the header content-type: application/json is missing"
-            for each in error.errors()
+            for fault in error.errors()
         )[:500]
     else:
         kind = error.kind if isinstance(error, ServiceError) else "failed"

@@ -103,13 +103,13 @@ def add_chat(app: FastAPI, service: Service) -> None:
     @app.get("/v1/models")
     async def models() -> dict[str, Any]:
         """The programs."""
-        each = {"object": "model", "created": 0, "owned_by": "polyhop"}
-        return {"object": "list", "data": [{"id": name, **each} for name in service.programs]}
+        model = {"object": "model", "created": 0, "owned_by": "polyhop"}
+        return {"object": "list", "data": [{"id": name, **model} for name in service.programs]}
 
     @app.post("/v1/chat/completions")
     async def complete(asked: Completion, request: Request) -> Response:
         """The answer to the last message of the user."""
-        content = next((each.content for each in reversed(asked.messages) if each.role == "user"), None) or ""
+        content = next((m.content for m in reversed(asked.messages) if m.role == "user"), None) or ""
         if not isinstance(content, str):
             content = "\n".join(part.text for part in content if part.type in ("text", "input_text"))
         events, base = service.events(content, asked.model), str(request.base_url)
@@ -164,8 +164,8 @@ def cited(event: Record, base: str) -> tuple[str, list[Record]]:
         cited = {**place, "title": plain(item["title"]), "url": url}
         annotations.append({"type": "url_citation", "url_citation": cited})
         content += mark
-    each = ((quoted(item["title"]), quoted(item["text"][:500])) for item in event["evidence"])
-    sources = [f"[{n}] {title}: {text}" for n, (title, text) in enumerate(each, 1)]
+    texts = ((quoted(item["title"]), quoted(item["text"][:500])) for item in event["evidence"])
+    sources = [f"[{n}] {title}: {text}" for n, (title, text) in enumerate(texts, 1)]
     return "\n".join([content, *(["", *sources] if sources else [])]), annotations
 
 

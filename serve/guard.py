@@ -64,8 +64,8 @@ class Guard:
             if origin and origin.partition("://")[2] != headers.get("host", ""):
                 status, why = 403, "a page of another site may not ask"
         elif path not in _OPEN and not path.startswith("/page/"):
-            given = headers.get("authorization", "").removeprefix("Bearer ")
-            if not hmac.compare_digest(given.encode(), self._token.encode()):
+            token = headers.get("authorization", "").removeprefix("Bearer ")
+            if not hmac.compare_digest(token.encode(), self._token.encode()):
                 status, why = 401, "a token is needed: Authorization: Bearer TOKEN"
         sent = {"www-authenticate": "Bearer"} if status == 401 else None
         return JSONResponse({"error": {"message": why, "type": "refused"}}, status, sent) if status else None

@@ -133,18 +133,18 @@ class Service:
     def passages(self, ids: Iterable[str]) -> dict[str, Passage]:
         """The passages of the source with these ids; those that it does not have are left out."""
         wanted = list(dict.fromkeys(ids))
-        known: Any = getattr(self.source, "passages", None)
-        if isinstance(known, tuple):  # a pool
-            return {passage.id: passage for passage in known if passage.id in wanted}
+        stored: Any = getattr(self.source, "passages", None)
+        if isinstance(stored, tuple):  # a pool
+            return {passage.id: passage for passage in stored if passage.id in wanted}
         with suppress(KeyError, IndexFault):  # a retriever of the user's own finds others
-            return dict(zip(wanted, known(wanted), strict=True)) if known and wanted else {}
+            return dict(zip(wanted, stored(wanted), strict=True)) if stored and wanted else {}
         return {}
 
     def shown(self, passages: Mapping[str, Passage]) -> dict[str, Record]:
         """Passages as events have them: the first ``sentences``, ``more`` if there are others, and ``links``, as
         [sentence, text, target], those to documents of the source and to other sites ("//host/path")."""
         targets = list({link.target for passage in passages.values() for link in passage.links})
-        known = self._rows(targets).keys() | {target for target in targets if target.startswith("//")}
+        reached = self._rows(targets).keys() | {target for target in targets if target.startswith("//")}
         records = {}
         for id, passage in passages.items():
             sentences, left = list[str](), _LONGEST
@@ -153,7 +153,7 @@ class Service:
                     break
                 sentences.append(sentence[:left])
                 left -= len(sentence)
-            links = [link for link in passage.links if link.sentence < len(sentences) and link.target in known]
+            links = [link for link in passage.links if link.sentence < len(sentences) and link.target in reached]
             records[id] = {
                 "title": passage.heading,
                 "sentences": sentences,
@@ -170,8 +170,8 @@ class Service:
     def _rows(self, targets: Sequence[str]) -> dict[str, int]:
         if not targets or self.source is None or not getattr(self.source, "has_titles", True):
             return {}
-        found: dict[str, int] = self.source.store.named(targets)
-        return found
+        rows: dict[str, int] = self.source.store.named(targets)
+        return rows
 
     async def in_thread(self, call: Callable[[], T]) -> T:
         """The result of a call in a thread."""
@@ -209,7 +209,7 @@ class Service:
         asked.begin(self._finished)
         until = asked.seconds + self.seconds
         try:
-            while event := await asyncio.wait_for(asked.told.get(), until - asked.seconds):
+            while event := await asyncio.wait_for(asked.queue.get(), until - asked.seconds):
                 yield event
         except TimeoutError:
             asked.outcome = "timeout"
@@ -225,8 +225,8 @@ class Service:
     def _count(self, asked: _Asked) -> None:
         self.outcomes[asked.outcome] += 1
         cancelled = asked.ledger.incidents.get(CANCELLED, 0)
-        told = {"program": asked.name, "outcome": asked.outcome, "seconds": round(asked.seconds, 3)}
-        log.info("question", extra={"details": {**told, **asked.ledger.costs(), "cancelled_calls": cancelled}})
+        about = {"program": asked.name, "outcome": asked.outcome, "seconds": round(asked.seconds, 3)}
+        log.info("question", extra={"details": {**about, **asked.ledger.costs(), "cancelled_calls": cancelled}})
 
     @property
     def running(self) -> int:
@@ -246,7 +246,7 @@ class _Asked:
         self._service, self._program, self._question, self.name = service, program, question, name
         self._loop, self._start = asyncio.get_running_loop(), perf_counter()
         self._sent: set[str] = set()  # ids of passages
-        self.told: asyncio.Queue[Record | None] = asyncio.Queue()
+        self.queue: asyncio.Queue[Record | None] = asyncio.Queue()
         self.ledger = Ledger(on_incident=lambda incident: self._tell("incident", text=incident))
         self.outcome = "left"
 
@@ -261,7 +261,7 @@ class _Asked:
         def end(_: object) -> None:
             with suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(finished, self)
-                self._loop.call_soon_threadsafe(self.told.put_nowait, None)
+                self._loop.call_soon_threadsafe(self.queue.put_nowait, None)
 
         self._service.threads.submit(self._run).add_done_callback(end)
 
@@ -273,8 +273,8 @@ class _Asked:
         except (Abandoned, asyncio.CancelledError):
             return
         except (BudgetSpent, Exception) as error:  # noqa: BLE001  # whatever a program raises is told
-            known = ((BudgetSpent, "budget"), (ModelError, "model"))
-            self.outcome = next((kind for type, kind in known if isinstance(error, type)), "failed")
+            kinds = ((BudgetSpent, "budget"), (ModelError, "model"))
+            self.outcome = next((kind for type, kind in kinds if isinstance(error, type)), "failed")
             if self.outcome == "failed" and not isinstance(error, PolyhopError):
                 log.error("failed", extra={"details": {"traceback": without_secrets(format_exc())}})
             spent = isinstance(error, BudgetSpent)
@@ -292,13 +292,13 @@ class _Asked:
     def _follow(self, event: Event) -> None:
         if self.ledger.abandoned.is_set():
             raise Abandoned
-        told: Record = {"text": event.text, "branch": event.branch, "costs": self.ledger.costs()}
+        shared: Record = {"text": event.text, "branch": event.branch, "costs": self.ledger.costs()}
         if event.step is None:
-            self._tell("asking", agent=event.agent, **told)
+            self._tell("asking", agent=event.agent, **shared)
         else:
             step = {"step": type(event.step).__name__.lower(), **asdict(event.step)}
             shown = self._fresh(self._service.passages(id for id in _mentioned(event.step) if id not in self._sent))
-            self._tell("step", step=step, **told, passages=shown)
+            self._tell("step", step=step, **shared, passages=shown)
 
     def _fresh(self, passages: Mapping[str, Passage]) -> Record:
         """Passages that were not sent before."""
@@ -308,7 +308,7 @@ class _Asked:
 
     def _tell(self, event: str, **rest: Any) -> None:
         with suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self.told.put_nowait, self.event(event, **rest))
+            self._loop.call_soon_threadsafe(self.queue.put_nowait, self.event(event, **rest))
 
 
 def _mentioned(step: TraceStep) -> list[str]:

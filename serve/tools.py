@@ -63,10 +63,10 @@ def tool_server(service: Service) -> MCPServer[Any]:
     @server.tool()
     async def read(id: Annotated[str, Field(max_length=1_000, description="The id of a passage.")]) -> str:
         """Read the whole passage with an id that a search returned."""
-        found = await service.in_thread(lambda: service.passages([unquote(id)]) or service.passages([id]))
-        if not found:
+        passages = await service.in_thread(lambda: service.passages([unquote(id)]) or service.passages([id]))
+        if not passages:
             raise ToolError(f"no passage {id!r}")
-        [passage] = found.values()
+        [passage] = passages.values()
         return "\n".join([quoted(passage.title), "", *map(quoted, passage.text.splitlines())])
 
     @server.tool()
@@ -82,9 +82,9 @@ def tool_server(service: Service) -> MCPServer[Any]:
                         raise ToolError(event["message"])
                     if event["event"] == "answer":
                         evidence = [f"- {quoted(item['title'])}: {quoted(item['text'])}" for item in event["evidence"]]
-                        said = quoted(withheld(event["answer"], event["guess"]))
+                        text = quoted(withheld(event["answer"], event["guess"]))
                         sure = "" if event["confidence"] is None else f" (confidence {event['confidence']:.2f})"
-                        return "\n".join([f"{said}{sure}", *evidence])
+                        return "\n".join([f"{text}{sure}", *evidence])
                     if "text" in event:
                         await context.report_progress(done, message=event["text"])
         raise ToolError("the server stopped")
@@ -117,7 +117,7 @@ def _shown_id(id: str) -> str:
 
 
 def shown(hit: Hit, hits: list[Hit]) -> str:
-    titles = {each.passage.id: each.passage.title for each in hits}
+    titles = {other.passage.id: other.passage.title for other in hits}
     text = hit.passage.text
     cut = " ... (read the rest with its id)" if len(text) > _PASSAGE else ""
     why = f"\nreason: {quoted(hit.reason.told(titles))}" if hit.reason else ""

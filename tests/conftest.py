@@ -99,6 +99,28 @@ def browser() -> Iterator[Any]:
         browser.close()
 
 
+@pytest.fixture
+def visit(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Opens a page, of a server or a file, which must print nothing, not fail, and ask no other server."""
+    contexts, troubles = [], list[str]()
+
+    def opened(address: str, *, expected: str = "", **options: Any) -> Any:
+        contexts.append(browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options}))
+        page = contexts[-1].new_page()
+        page.set_default_timeout(60_000)
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("dialog", lambda dialog: troubles.append(f"a dialog: {dialog.message}"))
+        page.on("console", lambda m: troubles.extend([] if expected and expected in m.text else [m.text]))
+        page.on("request", lambda r: troubles.extend([] if r.url.startswith(address) else [r.url]))
+        page.goto(address)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert not troubles
+
+
 class Parrot:
     """An engine that gives the same reply to everything; it counts one token in and one out."""
 

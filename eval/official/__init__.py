@@ -47,8 +47,8 @@ class Submission:
     def write(self, folder: Path, pairs: Pairs) -> None:
         for name, content in self.files.items():
             with replacing(folder / name) as file:
-                for each in content(pairs) if name.endswith(".jsonl") else [content(pairs)]:
-                    file.write(json.dumps(each) + "\n")
+                for line in content(pairs) if name.endswith(".jsonl") else [content(pairs)]:
+                    file.write(json.dumps(line) + "\n")
 
 
 def means(rows: Iterable[Mapping[str, float]], unit: int = 1, digits: int | None = None) -> dict[str, float]:
@@ -64,8 +64,8 @@ def means(rows: Iterable[Mapping[str, float]], unit: int = 1, digits: int | None
             totals[name] = totals.get(name, 0.0) + value  # one after the other, as the scripts add
     if not totals:
         raise ValueError("there are no questions to evaluate")
-    found = {name: unit * (total / counts[name]) for name, total in totals.items()}
-    return found if digits is None else {name: round(value, digits) for name, value in found.items()}
+    result = {name: unit * (total / counts[name]) for name, total in totals.items()}
+    return result if digits is None else {name: round(value, digits) for name, value in result.items()}
 
 
 def mean_of(
@@ -76,8 +76,8 @@ def mean_of(
 
 
 def _hotpotqa(example: dspy.Example, output: ProgramOutput | None) -> dict[str, Any]:
-    told = (output.answer, supporting_facts(output.evidence)) if output else (None, None)
-    return {"id": example.official_id, "answer": told[0], "sp": told[1], "evidence": None}
+    answer, facts = (output.answer, supporting_facts(output.evidence)) if output else (None, None)
+    return {"id": example.official_id, "answer": answer, "sp": facts, "evidence": None}
 
 
 def supporting_facts(evidence: Iterable[Evidence]) -> list[SupportingFact]:
@@ -102,7 +102,7 @@ def _two_wiki(pairs: Pairs) -> dict[str, Any]:
 def sections(pairs: Pairs, names: Iterable[str] = ("answer", "sp")) -> dict[str, dict[str, Any]]:
     """``{"answer": {id: answer}, "sp": {id: [[title, number], ...]}}``; missing parts are left out. 2WikiMultihopQA's
     script needs a third section, ``"evidence"``, even if it is empty."""
-    return {name: {each["id"]: each[name] for each, _ in pairs if each.get(name) is not None} for name in names}
+    return {name: {made["id"]: made[name] for made, _ in pairs if made.get(name) is not None} for name in names}
 
 
 def _musique(example: dspy.Example, output: ProgramOutput | None) -> dict[str, Any]:
@@ -202,7 +202,7 @@ def by_id(pairs: Pairs) -> dict[str, Any]:
 
 
 def nq_lines(pairs: Pairs) -> list[dict[str, Any]]:
-    return [{"question": each["id"], "prediction": each["answer"]} for each, _ in pairs if each["answer"] is not None]
+    return [{"question": made["id"], "prediction": made["answer"]} for made, _ in pairs if made["answer"] is not None]
 
 
 _of_hotpotqa = partial(Submission, _hotpotqa, lambda example: (example.answers[:1], _gold_facts(example)))

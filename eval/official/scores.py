@@ -35,11 +35,11 @@ def hotpotqa(prediction: Prediction, answers: Collection[str], facts: Collection
     - Nothing predicted where nothing is gold: EM is 1, F1 is 0.
     """
     answer = support = None
-    if (told := prediction.get("answer")) is not None:
-        answer = exact_match(told, answers), answer_scores(told, answers)
+    if (text := prediction.get("answer")) is not None:
+        answer = exact_match(text, answers), answer_scores(text, answers)
     if prediction.get("sp") is not None:
-        found, wanted = _facts(prediction["sp"]), _facts(facts)
-        support = float(found == wanted), scores(len(found & wanted), len(found), len(wanted))
+        chosen, wanted = _facts(prediction["sp"]), _facts(facts)
+        support = float(chosen == wanted), scores(len(chosen & wanted), len(chosen), len(wanted))
     return _named({"": answer, "sp_": support})
 
 
@@ -63,18 +63,18 @@ def two_wiki(
     - Joint is answer x support x evidence, so it is 0 for systems that give no triples.
     """
     answer = support = evidence = None
-    if (told := prediction.get("answer")) is not None:
-        each = [answer_scores(told, [text]) for text in answers] or [ZERO]
-        answer = exact_match(told, answers), Scores(*map(max, zip(*each, strict=True)))
+    if (text := prediction.get("answer")) is not None:
+        by_alias = [answer_scores(text, [alias]) for alias in answers] or [ZERO]
+        answer = exact_match(text, answers), Scores(*map(max, zip(*by_alias, strict=True)))
     if prediction.get("sp") is not None:
-        pairs, wanted = ([(t.lower(), n) for t, n in _facts(given)] for given in (prediction["sp"], facts))
+        pairs, wanted = ([(t.lower(), n) for t, n in _facts(side)] for side in (prediction["sp"], facts))
         right, missed = sum(fact in wanted for fact in pairs), sum(fact not in pairs for fact in wanted)
         support = float(right == len(pairs) and missed == 0), scores(right, len(pairs), right + missed)
     if prediction.get("evidence") is not None:
-        found = set(map(_normalized, prediction["evidence"]))
-        alternatives = [set(map(_normalized, known)) for known in triples]
-        right = sum(any(triple in known for known in alternatives) for triple in found)
-        evidence = float(right == len(found) == len(alternatives)), scores(right, len(found), len(alternatives))
+        chosen = set(map(_normalized, prediction["evidence"]))
+        golds = [set(map(_normalized, alternatives)) for alternatives in triples]
+        right = sum(any(triple in alternatives for alternatives in golds) for triple in chosen)
+        evidence = float(right == len(chosen) == len(golds)), scores(right, len(chosen), len(golds))
     return _named({"": answer, "sp_": support, "evi_": evidence})
 
 
@@ -88,8 +88,8 @@ def hover(prediction: Prediction, answers: Collection[str], facts: Collection[Su
       predicted ones. Of a claim of k pages only the first k + 1 predicted pages count, with the first two sentences of
       each.
     """
-    told = prediction.get("answer")
-    right = told is not None and verdict(told) is bool(verdict(*answers))
+    answer = prediction.get("answer")
+    right = answer is not None and verdict(answer) is bool(verdict(*answers))
     pages = {title for title, _ in facts}
     shown: dict[str, list[int]] = {}
     for title, sentence in prediction.get("sp") or ():
@@ -105,8 +105,8 @@ def hover(prediction: Prediction, answers: Collection[str], facts: Collection[Su
 def verdict(answer: str) -> bool | None:
     """Whether an answer says that a claim is supported, by its first word; None if it says neither."""
     first = normalize_answer(answer).partition(" ")[0]
-    said = dict.fromkeys(("yes", "true", "supported"), True) | dict.fromkeys(("no", "false", "not", "refuted"), False)
-    return said.get(first)
+    words = dict.fromkeys(("yes", "true", "supported"), True) | dict.fromkeys(("no", "false", "not", "refuted"), False)
+    return words.get(first)
 
 
 def _facts(pairs: Iterable[Iterable[Any]]) -> set[tuple[Any, ...]]:
@@ -119,10 +119,10 @@ def _normalized(triple: Iterable[str]) -> tuple[str, ...]:
 
 def _named(parts: Mapping[str, Part | None]) -> dict[str, float]:
     """The scores of several tasks, and of all of them jointly; 0 where one is missing."""
-    given = [part for part in parts.values() if part is not None]
+    present = [part for part in parts.values() if part is not None]
     together = None
-    if len(given) == len(parts):
-        together = float(all(em == 1.0 for em, _ in given)), joint(*(each for _, each in given))
+    if len(present) == len(parts):
+        together = float(all(em == 1.0 for em, _ in present)), joint(*(score for _, score in present))
     named: dict[str, float] = {}
     for prefix, part in {**parts, "joint_": together}.items():
         em, (precision, recall, f1) = part or (0.0, ZERO)
@@ -142,14 +142,14 @@ def musique(prediction: Prediction, answers: Collection[str], support: Collectio
     - Support is a set of paragraph numbers (``idx``), scored like HotpotQA's supporting facts, but nothing predicted
       where nothing is gold has F1 1.
     """
-    told, golds = normalize_answer(prediction["predicted_answer"]), [normalize_answer(text) for text in answers]
-    found, wanted = set(prediction["predicted_support_idxs"]), set(support)
-    f1 = (token_scores(told, gold).f1 if told and gold else float(told == gold) for gold in golds)
+    answer, golds = normalize_answer(prediction["predicted_answer"]), [normalize_answer(text) for text in answers]
+    chosen, wanted = set(prediction["predicted_support_idxs"]), set(support)
+    f1 = (token_scores(answer, gold).f1 if answer and gold else float(answer == gold) for gold in golds)
     return {
-        "answer_em": float(told in golds),
+        "answer_em": float(answer in golds),
         "answer_f1": max(f1, default=0.0),
-        "support_em": float(found == wanted),
-        "support_f1": scores(len(found & wanted), len(found), len(wanted)).f1 if found or wanted else 1.0,
+        "support_em": float(chosen == wanted),
+        "support_f1": scores(len(chosen & wanted), len(chosen), len(wanted)).f1 if chosen or wanted else 1.0,
     }
 
 
@@ -166,9 +166,9 @@ def squad(
     the gold answers. There is no rule for "yes" and "no"."""
     if prediction.get("answer") is None:
         return {"exact_match": 0.0, "f1": 0.0}
-    told, golds = normalize(prediction["answer"]), [normalize(text) for text in answers]
-    f1 = max((token_scores(told, text).f1 for text in golds), default=0.0)
-    return {"exact_match": float(told in golds), "f1": f1}
+    answer, golds = normalize(prediction["answer"]), [normalize(text) for text in answers]
+    f1 = max((token_scores(answer, text).f1 for text in golds), default=0.0)
+    return {"exact_match": float(answer in golds), "f1": f1}
 
 
 def triviaqa(prediction: Prediction, answers: Collection[str]) -> dict[str, float]:
@@ -245,11 +245,11 @@ def multihop_rag(prediction: Prediction, gold: str, facts: Sequence[str]) -> dic
     wanted = [_squeezed(fact) for fact in facts]
     hits, precisions, seen = [], 0.0, set[str]()
     for rank, text in enumerate(map(_squeezed, prediction["retrieved"][:DEPTH]), 1):
-        found = {fact for fact in wanted if fact in text}
-        if found:
+        stated = {fact for fact in wanted if fact in text}
+        if stated:
             hits.append(rank)
-            precisions += len(found - seen) / rank
-            seen |= found
+            precisions += len(stated - seen) / rank
+            seen |= stated
     first = min(hits, default=None)
     return values | {
         "Hits@10": float(first is not None),

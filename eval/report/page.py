@@ -163,9 +163,9 @@ def evaluation_sections(groups: Sequence[Group]) -> list[Section]:
         "difference": _difference,
     }
     return [
-        Section(each, title, render("evaluation.html.j2", section=each, **context))
-        for each, title in _SECTIONS.items()
-        if diagnosed or each != "agents"
+        Section(anchor, title, render("evaluation.html.j2", section=anchor, **context))
+        for anchor, title in _SECTIONS.items()
+        if diagnosed or anchor != "agents"
     ]
 
 
@@ -194,8 +194,8 @@ def _charted(value: Interval, metric: str, scale: tuple[float, float], series: i
     text, ends = number(value.mean, metric, sign), between((value.low, value.high), metric, sign)
     first, last = scale
 
-    def at(each: float) -> float:
-        return round(5 + 90 * (each - first) / (last - first), 1)
+    def at(place: float) -> float:
+        return round(5 + 90 * (place - first) / (last - first), 1)
 
     note = f"{of}: {name(metric)} {text} ({ends})"
     return Cell(text, Chart(at(value.low), at(value.mean), at(value.high), at(0.0), series, note), (ends,))
@@ -203,7 +203,7 @@ def _charted(value: Interval, metric: str, scale: tuple[float, float], series: i
 
 def _around_0(values: Iterable[Interval]) -> tuple[float, float]:
     """A scale for some values."""
-    most = max((abs(end) for each in values for end in each), default=0.0) or 1.0
+    most = max((abs(end) for value in values for end in value), default=0.0) or 1.0
     return -most, most
 
 
@@ -231,7 +231,7 @@ def _difference(run: EvaluationRun, group: Group, metric: str) -> Cell:
     return cell._replace(notes=(*cell.notes, won), bold=row.p_holm < 0.05)
 
 
-class _Found(BaseModel):
+class _Diagnosed(BaseModel):
     """What `polyhop diagnose` found, as its file has it."""
 
     against: str
@@ -244,20 +244,21 @@ def _diagnosis(run: EvaluationRun) -> tuple[str, list[str], list[tuple[str, list
     file = run.path / DIAGNOSIS
     if not file.exists():
         return None
-    found = read_model(_Found, file)
+    diagnosed = read_model(_Diagnosed, file)
     costs = {
-        role: {metric: cost for metric, cost in each.items() if cost is not None} for role, each in found.costs.items()
+        role: {metric: cost for metric, cost in by_metric.items() if cost is not None}
+        for role, by_metric in diagnosed.costs.items()
     }
-    metrics = [metric for metric in METRICS if any(metric in each for each in costs.values())]
-    scale = _around_0(cost for each in costs.values() for cost in each.values())
+    metrics = [metric for metric in METRICS if any(metric in by_metric for by_metric in costs.values())]
+    scale = _around_0(cost for by_metric in costs.values() for cost in by_metric.values())
     rows = []
     for role in sorted(costs, key=lambda role: -max((cost.mean for cost in costs[role].values()), default=-1.0)):
         cells = [
             _charted(costs[role][metric], metric, scale, run.series, role) if metric in costs[role] else Cell("?")
             for metric in metrics
         ]
-        rows.append((role, [Cell(f"{found.asked.get(role, 0):,}"), *cells]))
-    return f"{run.name}, against {found.against}", ["Agent", "Questions", *map(name, metrics)], rows
+        rows.append((role, [Cell(f"{diagnosed.asked.get(role, 0):,}"), *cells]))
+    return f"{run.name}, against {diagnosed.against}", ["Agent", "Questions", *map(name, metrics)], rows
 
 
 _SETTINGS: Any = {
@@ -272,7 +273,7 @@ _SETTINGS: Any = {
 
 def _settings(run: EvaluationRun) -> dict[str, Any]:
     """The settings of a run; only what is named here gets into the report."""
-    told = run.manifest.model_dump(mode="json", include=_SETTINGS, exclude_none=True)
-    told["models"] = {role: lm for role, lm in told["program"].pop("lms", {}).items() if lm}
+    settings = run.manifest.model_dump(mode="json", include=_SETTINGS, exclude_none=True)
+    settings["models"] = {role: lm for role, lm in settings["program"].pop("lms", {}).items() if lm}
     done = f"{run.done:,} of {run.questions:,} questions"
-    return {"folder": run.path.resolve().name, "done": done, **dict(flat(told))}
+    return {"folder": run.path.resolve().name, "done": done, **dict(flat(settings))}

@@ -59,8 +59,8 @@ def outcome(record: RunRecord) -> Outcome:
     if evidence.issuperset(record.gold):
         return Outcome.reading
     # Programs without a trace count what they return.
-    found = record.counted([*(id for step in searches(record.trace) for id, *_ in step["found"]), *record.ranking])
-    return Outcome.selection if evidence.union(found).issuperset(record.gold) else Outcome.retrieval
+    offered = record.counted([*(id for step in searches(record.trace) for id, *_ in step["found"]), *record.ranking])
+    return Outcome.selection if evidence.union(offered).issuperset(record.gold) else Outcome.retrieval
 
 
 def searches(trace: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
@@ -105,12 +105,10 @@ class EvaluationRun(ComparedRun):
     @property
     def calibration_error(self) -> float | None:
         """That of the stated confidence of its answers; "unknown" is none."""
-        answers = [
-            each for each in self.records if each.answer not in (None, "", UNKNOWN) and "answer_em" in each.scores
-        ]
-        stated = [each for each in answers if each.confidence is not None]
-        right = [each.scores["answer_em"] == 1.0 for each in stated]
-        return calibration_error([each.confidence or 0.0 for each in stated], right) if stated else None
+        answered = [record for record in self.records if record.answer not in (None, "", UNKNOWN)]
+        stated = [record for record in answered if "answer_em" in record.scores and record.confidence is not None]
+        right = [record.scores["answer_em"] == 1.0 for record in stated]
+        return calibration_error([record.confidence or 0.0 for record in stated], right) if stated else None
 
 
 @dataclass
@@ -135,26 +133,26 @@ class Group:
     def index(self) -> dict[str, Any]:
         """What the list of questions shows, filters and sorts by."""
         asked = [self.questions[n] for n in sorted(self.questions)]
-        place = {each.n: at for at, each in enumerate(asked)}
+        place = {record.n: at for at, record in enumerate(asked)}
         return {
             "title": self.title,
-            **{name: [getattr(each, name) for each in asked] for name in ("id", "question", "hops", "kind")},
-            "gold": [each.gold_answers for each in asked],
+            **{name: [getattr(record, name) for record in asked] for name in ("id", "question", "hops", "kind")},
+            "gold": [record.gold_answers for record in asked],
             "titles": {id: self.titles[id] for id in sorted(self.missed) if id in self.titles},
             "runs": [_columns(run, place) for run in self.runs],
         }
 
 
 def _columns(run: EvaluationRun, place: Mapping[int, int]) -> dict[str, Any]:
-    found = [{**each.scores, **each.costs, "confidence": each.confidence} for each in run.records]
-    values = {key: [_rounded(each.get(name)) for each in found] for key, name in _COLUMNS.items()}
+    rows = [{**record.scores, **record.costs, "confidence": record.confidence} for record in run.records]
+    values = {key: [_rounded(row.get(name)) for row in rows] for key, name in _COLUMNS.items()}
     return {
         "name": run.name,
         "first": run.first,
-        "at": [place[each.n] for each in run.records],
-        "answer": [each.answer or "" for each in run.records],
+        "at": [place[record.n] for record in run.records],
+        "answer": [record.answer or "" for record in run.records],
         "outcome": [list(Outcome).index(kind) for kind in run.outcomes],
-        "stop": [each.stop_reason for each in run.records],
+        "stop": [record.stop_reason for record in run.records],
         **{key: column if column.count(None) < len(column) else None for key, column in values.items()},
     }
 
@@ -206,8 +204,8 @@ def read_groups(paths: Sequence[Path], details: Details, on_record: Callable[[],
         names = run_names({path: manifests[path].program.name for path in members})
         for path in members:
             manifest, number = manifests[path], series.setdefault(names[path], len(series))
-            known: dict[str, Any] = {"manifest": manifest, "first": len(details.chunks), "series": number}
-            group.runs.append(EvaluationRun(names[path], path, manifest.questions.count, **known))
+            of_run: dict[str, Any] = {"manifest": manifest, "first": len(details.chunks), "series": number}
+            group.runs.append(EvaluationRun(names[path], path, manifest.questions.count, **of_run))
             _read(group.runs[-1], group, details, on_record)
         if members[1:]:
             with suppress(RunError):  # unfinished runs may share no question
@@ -218,21 +216,21 @@ def read_groups(paths: Sequence[Path], details: Details, on_record: Callable[[],
 
 def _read(run: EvaluationRun, group: Group, details: Details, on_record: Callable[[], None]) -> None:
     for record in read_records(run.path):
-        known = group.questions.setdefault(record.n, record.in_brief())
-        if not record.same_question(known):
+        first = group.questions.setdefault(record.n, record.in_brief())
+        if not record.same_question(first):
             raise RunError(f"{run.path}: question {record.n} ({plain(record.id)}) is another one in another run.")
         try:
             run.outcomes.append(outcome(record))
-            found: dict[str, str] = {}
+            titles: dict[str, str] = {}
             for hit in (hit for step in searches(record.trace) for hit in step["found"]):
-                found |= dict.fromkeys(record.counted([hit[0]]), hit[1])
+                titles |= dict.fromkeys(record.counted([hit[0]]), hit[1])
                 hit[2] = round(hit[2], 4)  # more digits would be a third of the page
             details.add(record.model_dump(include=_DETAILS, exclude_defaults=True))
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            told = f"the trace of question {record.n} is not one that polyhop wrote"
-            raise RunError(f"{run.path / PREDICTIONS}: {told}. {DELETE}") from error
-        group.titles |= {id: found[id] for id in record.gold if id in found}
-        group.missed.update(id for id in record.gold if id not in found)
+            damage = f"the trace of question {record.n} is not one that polyhop wrote"
+            raise RunError(f"{run.path / PREDICTIONS}: {damage}. {DELETE}") from error
+        group.titles |= {id: titles[id] for id in record.gold if id in titles}
+        group.missed.update(id for id in record.gold if id not in titles)
         run.records.append(record.in_brief())
         on_record()
     if not run.records:

@@ -56,23 +56,6 @@ def _rejected_key(exchange: Exchange) -> None:
     exchange.reply({"error": {"message": message, "type": "invalid_request_error", "code": "invalid_api_key"}}, 401)
 
 
-def _too_long_vllm(exchange: Exchange) -> None:
-    tokens = len(exchange.prompt) // 4
-    message = (
-        f"This model's maximum context length is {tokens // 2} tokens. However, you requested {tokens + 200} tokens "
-        f"({tokens} in the messages, 200 in the completion). Please reduce the length of the messages or completion."
-    )
-    body = {"object": "error", "message": message, "type": "BadRequestError", "param": None, "code": 400}
-    exchange.reply(body, 400)
-
-
-def _too_long_llama(exchange: Exchange) -> None:
-    tokens = len(exchange.prompt) // 4
-    message = "the request exceeds the available context size, try increasing it"
-    body = {"code": 400, "message": message, "type": "exceed_context_size_error"}
-    exchange.reply({"error": {**body, "n_prompt_tokens": tokens, "n_ctx": tokens // 2}}, 400)
-
-
 # --- time and connections --------------------------------------------------------------------------------------------
 
 
@@ -84,10 +67,6 @@ def slow(seconds: float = 30.0) -> Fault:
         exchange.reply(exchange.completion())
 
     return Fault("slow", act)
-
-
-def _hang(exchange: Exchange) -> None:
-    exchange.wait(float(10**6))
 
 
 def drip(every: float = 1.0) -> Fault:
@@ -170,6 +149,13 @@ def _in_first_word(content: str) -> int:
 _PROSE = "I have looked at this with care. On the whole it seems likely, although the sources do not say so outright."
 _ENDLESS = "and so on, " * (MEGABYTE // 11 + 1)
 _PAGE = b"<html><head><title>Bad Gateway</title></head><body><h1>The server made no reply.</h1></body></html>"
+_TOO_LONG = {
+    "object": "error",
+    "message": "This model's maximum context length is 1000 tokens. However, you requested 2200 tokens (2000 in the "
+    "messages, 200 in the completion). Please reduce the length of the messages or completion.",
+    "type": "BadRequestError",
+    "code": 400,
+}
 _FILTERED = {"hate": {"filtered": False, "severity": "safe"}, "violence": {"filtered": True, "severity": "medium"}}
 
 FAULTS = {
@@ -184,8 +170,14 @@ FAULTS = {
         unavailable("502", 502, _PAGE),
         unavailable("503", 503, _PAGE, Retry_After="1"),
         Fault("401-echo", _rejected_key),
-        Fault("context-vllm", _too_long_vllm),
-        Fault("context-llama", _too_long_llama),
+        Fault("context-vllm", lambda exchange: exchange.reply(_TOO_LONG, 400)),
+        error(
+            "context-llama",
+            400,
+            "the request exceeds the available context size, try increasing it",
+            400,
+            type="exceed_context_size_error",
+        ),
         error(
             "filter-400-azure",
             400,
@@ -196,7 +188,7 @@ FAULTS = {
             innererror={"code": "ResponsibleAIPolicyViolation", "content_filter_result": _FILTERED},
         ),
         slow(),
-        Fault("hang", _hang),
+        Fault("hang", lambda exchange: exchange.wait(float(10**6))),
         drip(),
         Fault("reset", lambda exchange: exchange.close(reset=True)),
         Fault("reset-in-body", _reset_in_body),

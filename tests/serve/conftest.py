@@ -83,28 +83,6 @@ def events_of(reply: httpx.Response) -> list[dict[str, Any]]:
     return [json.loads(line[6:]) for line in reply.iter_lines() if line.startswith("data: ")]
 
 
-@pytest.fixture
-def visit(browser: Any) -> Iterator[Callable[..., Any]]:
-    """Opens a page, which must print nothing and ask no other server."""
-    contexts, troubles = [], list[str]()
-
-    def opened(address: str, *, expected: str = "", **options: Any) -> Any:
-        contexts.append(browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options}))
-        page = contexts[-1].new_page()
-        page.set_default_timeout(60_000)
-        page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on("dialog", lambda dialog: troubles.append(f"a dialog: {dialog.message}"))
-        page.on("console", lambda m: troubles.extend([] if expected and expected in m.text else [m.text]))
-        page.on("request", lambda r: troubles.extend([] if r.url.startswith(address) else [r.url]))
-        page.goto(address)
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert not troubles
-
-
 def faults(page: Any) -> list[str]:
     """What axe-core finds, as rules and elements; it runs outside of the page's security policy."""
     axe = pytest.importorskip("axe_playwright_python", reason="axe is not installed")

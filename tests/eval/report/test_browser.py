@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,32 +40,6 @@ def lines(sample_runs: tuple[Path, Path]) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
-    """Opens a page, which must neither print, nor fail, nor request anything."""
-    contexts, troubles = [], []
-
-    def dismiss(dialog: Any) -> None:
-        troubles.append(f"dialog: {dialog.message}")
-        dialog.dismiss()
-
-    def opened(path: Path, width: int = 1440, scheme: str = "light") -> Any:
-        contexts.append(browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme))
-        page = contexts[-1].new_page()
-        page.set_default_timeout(20_000)
-        page.on("console", lambda message: troubles.append(f"console: {message.text}"))
-        page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
-        page.on("dialog", dismiss)
-        page.on("request", lambda request: troubles.append(request.url) if request.url[:5] != "file:" else None)
-        page.goto(path.as_uri())
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert troubles == []
-
-
-@pytest.fixture
 def report_on(tmp_path: Path) -> Callable[..., Path]:
     """Makes a report on a small run with changed records and another program name."""
 
@@ -89,9 +63,9 @@ def wait_until_open(page: Any, question: str) -> None:
 
 
 def test_a_question_is_found_and_read_with_the_keyboard(
-    open_page: Callable[..., Any], report: Path, lines: list[dict[str, Any]]
+    visit: Callable[..., Any], report: Path, lines: list[dict[str, Any]]
 ) -> None:
-    page = open_page(report)
+    page = visit(report.as_uri())
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
     page.keyboard.press("/")
@@ -117,10 +91,10 @@ def test_a_question_is_found_and_read_with_the_keyboard(
 
 
 def test_filters(
-    open_page: Callable[..., Any], report: Path, lines: list[dict[str, Any]], sample_runs: tuple[Path, Path]
+    visit: Callable[..., Any], report: Path, lines: list[dict[str, Any]], sample_runs: tuple[Path, Path]
 ) -> None:
     others = list(read_lines(sample_runs[1]))
-    page = open_page(report)
+    page = visit(report.as_uri())
     page.select_option("#other", label="naive")
     gained = sum(a["scores"]["answer_em"] > b["scores"]["answer_em"] for a, b in zip(lines, others, strict=True))
     assert gained
@@ -137,11 +111,11 @@ def test_filters(
     assert page.text_content("#count").startswith(f"{len(right)} question")
 
 
-def test_one_set_of_questions_is_shown_at_a_time(open_page: Callable[..., Any], tmp_path: Path) -> None:
+def test_one_set_of_questions_is_shown_at_a_time(visit: Callable[..., Any], tmp_path: Path) -> None:
     for count in (3, 5):
         evaluate(Fake(), numbered(count), tmp_path / str(count))
     polyhop("report", tmp_path / "3", tmp_path / "5", "--out", tmp_path / "report.html")
-    page = open_page(tmp_path / "report.html")
+    page = visit((tmp_path / "report.html").as_uri())
     chosen = "[...document.querySelectorAll('table [aria-pressed=true]')].map((each) => each.dataset.choose)"
     for place, count in enumerate((3, 5)):
         page.locator(f"[data-choose='{place}']").first.click()
@@ -153,10 +127,8 @@ def test_one_set_of_questions_is_shown_at_a_time(open_page: Callable[..., Any], 
     assert page.text_content("#count") == "3 questions of 3."
 
 
-def test_an_address_opens_its_question(
-    open_page: Callable[..., Any], report: Path, lines: list[dict[str, Any]]
-) -> None:
-    page = open_page(report)
+def test_an_address_opens_its_question(visit: Callable[..., Any], report: Path, lines: list[dict[str, Any]]) -> None:
+    page = visit(report.as_uri())
     page.goto(f"{report.as_uri()}#questions/0/naive/{lines[7]['id']}")
     page.reload()
     wait_until_open(page, lines[7]["question"])
@@ -168,7 +140,7 @@ def test_an_address_opens_its_question(
         assert page.is_visible("#question .empty")
 
 
-def test_hostile_texts_do_nothing(open_page: Callable[..., Any], report_on: Callable[..., Path]) -> None:
+def test_hostile_texts_do_nothing(visit: Callable[..., Any], report_on: Callable[..., Path]) -> None:
     hostile = "</script><script>alert(1)</script><img src=http://127.0.0.1:9/x onerror=alert(2)><b>'\"&amp;"
     path = report_on(
         **dict.fromkeys(("question", "answer", "stop_reason"), hostile),
@@ -179,7 +151,7 @@ def test_hostile_texts_do_nothing(open_page: Callable[..., Any], report_on: Call
         incidents={hostile: 1},
         costs_by_agent={hostile: {"lm_calls": 1, "tokens_in": 10, "tokens_out": 2, "cost_usd": 0.5}},
     )
-    page = open_page(path)
+    page = visit(path.as_uri())
     page.keyboard.press("j")
     wait_until_open(page, hostile)
     assert page.locator("#question .part > .steps > .step").count() == len(every_step(""))
