@@ -111,7 +111,7 @@ def _repeated(options: Diagnose, manifest: RunManifest) -> tuple[Source, dspy.Mo
         aliases=Path(files["aliases"]) if "aliases" in files else None,
     )
     source = Source(questions, Path(files["index"]) if "index" in files else None)
-    retriever = was.retriever_name if not stored and "search.k" in was.tunables else None
+    retriever = _retriever_name(was.retriever) if not stored and "search.k" in was.tunables else None
     as_was = ProgramOptions(lm=options.lm or tuple(specs), retriever=retriever)
     program = build_program(options.program or stored or name, source.searched, as_was)
     for parameter, tunable in tunables(program).items():
@@ -125,6 +125,14 @@ def _repeated(options: Diagnose, manifest: RunManifest) -> tuple[Source, dspy.Mo
         if before != after:
             raise PolyhopError(f"the {what} of {options.run} has changed since: evaluate it again")
     return source, program
+
+
+def _retriever_name(described: str | None) -> str:
+    """The value of --retriever: a manifest has the retriever's class, and the model of its vectors after it."""
+    kind, _, vectors = (described or "").partition(" ")
+    if kind == "ChainRetriever":
+        return "chain-dense" if vectors else "chain"
+    return {"DenseIndex": "dense", "FusedRetriever": "fused"}.get(kind.partition("+")[0], "bm25")
 
 
 def _record(options: Diagnose, metrics: Sequence[Metric], result: Diagnosis) -> dict[str, Any]:
