@@ -38,8 +38,7 @@ from .markdown import rendered
 from .pdf import of_pdf
 from .splitting import Href, Line, bounded_metadata
 from .tables import LONGEST_CELL
-from .text import clean, count, split_sentences
-from .underlined import of_plain
+from .text import DIVIDED, clean, count, split_sentences
 
 __all__ = ["CONVERTERS", "Text", "Unreadable", "conversions", "convert", "looks_like_text", "of_html"]
 
@@ -250,7 +249,11 @@ def looks_like_text(start: bytes) -> bool:
 
 
 def _plain(content: bytes) -> Text:
-    return of_plain(re.sub(".\x08", "", _decoded(content)))  # letters that are printed twice are bold
+    """The sentences of its paragraphs."""
+    text = re.sub(".\x08", "", _decoded(content))  # letters that are printed twice are bold
+    # In text that people have broken into lines, "-" is a part of the word.
+    joined = DIVIDED.sub(lambda mark: "-" if mark[1] == "-" else "", text)
+    return Text("", [Line(sentence) for sentence in split_sentences(joined)])
 
 
 # --- HTML ------------------------------------------------------------------------------------------------------------

@@ -23,7 +23,6 @@ import ujson
 
 from .benchmarks.corpora import passages_of
 from .converters import CONVERTERS, Text, Unreadable, conversions
-from .copies import Copies
 from .errors import DataError, Problem
 from .folder import LINES, UNOPENED, Source, source_of, suffix_of, walk, why_unread
 from .importing import installs
@@ -34,6 +33,9 @@ from .splitting import LONGEST_PASSAGE, MAX_WORDS, USUAL_PASSAGE, Document, coun
 from .text import clean
 
 _MOST_LOST = 0.3  # of the words of a page, without links; of 1,500 pages of manuals, one that was broken had less
+_SAME = 0.5
+"""The share of the three-word runs of a file that its twin in a richer format has. Of 766 files with the name of a
+richer one (the manuals of Python and git, Debian's policy), 749 have more; of 1,500 pairs with other names, one has."""
 _LOOKED_AT = 100  # records, to tell what a file has
 _MARKUP = frozenset(".html .htm .xhtml .md .markdown .mdx".split())
 _HEADING = re.compile(
@@ -54,12 +56,10 @@ class Version(NamedTuple):
         content: Its file, a hash of its content and its id, one a line; empty for records of a file that was not read
             with its folder.
         text: A hash of its text; empty for records.
-        runs: Hashes of some of its runs of words; given with its first passage.
     """
 
     content: str = ""
     text: str = ""
-    runs: str = ""
 
     @property
     def file(self) -> str:
@@ -88,8 +88,7 @@ class Corpus:
     """Passages streamed from files and folders, in the order given; files of one name in several formats together.
 
     A document with the text of another is left out, and so is one that has the name of another and mostly its text in a
-    poorer format (see `FORMATS`), a PDF or a book whose text is in documents of other formats, and a page that has all
-    others of a manual.
+    poorer format (see `FORMATS`).
 
     Args:
         paths: Documents with one of the suffixes in `CONVERTERS`; records with the text of one passage or document each
@@ -102,7 +101,7 @@ class Corpus:
         left_out: The problems of files, by the content of their versions. They are not read again; duplicates while the
             other document is as it was.
         earlier: Returns what was noted of a key; None, after noting a value, for a new one.
-        indexed: Returns the documents of an index that have a "text" or a "run", by its hash.
+        indexed: Returns the documents of an index that have a text, by its hash.
         roots: Names of folders: a file that is in one has the id that it has when the folder is read.
         strict: Raise at the first malformed record instead of reporting it.
         on_problem: Called with each skipped record or file, at once with those that have no reader.
@@ -125,7 +124,7 @@ class Corpus:
         known: Collection[str] = (),
         left_out: Mapping[str, Problem] | None = None,
         earlier: Callable[[str, str], str | None] | None = None,
-        indexed: Callable[[str, str], Iterable[str]] = lambda what, hashed: (),
+        indexed: Callable[[str], Iterable[str]] = lambda digest: (),
         roots: Collection[str] = (),
         strict: bool = False,
         on_problem: Callable[[Problem], None] = lambda problem: None,
@@ -150,7 +149,9 @@ class Corpus:
         self._replaced = {Version(content).document for content in known}  # without those that are as they were
         documents = [source for source in self._sources if source.is_document]
         self._documents = {source.name for source in documents}
-        self._copies = Copies(documents, self._replaced, earlier, indexed)
+        notes = dict[str, str]()
+        self._earlier = earlier or (lambda key, value: None if notes.setdefault(key, value) is value else notes[key])
+        self._indexed = indexed
         self._below_shared, addresses = _looked_at(documents)
         self._links = LinkMap([*(source.name for source in documents), *self._replaced], addresses)
         self._done, self._all = 0, sum(source.size for source in self._sources) or 1
@@ -243,7 +244,7 @@ class Corpus:
         }
         self._replaced -= known & settled  # before any is read: files that follow may be copies of what is there
 
-        for group in sorted(groups.values(), key=self._copies.order):
+        for group in groups.values():
             is_document = group[0].is_document
             twins: dict[str, set[int]] | None = {} if len(group) > 1 else None
             for source in sorted(group, key=lambda source: source.format):
@@ -280,8 +281,11 @@ class Corpus:
             self.closed.update(() if is_final else [source.name])
         elif len(source.name) > LONGEST_ID:
             self._fail(Problem(source.name, f"the id is longer than {LONGEST_ID} characters"), source)
-        elif (look := self._copies.look(text, source, job.twins)).reason:
-            self._on_problem(Problem(source.name, look.reason, "duplicate", version.content, look.other))
+        elif twin := _twin(text, source.name, job.twins):
+            reason = f"the same text as {twin}, in another format"
+            self._on_problem(Problem(source.name, reason, "duplicate", version.content, twin))
+        elif copied := self._first_with(digest := _text_hash(text), source.name):
+            self._on_problem(Problem(source.name, f"the same text as {copied}", "duplicate", version.content, copied))
         elif version.content in self._known:
             self.unchanged.add(version.content)
         else:
@@ -293,7 +297,7 @@ class Corpus:
             stem = clean(source.path.stem if suffix_of(source.path) else source.path.name)
             document = Document(source.name, text.title or stem, text.lines, text.metadata)
             pieces = split(document, self._max_words) if self._max_words else [document.whole()]
-            yield from self._given(pieces, version._replace(text=look.text, runs=" ".join(look.runs)), source.name)
+            yield from self._linked(pieces, version._replace(text=digest), source.name)
 
     def _records(self, source: Source) -> Iterator[tuple[Passage, str]]:
         before = self._done
@@ -315,7 +319,7 @@ class Corpus:
                 if version.content and version.content in self._known:
                     self.unchanged.add(version.content)
                 else:
-                    yield from self._given(self._split(passage, are_documents), version, where)
+                    yield from self._linked(self._split(passage, are_documents), version, where)
         except DataError as error:
             if self._strict or not source.in_folder:
                 raise
@@ -329,16 +333,45 @@ class Corpus:
             return [passage]
         return split(Document.of(passage), self._max_words)
 
-    def _given(self, pieces: Iterable[Passage], version: Version, where: str) -> Iterator[tuple[Passage, str]]:
+    def _linked(self, pieces: Iterable[Passage], version: Version, where: str) -> Iterator[tuple[Passage, str]]:
         """The pieces of a document, whose links name documents of the corpus where they can."""
+        self.version = version
         for piece in pieces:
-            self.version, version = version, version._replace(runs="")
             links = tuple(link._replace(target=self._links(piece.document, link.target)) for link in piece.links)
             yield replace(piece, links=links) if links else piece, where
 
     def _fail(self, problem: Problem, source: Source) -> None:
         self.failed.add(source.name)
         self.reject(problem)
+
+    def _first_with(self, digest: str, name: str) -> str | None:
+        """Another document that has a text, in the index or read before."""
+        for document in self._indexed(digest):
+            if document != name and document not in self._replaced:
+                return document
+        first = self._earlier(f"text {digest}", name)
+        return first if first != name else None
+
+
+def _text_hash(text: Text) -> str:
+    """With the targets of its links: a page that leads elsewhere is no copy."""
+    digest = hashlib.blake2b(text.title.encode(), digest_size=16)
+    for line in text.lines:
+        digest.update("\n".join(["", line.text, *(link.target for link in line.links)]).encode())
+    return digest.hexdigest()
+
+
+def _twin(text: Text, name: str, twins: dict[str, set[int]] | None) -> str | None:
+    """The document in a richer format that says the same, if one does; else its own three-word runs are noted."""
+    if twins is None:
+        return None
+    words = [word for line in text.lines for word in re.findall(r"\w+", line.text.lower())]
+    runs = {hash(run) for run in zip(words, words[1:], words[2:], strict=False)}
+    for other, richer in twins.items():
+        if runs and len(runs & richer) >= _SAME * len(runs):
+            return other
+    twins[name] = runs
+    return None
 
 
 def home_of(folder: Path) -> str:

@@ -57,7 +57,6 @@ ID, CONTENTS, RAW = "id", "contents", "raw"
 DOCUMENT = "polyhop_document"
 VERSION = "polyhop_version"  # of the document (see `polyhop.data.corpora.Corpus`), if it can be updated
 TEXT = "polyhop_text"  # the hash of its text, to recognize copies
-RUNS = "polyhop_run"  # hashes of runs of its words, to recognize its text in a book
 
 Generation = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 

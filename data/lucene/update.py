@@ -26,7 +26,7 @@ from ..text import clean
 from .bm25 import MOST_NAMED, LuceneReader, leaves_of, live_documents
 from .index import BuildProgress, Indexing
 from .jvm import autoclass, call
-from .layout import DOCUMENT, ID, PROBLEMS, RUNS, TEXT, VERSION, IndexManifest, writing
+from .layout import DOCUMENT, ID, PROBLEMS, TEXT, VERSION, IndexManifest, writing
 from .writer import IndexWriter
 
 _MOST_SEGMENTS = 30  # with so many, a search takes a tenth of a millisecond more
@@ -176,10 +176,9 @@ class _Update(Indexing):
         for path in filter(Path.is_dir, paths):
             self._check_folder(path.resolve())
 
-        def indexed(what: str, hashed: str) -> list[str]:
-            field = {"text": TEXT, "run": RUNS}[what]
-            found = dict.fromkeys(each.document for each in self._lucene.look_up(field, hashed))
-            return [document for document in found if document not in gone]
+        def indexed(digest: str) -> list[str]:
+            documents = dict.fromkeys(passage.document for passage in self._lucene.look_up(TEXT, digest))
+            return [document for document in documents if document not in gone]
 
         left = {problem.version: problem for problem in left_out}
         corpus = self.corpus(paths, max_words=max_words, known=known, left_out=left, indexed=indexed, roots=roots)

@@ -24,7 +24,6 @@ from .layout import (
     DOCUMENT,
     ID,
     RAW,
-    RUNS,
     STORE,
     TEXT,
     VERSION,
@@ -166,16 +165,13 @@ class _Document:
         self._bytes = autoclass("org.apache.lucene.util.BytesRef")
         self._tie_break = autoclass("org.apache.lucene.document.BinaryDocValuesField")(ID, self._bytes(b""))
         options = autoclass("org.apache.lucene.index.IndexOptions")
-        counted, listed = (autoclass("org.apache.lucene.document.FieldType")() for _ in range(2))
+        counted = autoclass("org.apache.lucene.document.FieldType")()
         call(counted, "setIndexOptions", options.DOCS_AND_FREQS)
-        call(listed, "setIndexOptions", options.DOCS)
-        call(listed, "setOmitNorms", True)
         as_text = "(Ljava/lang/String;Ljava/lang/CharSequence;Lorg/apache/lucene/index/IndexableFieldType;)V"
         self._fields = [
             keyword(ID, "", store.YES),
             autoclass("org.apache.lucene.document.Field")(CONTENTS, "", counted, signature=as_text),
             autoclass("org.apache.lucene.document.StoredField")(RAW, ""),
-            autoclass("org.apache.lucene.document.Field")(RUNS, "", listed, signature=as_text),
             *(keyword(name, "", store.NO) for name in (VERSION, TEXT, *[DOCUMENT] * 4)),
         ]
         self._document = autoclass("org.apache.lucene.document.Document")()
@@ -189,7 +185,7 @@ class _Document:
             parts = passage.document.split("/")
             names = [passage.document, *("/".join(parts[-size:]) for size in (3, 2, 1))]
         call(self._tie_break, "setBytesValue", self._bytes(passage.id.encode()))
-        values = passage.id, passage.searched, sealed(record), version.runs, version.content, version.text, *names
+        values = passage.id, passage.searched, sealed(record), version.content, version.text, *names
         for field, value in zip(self._fields, values, strict=True):
             call(field, "setStringValue", value)
         return self._document

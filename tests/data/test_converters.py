@@ -233,62 +233,6 @@ def test_a_term_stays_with_its_definition() -> None:
     assert {"T > heat", "T > -a > --ash"} <= {passage.heading for passage in passages}
 
 
-MANUAL = """<h1>kiln(8)</h1><pre>
-KILN(8)                               KILN(8)
-
-<b>NAME</b>
-       kiln - fires the pots
-
-<b>OPTIONS</b>
-       <b>-h</b>     Shows how the kiln is used, and which of its
-              options there are.
-
-       <b>--heat (<a href=d.html>900</a>)</b>
-              The  heat to which it is fired, as the contin-
-              uous heat of a well-known kiln is.
-       Words of the same paragraph go on in the
-       next of its lines.
-       o  An item with a text that is so long that it
-          has two lines.
-       o  Another item.
-
-<b>SEE ALSO</b>
-       <a href=ash.html>ash(1)</a>
-</pre>"""
-
-
-def test_preformatted_prose_is_joined_and_code_is_not() -> None:
-    lines = of_html(MANUAL).lines
-    assert [(line.text, line.headings) for line in lines] == [
-        ("KILN(8) KILN(8)", ()),
-        *((text, ("NAME",)) for text in ("NAME:", "kiln - fires the pots")),
-        *(
-            (text, ("OPTIONS",))
-            for text in (
-                "OPTIONS:",
-                "-h Shows how the kiln is used, and which of its options there are.",
-                "--heat (900)",
-                "The heat to which it is fired, as the continuous heat of a well-known kiln is.",
-                "Words of the same paragraph go on in the next of its lines.",
-                *("o An item with a text that is so long that it has two lines.", "o Another item."),
-            )
-        ),
-        *((text, ("SEE ALSO",)) for text in ("SEE ALSO:", "ash(1)")),
-    ]
-    assert [line.terms for line in lines][4:8] == [("-h",), (), ("--heat",), ()]
-    assert [(*link[1:],) for line in lines for link in line.links] == [
-        ("d.html", "900", "text"),
-        ("ash.html", "ash(1)", "see"),
-    ]
-    for code in (
-        "spec:\n  # The heat to which the kiln is fired before any of the pots is put in it\n  heat: 900 # as it is\n",
-        ">>> for each in the_pots: fire(each)\n... and it is done, as it was before\n",
-        "\n".join(f"/usr/share/kilns/{n}.pot" for n in range(30)),
-        "if the kiln is hot:\n    return None\nelse:\n    raise an error\n" * 4,
-    ):
-        assert all(line.apart for line in of_html(f"<pre>{code}</pre>").lines)
-
-
 def test_kinds_of_links() -> None:
     rows = "".join(
         f"<tr><td><a href=m{n}.html>mod{n}</a><td>It does a thing or two about number {n}." for n in range(10)
@@ -727,6 +671,7 @@ HELLO = "Grüße aus Köln von Ada."
     ("name", "content", "title"),
     [
         ("README", HELLO.replace("Ada", "A\x08Ad\x08da\x08a").encode(), ""),
+        ("a.txt", HELLO.replace("aus", "a\u2010\n us").encode(), ""),
         ("a.md", f"# „T“\n\n{HELLO}".encode("cp1252"), "„T“"),
         *(
             ("a.htm", f"<title>Straße</title><p>{HELLO}".encode(name), "Straße")
@@ -739,7 +684,7 @@ HELLO = "Grüße aus Köln von Ada."
             for charset in ("iso-8859-1", "idna", "hex", "no-such")
         ),
     ],
-    ids=range(12),
+    ids=range(13),
 )
 def test_other_encodings(name: str, content: bytes, title: str, tmp_path: Path) -> None:
     text = convert(written(tmp_path / name, content))

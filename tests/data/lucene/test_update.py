@@ -198,44 +198,6 @@ def test_copies_and_twins_are_those_of_a_new_index(tmp_path: Path, seed: int) ->
     assert check_index(index).problems == ()
 
 
-def test_a_book_is_compared_with_pages_that_are_there(tmp_path: Path) -> None:
-    chapters = [" ".join(f"Chapter {n} documents the parameter p{m}x{n}." for m in range(20)) for n in range(3)]
-    put(tmp_path, {f"notes/z{n}.html": f"<h1>Z{n}</h1><p>{text}" for n, text in enumerate(chapters)})
-    root, index = tmp_path / "notes", tmp_path / "ix"
-    build_index([root], index)
-    write_pdf(root / "all.pdf", [f"{text}." for chapter in chapters for text in chapter.rstrip(".").split(". ")])
-    for _ in range(2):  # it is not converted again
-        problems: list[Problem] = []
-        assert update_index(index, folders=[root], on_problem=problems.append).documents == 0
-        [(problem, other)] = [(each.where, each.other) for each in problems]
-        assert (problem, other[:7]) == ("notes/all.pdf", "notes/z")
-    (tmp_path / other).write_text("<h1>Z</h1><p>Something else.")
-    update_index(index, folders=[root])
-    with BM25Index(index) as opened:
-        assert opened.search("Chapter documents", 10)[-1].passage.document == "notes/all.pdf"
-    write_pdf(
-        root / "again.pdf", [f"{text}." for chapter in chapters[::-1] for text in chapter.rstrip(".").split(". ")]
-    )
-    assert update_index(index, folders=[root]).documents == 1  # books are not compared with each other
-
-
-@pytest.mark.parametrize("before", [0, 1, 4])
-def test_a_contract_is_no_copy_of_others_with_the_same_clauses(tmp_path: Path, before: int) -> None:
-    """Whether these are in the index, new, or some of both."""
-    clauses = [f"Clause {n} documents the parameter p{n} of agreements." for n in range(40)]
-    root, index = tmp_path / "notes", tmp_path / "ix"
-    pages = {f"notes/c{n}.html": f"<h1>Contract {n}</h1><p>Signed by N{n}. {' '.join(clauses)}" for n in range(4)}
-    put(tmp_path, {"notes/other.md": "# Other", **dict(list(pages.items())[:before])})
-    build_index([root], index)
-    put(tmp_path, pages)
-    write_pdf(root / "signed.pdf", ["Signed by Ida Moor.", *clauses])
-    problems: list[Problem] = []
-    update_index(index, folders=[root], on_problem=problems.append)
-    assert problems == []
-    with BM25Index(index) as opened:
-        assert opened.search("Ida Moor", 1)[0].passage.document == "notes/signed.pdf"
-
-
 def test_a_page_that_lost_its_text_is_told_each_time(tmp_path: Path) -> None:
     root, index = tmp_path / "notes", tmp_path / "ix"
     linked = f"<p>The stork.<nav>{'<a href=x>A link to another page.</a> ' * 60}</nav>"
