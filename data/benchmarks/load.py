@@ -213,14 +213,9 @@ def sample(examples: Iterable[T], size: int, seed: int) -> list[T]:
     the sample, so a sample of 50 is part of the sample of 100. Both questions of a MuSiQue-Full pair have the same
     number.
     """
-    kept: list[tuple[float, int, T]] = []  # the largest number on top
-    for position, example in enumerate(examples):
-        item = (-_number(example, seed), -position, example)
-        if len(kept) < size:
-            heapq.heappush(kept, item)
-        else:
-            heapq.heappushpop(kept, item)
-    return [example for _, _, example in sorted(kept, key=lambda item: -item[1])]
+    numbered = enumerate(examples)
+    kept = heapq.nsmallest(size, numbered, key=lambda item: _number(item[1], seed))
+    return [example for _, example in sorted(kept, key=lambda item: item[0])]
 
 
 def _number(example: Any, seed: int) -> float:
