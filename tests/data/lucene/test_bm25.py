@@ -14,8 +14,6 @@ from typing import Any
 
 import pytest
 
-from polyhop.data.chain.store import Store
-from polyhop.data.chain.words import record_of
 from polyhop.data.errors import IndexFault
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import build_index
@@ -248,10 +246,3 @@ def test_rankings_have_the_scores_of_hits_which_know_their_rows(index: BM25Index
     assert len({row for row, _ in ranking}) == len(ranking)
     assert index.stored([hit.document for hit in hits if hit.document is not None]) == [hit.passage for hit in hits]
     assert hits == [Hit(hit.passage, hit.score, hit.rank) for hit in hits]
-
-
-def test_the_store_has_the_words_of_each_document(index: BM25Index) -> None:
-    rows = range(len(index))
-    records = [record_of(passage) for passage in index.stored(rows)]
-    assert len(index.store) == len(index)
-    assert index.store.records(rows).words.tolist() == Store.of(records).records(rows).words.tolist()

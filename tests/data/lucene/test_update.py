@@ -15,7 +15,6 @@ from threading import Event, Thread
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from polyhop.data.chain import ChainRetriever
 from polyhop.data.dense import DenseIndex, embed_index
@@ -24,9 +23,9 @@ from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import adopt_index, build_index, check_index
 from polyhop.data.lucene.jvm import autoclass, call, open_directory
 from polyhop.data.lucene.update import update_index
-from polyhop.scripts.main import app
 from polyhop.scripts.studies.folder.files import write_pdf
 
+from ..dense.hashing import Hashing
 from .anserini import manifest_of
 
 LONG = "A long sentence about the mill by the river. " * 30
@@ -42,25 +41,6 @@ def put(root: Path, files: dict[str, str]) -> None:
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
-
-
-def test_ids_that_look_the_same_are_the_same(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text(
-        "".join(
-            json.dumps({"id": id, "title": "Kiln", "text": f"It is {id!r}."}) + "\n"
-            for id in ("k#1", "k", "k\n", "k\u202e")
-        )
-    )
-    (tmp_path / "long.md").write_text("# Long\n\n" + "The kiln burns all night. " * 60)
-    build_index([tmp_path / "a.jsonl", tmp_path / "long.md"], tmp_path / "ix")
-    (tmp_path / "b.jsonl").write_text(json.dumps({"id": "long.md#2", "title": "Long", "text": "It is cold."}) + "\n")
-    told: list[Problem] = []
-    assert update_index(tmp_path / "ix", add=[tmp_path / "b.jsonl"], on_problem=told.append).added == 0
-    assert "the id 'long.md#2' is in the index" in told[0].reason
-    with BM25Index(tmp_path / "ix") as index:
-        ids = [hit.passage.id for hit in index.search("kiln", 100)]
-    assert len(ids) == len(set(ids))
-    assert {"k", "k#1", "long.md#1", "long.md#2"} <= set(ids)
 
 
 @pytest.fixture
@@ -364,45 +344,19 @@ def test_many_updates_are_merged(tmp_path: Path, index: Path, monkeypatch: pytes
         ][:1]
 
 
-class Letters:
-    """Vectors of the counts of a few letters."""
-
-    name = "letters"
-
-    def __call__(self, texts: Any) -> Any:
-        return [[1.0 + text.count(letter) for letter in "aeioust"] for text in texts]
-
-
 def test_vectors_are_made_again(tmp_path: Path, index: Path) -> None:
-    embed_index(index, Letters())
-    with DenseIndex(index, Letters()) as dense, BM25Index(index) as opened:
+    embed_index(index, Hashing())
+    with DenseIndex(index, Hashing()) as dense, BM25Index(index) as opened:
         chain = ChainRetriever(opened, vectors=dense)
         update_index(index, delete=["r1"])
         assert not list(index.rglob("vectors-*"))
         assert "r1" in {hit.passage.id for hit in dense.search("egrets", 100)}  # still the state of the vectors
         assert "r1" in {hit.passage.id for hit in chain.search("egrets", 100)}
     with pytest.raises(IndexFault, match="has no vectors"):
-        DenseIndex(index, Letters())
-    embed_index(index, Letters())
-    with DenseIndex(index, Letters()) as dense:
+        DenseIndex(index, Hashing())
+    embed_index(index, Hashing())
+    with DenseIndex(index, Hashing()) as dense:
         assert {hit.passage.id for hit in dense.search("egrets", 100)} == contents(index).keys()
-
-
-def test_commands(tmp_path: Path, index: Path) -> None:
-    def run(*arguments: str | Path) -> str:
-        result = CliRunner().invoke(app, ["index", *map(str, arguments), "--out", str(index)])
-        assert result.exit_code == 0, result.output
-        return result.output
-
-    put(tmp_path, {"notes/grebe.md": "# Grebe\n\nThe grebe.", "b.png": ""})
-    assert "1 document: 1 passage added, 0 deleted" in run("--update", tmp_path / "notes")
-    assert "passages" not in run("--update", tmp_path / "notes").partition("time")[2]
-    assert "1 document: 0 passages added, 1 deleted" in run("--delete", "grebe.md")
-    assert "1 document: 1 passage added, 0 deleted" in run("--add", tmp_path / "notes" / "grebe.md")
-    put(tmp_path, {"notes/grebe.md": ""})
-    assert "removed   1 document whose files cannot be read any more" in run("--update", tmp_path / "notes")
-    wrong = CliRunner().invoke(app, ["index", "--add", "--delete", "x", "--out", str(index)])
-    assert (wrong.exit_code, "choose one of" in wrong.output) == (2, True)
 
 
 def test_readers_in_other_threads_never_fail(tmp_path: Path, index: Path) -> None:
