@@ -30,16 +30,6 @@ def made(path: Path, content: bytes) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("name", "pack"), [("c.jsonl", bytes), ("corpus", gzip.compress)])
-def test_json_lines(tmp_path: Path, name: str, pack: type[bytes]) -> None:
-    file = made(tmp_path / name, pack(b"\xef\xbb\xbf" + LINES))
-    (rome, first), (paris, second) = read(file)[0]
-    assert rome == Passage("1", "Rome", "Rome is the capital of Italy.")
-    assert paris.sentences == ("Paris is in France.", "It lies on the Seine.")
-    assert paris.id == content_id("Paris", "Paris is in France. It lies on the Seine.")
-    assert (first, second) == (f"{name}:1", f"{name}:2")
-
-
 def test_records_of_other_tools(tmp_path: Path) -> None:
     records = [
         {"id": "dpr", "contents": '"Rome"\nA city.'},

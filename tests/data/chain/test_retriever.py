@@ -129,23 +129,6 @@ def test_a_name_leads_to_the_opening_passage_of_a_document() -> None:
 # --- pages, processes, settings ---------------------------------------------------------------------------------------
 
 
-def test_pages_are_slices_of_a_long_whole_too() -> None:
-    places = [f"{a}{b}" for a in "Anna Bert Carl Dora Emil Fritz Gerd".split() for b in "berg feld haus thal".split()]
-    chain = over(
-        *(
-            Passage.of(f"{place} {n}", f"The film of {places[n * 5 % 28]} and {places[n * 3 % 28]}. Film {n}." + end)
-            for n, place in enumerate(places * 5)
-            for end in (" Its director is old.", "")
-        )
-    )
-    whole = ids(chain.search("Who is the director of the film of Annaberg?", 1000))
-    assert len(whole) == 280
-    for k, offset in ((5, 0), (50, 0), (60, 0), (100, 0), (20, 40), (20, 60), (100, 100)):
-        assert (
-            ids(chain.search("Who is the director of the film of Annaberg?", k, offset)) == whole[offset : offset + k]
-        )
-
-
 def test_another_process_finds_the_same(tmp_path: Path, printed: Callable[[str], set[str]]) -> None:
     """Whatever the order of sets there; and a pickle keeps what was set."""
     chain = ChainRetriever(PassagePool(WORLD).with_bm25(1.2, 0.7), ChainWeights(link=1.0), adaptive=True)
