@@ -61,8 +61,7 @@ def encode(encoder: Encoder, texts: Sequence[str]) -> Floats:
             f"the encoder {encoder.name} must return {len(texts)} rows of finite numbers, got shape {vectors.shape}"
         )
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit: Floats = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
-    return unit
+    return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
 
 
 class SentenceEncoder:
@@ -139,8 +138,7 @@ class DenseIndex(OpenIndex):
 
     def similarities(self, query: str, documents: Sequence[int]) -> Floats:
         """The cosines of a query with the vectors of Lucene's document numbers, shape (documents,)."""
-        similar: Floats = np.vecdot(self.rows(documents), self._query(query)).round(_DIGITS)
-        return similar
+        return np.vecdot(self.rows(documents), self._query(query)).round(_DIGITS)
 
     def rows(self, documents: Sequence[int]) -> Floats:
         """The unit vectors of Lucene's document numbers, shape (documents, dimension)."""

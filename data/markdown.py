@@ -80,5 +80,4 @@ def rendered(source: str) -> str:
     parser.use(anchors_plugin, max_level=6)
     parser.inline.ruler.before("link", "wiki_link", wiki_link)
     parser.inline.ruler.before("link", "role", role)
-    markup: str = parser.render(_TEMPLATE_LINK.sub(lambda found: found[1] + untemplated(found[2]), source))
-    return markup
+    return parser.render(_TEMPLATE_LINK.sub(lambda found: found[1] + untemplated(found[2]), source))

@@ -244,6 +244,5 @@ def bounded_metadata(metadata: object) -> dict[str, Any] | None:
         with suppress(ValueError, RecursionError):
             text = json.dumps(metadata, ensure_ascii=False, default=str)
             if len(text) <= 2000:
-                found: dict[str, Any] = json.loads(clean(text))
-                return found
+                return json.loads(clean(text))
     return None
