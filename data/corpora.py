@@ -184,7 +184,7 @@ class Corpus:
         """The files to read; the others of a folder are reported."""
         home = path.resolve()
         if not path.is_dir():
-            folder = next((each for each in home.parents if clean(each.name) in roots), None)
+            folder = next((above for above in home.parents if clean(above.name) in roots), None)
             name = clean(home.relative_to(folder.parent).as_posix() if folder else path.name)
             self._covered.add(name)
             if not path.exists():
@@ -381,7 +381,7 @@ def home_of(folder: Path) -> str:
 
 def is_in(name: str, names: Collection[str]) -> bool:
     """Whether a file, or a folder that it is in, is among some."""
-    return any(each in names for each in (name, *map(str, PurePosixPath(name).parents)))
+    return any(place in names for place in (name, *map(str, PurePosixPath(name).parents)))
 
 
 def _version_of(source: Source, content: bytes, document: str) -> Version:
@@ -401,14 +401,14 @@ def _looked_at(sources: Iterable[Source]) -> tuple[set[str], list[tuple[str, str
             with suppress(OSError), source.path.open("rb") as file:
                 start, folder = file.read(_START).decode("utf-8", "replace"), dirname(source.name)
                 pages[folder] += 1
-                if found := _HEADING.search(start) or _PAGE_TITLE.search(start):
-                    titles[folder, _plain_title(found[found.lastindex or 0])].append(source.name)
-                for given in (
+                if heading := _HEADING.search(start) or _PAGE_TITLE.search(start):
+                    titles[folder, _plain_title(heading[heading.lastindex or 0])].append(source.name)
+                for listed in (
                     _ADDRESSES.findall(start.split("\n---")[0].split("\n+++")[0]) if start[:3] in _FRONT else ()
                 ):
-                    addresses += ((source.name, each) for each in re.findall(r"[\w./][^\s\"',\[\]]*", given))
-    shared = (those for (folder, _), those in titles.items() if len(those) >= max(_MANY, pages[folder] / 2))
-    return {name for those in shared for name in those}, addresses
+                    addresses += ((source.name, address) for address in re.findall(r"[\w./][^\s\"',\[\]]*", listed))
+    shared = (names for (folder, _), names in titles.items() if len(names) >= max(_MANY, pages[folder] / 2))
+    return {name for names in shared for name in names}, addresses
 
 
 def _below_shared_title(text: Text) -> Text:
@@ -428,8 +428,8 @@ def _are_documents(passages: Iterator[tuple[Passage, str]]) -> tuple[bool, Itera
     """Whether most of the first records of a file are too long for passages; and all of them."""
     first: list[tuple[Passage, str]] = []
     size = 0
-    while len(first) < _LOOKED_AT and size < 1 << 20 and (found := next(passages, None)):
-        first.append(found)
-        size += len(found[0].text)
+    while len(first) < _LOOKED_AT and size < 1 << 20 and (placed := next(passages, None)):
+        first.append(placed)
+        size += len(placed[0].text)
     words = sorted(len(passage.text.split()) for passage, _ in first)
     return bool(words) and words[len(words) // 2] > USUAL_PASSAGE, chain(first, passages)

@@ -96,20 +96,20 @@ def of_html(markup: str, *, title: str = "", first_heading: bool = False) -> Tex
             title = page_title
     if _are_releases(root):
         levels = range(0)
-    there = _size("".join(_unlinked(root)))
+    visible = _size("".join(_unlinked(root)))
     for table in list(root.iter("table")):
         flatten(table)
     reader = _Reader(title, forms, levels)
     reader.read(root)
     lines = _with_kinds(reader.main_part())
     kept = sum(_size(line.text) - sum(_size(link.text) for link in line.links) for line in lines)
-    return Text(reader.title or page_title, lines, share=kept / there if there > _SHORT_PAGE else 1.0)
+    return Text(reader.title or page_title, lines, share=kept / visible if visible > _SHORT_PAGE else 1.0)
 
 
 def _are_releases(root: Any) -> bool:
     """Whether the first two headings of a level are those of releases: none of them is a title."""
     first = next(root.iter(*HEADINGS), None)
-    same = [] if first is None else [folded("".join(each.itertext())) for each in islice(root.iter(first.tag), 2)]
+    same = [] if first is None else [folded("".join(heading.itertext())) for heading in islice(root.iter(first.tag), 2)]
     bare = {re.sub(rf"\d+|\b{MONTH}(?!\w)", "0", text) for text in same}  # without numbers and months
     return len(set(same)) == 2 and len(bare) == 1
 
@@ -184,35 +184,36 @@ class _Reader:
 
     def main_part(self) -> list[_Found]:
         """The lines of the main part, if the page has one that is worth it."""
-        inside = [each for each in self._found if each.is_main]
-        is_worth_it = 4 * sum(len(each.line.text) for each in inside) >= sum(
-            len(each.line.text) for each in self._found
+        inside = [entry for entry in self._found if entry.is_main]
+        is_worth_it = 4 * sum(len(entry.line.text) for entry in inside) >= sum(
+            len(entry.line.text) for entry in self._found
         )
         return inside if is_worth_it else self._found
 
     def _start(self, element: Any) -> None:
-        tag, given = element.tag, element.attrib
+        tag, attributes = element.tag, element.attrib
         if tag == "dt" and self._open["dt"]:  # whose end is left out
             self._end_term()
         if tag not in INLINE:
             self._break(is_last=tag in ("pre", *HEADINGS))
         if tag in _VOID:
-            self._image = given.get("alt", "") if tag == "img" and self._link else self._image
+            self._image = attributes.get("alt", "") if tag == "img" and self._link else self._image
             return
-        if given and (name := given.get("id") or (tag == "a" and given.get("name"))) and len(name) <= _LONGEST_ANCHOR:
+        name = attributes.get("id") or (tag == "a" and attributes.get("name"))
+        if name and len(name) <= _LONGEST_ANCHOR:
             self._anchors.append((self._size, name))
         if tag in _TRANSPARENT:
             return
         if tag == "dt" and not (self._found and self._found[-1].line.is_term):  # several may have one definition
             self._path = self._above_terms()
         # Articles below headings are parts of what is said.
-        is_main = tag == "main" or given.get("role") == "main" or (tag == "article" and not self._has_heading)
+        is_main = tag == "main" or attributes.get("role") == "main" or (tag == "article" and not self._has_heading)
         kind = "heading" if tag in HEADINGS else "main" if is_main else tag
         self._frames.append((kind, self._path))
         self._open[kind] += 1
         if tag == "a":
             self._end_link()
-            if target := given.get("href"):
+            if target := attributes.get("href"):
                 self._link = target, self._size, len(self._text)
         elif tag in _LISTS:
             self._list_count += 1
@@ -291,7 +292,7 @@ class _Reader:
         if not self._links and (sees or label.casefold() in _LABELS) and not is_last:
             if sees:  # of a list of terms, this one alone
                 level = self._term_level() if self._frames[-1][0] == "dt" else _SEE_LEVEL
-                self._path = (*(each for each in self._path if each[0] < level), (level, label))
+                self._path = (*(part for part in self._path if part[0] < level), (level, label))
                 self._under_heading = len(self._found)
             self._next_block(f"{label}: ", self._anchors)
             return
@@ -336,7 +337,7 @@ class _Reader:
         if text.casefold() in _LABELS and self.title:
             self._next_block(f"{text}: ", self._anchors)
             return
-        path = tuple(each for each in self._path if each[0] < level)
+        path = tuple(part for part in self._path if part[0] < level)
         if not self.title and level in self._title_levels:
             self.title, self._title_forms, self._path = text, {_bare(text)}, ()
         elif _bare(text) in ({_bare(path[-1][1])} if path else self._title_forms):  # once is enough
@@ -358,28 +359,28 @@ def _bare(title: str) -> str:
     return (_NUMBERED.sub("", title) or title).casefold()
 
 
-def _with_kinds(found: Sequence[_Found]) -> list[Line]:
+def _with_kinds(entries: Sequence[_Found]) -> list[Line]:
     """The lines with the kinds of their links. A list that leads to parts of its own page is left out."""
     measured = []  # one; starts with a link; letters, those of links; links, those that lead to other pages
     totals = defaultdict[int, Any](lambda: np.zeros(6, np.int64))
-    for line, _, lists in found:
+    for line, _, lists in entries:
         links = line.links
         away = sum(not link.target.startswith("#") for link in links)
         begins = bool(links) and links[0].at == 0
         linked = sum(_letters(link.text) for link in links)
         measured.append(np.array((1, begins, _letters(line.text), linked, len(links), away)))
-        for each in {*lists}:
-            totals[each] += measured[-1]
+        for listing in {*lists}:
+            totals[listing] += measured[-1]
     dense = {  # and whether it leads away
-        each: away > 0
-        for each, (count, first, letters, linked, links, away) in totals.items()
+        listing: away > 0
+        for listing, (count, first, letters, linked, links, away) in totals.items()
         if (links >= _FEWEST_LINKS and linked >= _DENSE_LIST * letters)
         or (count >= _LONG_LIST and first >= _MOST_LINES * count)
     }
     lines: list[Line] = []
-    for (line, _, lists), (_, _, letters, linked, links, away) in zip(found, measured, strict=True):
+    for (line, _, lists), (_, _, letters, linked, links, away) in zip(entries, measured, strict=True):
         listed = links > _FEWEST_LINKS and not line.is_heading and linked >= _DENSE_LINE * letters
-        if (listed and not away) or not all(dense.get(each, True) for each in lists):
+        if (listed and not away) or not all(dense.get(listing, True) for listing in lists):
             continue
         if listed or not dense.keys().isdisjoint(lists):
             hrefs = (link._replace(kind="contents") if link.kind == "text" else link for link in line.links)

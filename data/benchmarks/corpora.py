@@ -42,7 +42,8 @@ def passages_of(records: Iterator[Record | Problem], on_problem: Callable[[Probl
         for benchmark in recognize(first):
             if benchmark.has_contexts:
                 questions = benchmark.read(records, on_problem)
-                return _distinct((passage, asked.where) for asked in questions for passage in asked.pool or ()), True
+                placed = ((passage, question.where) for question in questions for passage in question.pool or ())
+                return _distinct(placed), True
     return read(lambda record: [record.passage()]), False
 
 

