@@ -223,33 +223,40 @@ class Corpus:
 
     def _jobs(self) -> Iterator[tuple[_Job, Path | None]]:
         """The files, those of one document in several formats together, the richest first; with the path of those that
-        are to be converted. A document is not read again if neither it nor its twins nor what they copy has changed."""
-        groups: dict[tuple[bool, str], list[Source]] = {}
+        are to be converted."""
+        groups = defaultdict[tuple[bool, str], list[Source]](list)
         for source in self._sources:
-            groups.setdefault((source.is_document, source.format[1]), []).append(source)
-        versions = {source: self._version(source) for source in self._sources if source.is_document and self._known}
-        known = {source.name for source, version in versions.items() if version.content in self._known}
-        others = {
-            source.name: self._left_out[version.content].other
-            for source, version in versions.items()
-            if version.content in self._left_out
-        }
-        same = [group for group in groups.values() if all(each.name in known or each.name in others for each in group)]
-        there = known & {source.name for group in same for source in group}
-        settled = {
-            source.name
-            for group in same
-            if all(each.name in there or others[each.name] in {"", *there} for each in group)
-            for source in group
-        }
-        self._replaced -= known & settled  # before any is read: files that follow may be copies of what is there
-
-        for group in groups.values():
-            is_document = group[0].is_document
+            groups[source.is_document, source.format[1]].append(source)
+        documents = [group for (is_document, _), group in groups.items() if is_document]
+        versions = {source.name: self._version(source) for group in documents for source in group if self._known}
+        unchanged = self._unchanged(documents, versions) if self._known else set[str]()
+        for (is_document, _), group in groups.items():
             twins: dict[str, set[int]] | None = {} if len(group) > 1 else None
             for source in sorted(group, key=lambda source: source.format):
-                version = (versions.get(source) or self._version(source)) if is_document else Version()
-                yield _Job(source, version, twins), source.path if is_document and source.name not in settled else None
+                if is_document:
+                    version = versions.get(source.name) or self._version(source)
+                    yield _Job(source, version, twins), None if source.name in unchanged else source.path
+                else:
+                    yield _Job(source), None
+
+    def _unchanged(self, groups: Sequence[Sequence[Source]], versions: Mapping[str, Version]) -> set[str]:
+        """The documents that are not converted again: neither they nor their twins nor what they copy has changed."""
+        indexed = {name for name, version in versions.items() if version.content in self._known}
+        copied = {
+            name: self._left_out[version.content].other
+            for name, version in versions.items()
+            if version.content in self._left_out
+        }
+        same = [group for group in groups if all(source.name in indexed or source.name in copied for source in group)]
+        kept = indexed & {source.name for group in same for source in group}
+        unchanged = {
+            source.name
+            for group in same
+            if all(source.name in kept or copied[source.name] in {"", *kept} for source in group)
+            for source in group
+        }
+        self._replaced -= indexed & unchanged  # before any is read: files that follow may be copies of what is there
+        return unchanged
 
     def _version(self, source: Source) -> Version:
         """Of a document; of one that cannot be read, without a hash."""
@@ -267,14 +274,13 @@ class Corpus:
     def _document(self, job: _Job, text: Text | Unreadable | None) -> Iterator[tuple[Passage, str]]:
         source, version = job.source, job.version
         self.closed.update([source.name] if version.is_closed else ())
-        if text is None and version.content in self._known:
-            self.unchanged.add(version.content)
-            if version.content in self._left_out:  # as partial
-                self._on_problem(self._left_out[version.content])
-        elif text is None and (problem := self._left_out[version.content]).kind == "damaged":
-            self._fail(problem, source)
-        elif text is None:
-            self._on_problem(problem)
+        if text is None:
+            self.unchanged.update([version.content] if version.content in self._known else ())
+            problem = self._left_out.get(version.content)
+            if problem and problem.kind == "damaged":
+                self._fail(problem, source)
+            elif problem:
+                self._on_problem(problem)
         elif isinstance(text, Unreadable):
             is_final = installs("documents") not in str(text)
             self._fail(Problem(source.name, str(text), version=version.content if is_final else ""), source)
