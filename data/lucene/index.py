@@ -24,7 +24,7 @@ from ..errors import DataError, IndexFault, Problem
 from ..passages import PAGE, Passage
 from ..splitting import MAX_WORDS
 from .bm25 import LuceneReader
-from .jvm import anserini_jar, autoclass, call, call_long, java_exception, open_directory, reason
+from .jvm import anserini_jar, autoclass, call, call_long, java_exception, lucene_class, open_directory, reason
 from .layout import PROBLEMS, STORE, IndexManifest, check_writable, lucene_version, publish, writing
 from .writer import IndexWriter
 
@@ -277,7 +277,7 @@ def check_index(index: Path | str) -> IndexReport:
             problems.append(str(error))
     output = autoclass("java.io.ByteArrayOutputStream")()
     try:
-        checker = autoclass("org.apache.lucene.index.CheckIndex")(open_directory(index, reading=True))
+        checker = lucene_class("index.CheckIndex")(open_directory(index, reading=True))
         try:
             stream = autoclass("java.io.PrintStream")(output, signature="(Ljava/io/OutputStream;)V")
             call(checker, "setInfoStream", stream)

@@ -68,6 +68,11 @@ def autoclass(name: str) -> Any:
     return proxy
 
 
+def lucene_class(name: str) -> Any:
+    """The proxy of a class of Lucene, such as ``"index.Term"``."""
+    return autoclass(f"org.apache.lucene.{name}")
+
+
 def call(target: Any, method: str, *arguments: Any) -> Any:
     """Call a method of a Java object that returns at once, safely from any thread: in pyjnius the method object, which
     all instances of the class share, holds the target until Java runs, and threads may switch in between.
@@ -121,8 +126,8 @@ def open_directory(folder: Path, *, reading: bool = False) -> Any:
     """An existing folder as a Lucene directory; for ``reading``, without the file of a write lock."""
     # Absolute: Java resolves relative paths against the directory in which it was started.
     path = call(autoclass("java.io.File")(str(folder.absolute())), "toPath")
-    locks = [autoclass("org.apache.lucene.store.NoLockFactory").INSTANCE] if reading else []
-    return call(autoclass("org.apache.lucene.store.FSDirectory"), "open", path, *locks)
+    locks = [lucene_class("store.NoLockFactory").INSTANCE] if reading else []
+    return call(lucene_class("store.FSDirectory"), "open", path, *locks)
 
 
 def find_java() -> Path:

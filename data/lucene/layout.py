@@ -40,7 +40,7 @@ from pydantic import (
 
 from ..errors import IndexFault, PolyhopError, first_error
 from ..files import read_bytes, read_json
-from .jvm import autoclass, call, java_exception, open_directory, reason
+from .jvm import call, java_exception, lucene_class, open_directory, reason
 
 HOME = ".polyhop"
 """The index of a folder of documents, in it: a hidden folder, which is not indexed itself."""
@@ -101,7 +101,7 @@ class IndexManifest(BaseModel):
         Args:
             adopting: Allow an index that another program has changed since polyhop wrote to it.
         """
-        autoclass("org.apache.lucene.index.IndexCommit")  # see `autoclass`
+        lucene_class("index.IndexCommit")  # see `autoclass`
         segments = index / call(call(reader, "getIndexCommit"), "getSegmentsFileName")
         passages, generation = int(call(reader, "numDocs")), generation_of(segments)
         try:
@@ -197,11 +197,11 @@ def index_above() -> Path | None:
 
 def open_reader(index: Path) -> Any:
     """A reader of the newest commit."""
-    return call(autoclass("org.apache.lucene.index.DirectoryReader"), "open", open_directory(index, reading=True))
+    return call(lucene_class("index.DirectoryReader"), "open", open_directory(index, reading=True))
 
 
 def lucene_version() -> str:
-    return str(call(autoclass("org.apache.lucene.util.Version").LATEST, "toString"))
+    return str(call(lucene_class("util.Version").LATEST, "toString"))
 
 
 def rebuild(index: Path) -> str:

@@ -25,7 +25,7 @@ from ..passages import Passage
 from ..text import clean
 from .bm25 import MOST_NAMED, LuceneReader, leaves_of, live_documents
 from .index import BuildProgress, Indexing
-from .jvm import autoclass, call
+from .jvm import call, lucene_class
 from .layout import DOCUMENT, ID, PROBLEMS, TEXT, VERSION, IndexManifest, writing
 from .writer import IndexWriter
 
@@ -275,7 +275,7 @@ class _Update(Indexing):
                 continue
             live, documents = live_documents(leaf), None
             iterator = call(terms, "iterator")
-            status = call(iterator, "seekCeil", autoclass("org.apache.lucene.util.BytesRef")(prefix.encode()))
+            status = call(iterator, "seekCeil", lucene_class("util.BytesRef")(prefix.encode()))
             term = call(iterator, "term") if call(status, "name") != "END" else None
             while term is not None and (version := call(term, "utf8ToString")).startswith(prefix):
                 documents = call(iterator, "postings", documents, 0)
