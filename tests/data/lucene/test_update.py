@@ -110,6 +110,16 @@ def test_add_a_file_of_a_folder_and_delete_by_id_or_file(tmp_path: Path, index: 
     assert contents(index) == before
 
 
+def test_a_segment_that_vanishes_moves_no_words(tmp_path: Path, index: Path) -> None:
+    """Lucene drops one without passages, which renumbers those that follow."""
+    for name in ("grebe", "tern"):
+        put(tmp_path, {f"notes/{name}.md": f"# {name}\n\nA {name}."})
+        update_index(index, add=[tmp_path / f"notes/{name}.md"])
+    update_index(index, delete=["grebe.md"])
+    with BM25Index(index) as opened:
+        assert [passage.id for passage in opened.titled("tern")] == ["notes/tern.md"]
+
+
 def test_what_cannot_be_changed_changes_nothing(tmp_path: Path, index: Path) -> None:
     put(tmp_path, {"notes/other/stork.md": "# Stork\n\nAnother stork."})
     update_index(index, add=[tmp_path / "notes/other/stork.md"])
