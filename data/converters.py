@@ -38,8 +38,7 @@ from .markdown import rendered
 from .pdf import of_pdf
 from .splitting import Href, Line, bounded_metadata
 from .tables import LONGEST_CELL
-from .text import clean, count, split_sentences
-from .underlined import of_plain
+from .text import DIVIDED, clean, count, split_sentences
 
 __all__ = ["CONVERTERS", "Text", "Unreadable", "conversions", "convert", "looks_like_text", "of_html"]
 
@@ -86,8 +85,9 @@ def convert(path: Path) -> Text:
     except (MemoryError, RecursionError) as error:
         raise Unreadable(f"too large or nested too deep ({type(error).__name__})") from None
     except Exception as error:  # noqa: BLE001  # a library may raise anything for a damaged or hostile file
-        said = f": {str(error)[:100]}" if " " in str(error) else f", or no {suffix} file"  # words, or a name of a part
-        raise Unreadable(f"damaged{said}") from None
+        # Its message has words, or is the name of a part.
+        reason = f": {str(error)[:100]}" if " " in str(error) else f", or no {suffix} file"
+        raise Unreadable(f"damaged{reason}") from None
     if not text.lines and (text.lost or not text.title):
         raise Unreadable(text.lost or "empty")
     if sum(len(line.text) for line in text.lines) > LARGEST_RECORD:
@@ -138,14 +138,14 @@ def conversions(
             late = {getattr(signal, "SIGALRM", -1): "its conversion took too long"}
             late |= {getattr(signal, "SIGPROF", -1): "its conversion took too long to compute, for its size"}
             return Unreadable(late.get(abs(process.wait()), "its conversion failed: the process ended"))
-        given = json.loads(reply)
-        if "error" in given:
-            return Unreadable(given["error"])
+        answer = json.loads(reply)
+        if "error" in answer:
+            return Unreadable(answer["error"])
         lines = []
-        for text, above, is_heading, apart, links, anchors, is_term, terms in given["lines"]:
+        for text, above, is_heading, apart, links, anchors, is_term, terms in answer["lines"]:
             hrefs, names = tuple(Href(*link) for link in links), tuple(anchors)
             lines.append(Line(text, tuple(above), is_heading, apart, hrefs, names, is_term, tuple(terms)))
-        return Text(**given | {"lines": lines})
+        return Text(**answer | {"lines": lines})
 
     def waited(future: Future[Text | Unreadable]) -> Text | Unreadable:
         while not wait([future], timeout=1).done:
@@ -250,7 +250,11 @@ def looks_like_text(start: bytes) -> bool:
 
 
 def _plain(content: bytes) -> Text:
-    return of_plain(re.sub(".\x08", "", _decoded(content)))  # letters that are printed twice are bold
+    """The sentences of its paragraphs."""
+    text = re.sub(".\x08", "", _decoded(content))  # letters that are printed twice are bold
+    # In text that people have broken into lines, "-" is a part of the word.
+    joined = DIVIDED.sub(lambda mark: "-" if mark[1] == "-" else "", text)
+    return Text("", [Line(sentence) for sentence in split_sentences(joined)])
 
 
 # --- HTML ------------------------------------------------------------------------------------------------------------
@@ -269,9 +273,9 @@ def _html(content: bytes) -> Text:
 def _markdown(content: bytes) -> Text:
     source = _decoded(content).replace("\r\n", "\n")
     metadata: dict[str, str] = {}
-    if found := _FRONT_MATTER.match(source):
-        metadata = {match[1].strip().casefold(): match[3] for match in _SCALAR.finditer(found[1])}
-        source = source[found.end() :]
+    if front := _FRONT_MATTER.match(source):
+        metadata = {match[1].strip().casefold(): match[3] for match in _SCALAR.finditer(front[1])}
+        source = source[front.end() :]
     text = of_html(rendered(source), title=metadata.get("title", ""), first_heading=True)
     return text._replace(metadata=bounded_metadata(metadata))
 
@@ -297,8 +301,8 @@ def _cell(cell: Mapping[str, Any]) -> Iterator[str]:
     if cell["cell_type"] == "markdown":
         yield source
         return
-    shown = [each.get("text") or each.get("data", {}).get("text/plain") or "" for each in cell.get("outputs", ())]
-    for text in (source, "".join("".join(each) for each in shown)[:_LONGEST_OUTPUT]):
+    shown = [output.get("text") or output.get("data", {}).get("text/plain") or "" for output in cell.get("outputs", ())]
+    for text in (source, "".join("".join(output) for output in shown)[:_LONGEST_OUTPUT]):
         fence = "`" * (max(map(len, re.findall("`+", text)), default=2) + 3)
         yield f"{fence}\n{text}\n{fence}"
 
@@ -321,14 +325,16 @@ def _epub(content: bytes) -> Text:
         container = etree.fromstring(parts.read("META-INF/container.xml"), parser)
         place = next(container.iter("{*}rootfile")).get("full-path")
         package = etree.fromstring(parts.read(place), parser)
-        files = {each.get("id"): unquote(each.get("href")) for each in package.iter("{*}item")}
-        names = [files[each.get("idref")] for each in package.iter("{*}itemref") if each.get("idref") in files]
-        paths, there = [normpath(f"{dirname(place)}/{name}".lstrip("/")) for name in names], set(parts.namelist())
-        contents = [parts.read(path) if path in there else b"" for path in paths]
+        files = {item.get("id"): unquote(item.get("href")) for item in package.iter("{*}item")}
+        names = [files[item.get("idref")] for item in package.iter("{*}itemref") if item.get("idref") in files]
+        paths, members = [normpath(f"{dirname(place)}/{name}".lstrip("/")) for name in names], set(parts.namelist())
+        contents = [parts.read(path) if path in members else b"" for path in paths]
     chapters = list(map(_html, contents))
-    damaged = [name for name, each in zip(names, contents, strict=True) if not _WHOLE.search(each.replace(b"\0", b""))]
+    chapters_by_name = zip(names, contents, strict=True)
+    damaged = [name for name, content in chapters_by_name if not _WHOLE.search(content.replace(b"\0", b""))]
     lost = f"{count(len(damaged), 'chapter')} of it cut off or missing, such as {clean(damaged[0])}" if damaged else ""
-    title = next((each.text for each in package.iter("{http://purl.org/dc/elements/1.1/}title") if each.text), "")
+    titles = (element.text for element in package.iter("{http://purl.org/dc/elements/1.1/}title"))
+    title = next(filter(None, titles), "")
     lines: list[Line] = []
     for chapter in chapters:
         above = (chapter.title,) if chapter.title and chapter.title != title else ()

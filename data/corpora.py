@@ -23,7 +23,6 @@ import ujson
 
 from .benchmarks.corpora import passages_of
 from .converters import CONVERTERS, Text, Unreadable, conversions
-from .copies import Copies
 from .errors import DataError, Problem
 from .folder import LINES, UNOPENED, Source, source_of, suffix_of, walk, why_unread
 from .importing import installs
@@ -34,6 +33,9 @@ from .splitting import LONGEST_PASSAGE, MAX_WORDS, USUAL_PASSAGE, Document, coun
 from .text import clean
 
 _MOST_LOST = 0.3  # of the words of a page, without links; of 1,500 pages of manuals, one that was broken had less
+_SAME = 0.5
+"""The share of the three-word runs of a file that its twin in a richer format has. Of 766 files with the name of a
+richer one (the manuals of Python and git, Debian's policy), 749 have more; of 1,500 pairs with other names, one has."""
 _LOOKED_AT = 100  # records, to tell what a file has
 _MARKUP = frozenset(".html .htm .xhtml .md .markdown .mdx".split())
 _HEADING = re.compile(
@@ -54,12 +56,10 @@ class Version(NamedTuple):
         content: Its file, a hash of its content and its id, one a line; empty for records of a file that was not read
             with its folder.
         text: A hash of its text; empty for records.
-        runs: Hashes of some of its runs of words; given with its first passage.
     """
 
     content: str = ""
     text: str = ""
-    runs: str = ""
 
     @property
     def file(self) -> str:
@@ -88,8 +88,7 @@ class Corpus:
     """Passages streamed from files and folders, in the order given; files of one name in several formats together.
 
     A document with the text of another is left out, and so is one that has the name of another and mostly its text in a
-    poorer format (see `FORMATS`), a PDF or a book whose text is in documents of other formats, and a page that has all
-    others of a manual.
+    poorer format (see `FORMATS`).
 
     Args:
         paths: Documents with one of the suffixes in `CONVERTERS`; records with the text of one passage or document each
@@ -102,7 +101,7 @@ class Corpus:
         left_out: The problems of files, by the content of their versions. They are not read again; duplicates while the
             other document is as it was.
         earlier: Returns what was noted of a key; None, after noting a value, for a new one.
-        indexed: Returns the documents of an index that have a "text" or a "run", by its hash.
+        indexed: Returns the documents of an index that have a text, by its hash.
         roots: Names of folders: a file that is in one has the id that it has when the folder is read.
         strict: Raise at the first malformed record instead of reporting it.
         on_problem: Called with each skipped record or file, at once with those that have no reader.
@@ -125,7 +124,7 @@ class Corpus:
         known: Collection[str] = (),
         left_out: Mapping[str, Problem] | None = None,
         earlier: Callable[[str, str], str | None] | None = None,
-        indexed: Callable[[str, str], Iterable[str]] = lambda what, hashed: (),
+        indexed: Callable[[str], Iterable[str]] = lambda digest: (),
         roots: Collection[str] = (),
         strict: bool = False,
         on_problem: Callable[[Problem], None] = lambda problem: None,
@@ -150,7 +149,9 @@ class Corpus:
         self._replaced = {Version(content).document for content in known}  # without those that are as they were
         documents = [source for source in self._sources if source.is_document]
         self._documents = {source.name for source in documents}
-        self._copies = Copies(documents, self._replaced, earlier, indexed)
+        notes = dict[str, str]()
+        self._earlier = earlier or (lambda key, value: None if notes.setdefault(key, value) is value else notes[key])
+        self._indexed = indexed
         self._below_shared, addresses = _looked_at(documents)
         self._links = LinkMap([*(source.name for source in documents), *self._replaced], addresses)
         self._done, self._all = 0, sum(source.size for source in self._sources) or 1
@@ -183,7 +184,7 @@ class Corpus:
         """The files to read; the others of a folder are reported."""
         home = path.resolve()
         if not path.is_dir():
-            folder = next((each for each in home.parents if clean(each.name) in roots), None)
+            folder = next((above for above in home.parents if clean(above.name) in roots), None)
             name = clean(home.relative_to(folder.parent).as_posix() if folder else path.name)
             self._covered.add(name)
             if not path.exists():
@@ -222,33 +223,40 @@ class Corpus:
 
     def _jobs(self) -> Iterator[tuple[_Job, Path | None]]:
         """The files, those of one document in several formats together, the richest first; with the path of those that
-        are to be converted. A document is not read again if neither it nor its twins nor what they copy has changed."""
-        groups: dict[tuple[bool, str], list[Source]] = {}
+        are to be converted."""
+        groups = defaultdict[tuple[bool, str], list[Source]](list)
         for source in self._sources:
-            groups.setdefault((source.is_document, source.format[1]), []).append(source)
-        versions = {source: self._version(source) for source in self._sources if source.is_document and self._known}
-        known = {source.name for source, version in versions.items() if version.content in self._known}
-        others = {
-            source.name: self._left_out[version.content].other
-            for source, version in versions.items()
-            if version.content in self._left_out
-        }
-        same = [group for group in groups.values() if all(each.name in known or each.name in others for each in group)]
-        there = known & {source.name for group in same for source in group}
-        settled = {
-            source.name
-            for group in same
-            if all(each.name in there or others[each.name] in {"", *there} for each in group)
-            for source in group
-        }
-        self._replaced -= known & settled  # before any is read: files that follow may be copies of what is there
-
-        for group in sorted(groups.values(), key=self._copies.order):
-            is_document = group[0].is_document
+            groups[source.is_document, source.format[1]].append(source)
+        documents = [group for (is_document, _), group in groups.items() if is_document]
+        versions = {source.name: self._version(source) for group in documents for source in group if self._known}
+        unchanged = self._unchanged(documents, versions) if self._known else set[str]()
+        for (is_document, _), group in groups.items():
             twins: dict[str, set[int]] | None = {} if len(group) > 1 else None
             for source in sorted(group, key=lambda source: source.format):
-                version = (versions.get(source) or self._version(source)) if is_document else Version()
-                yield _Job(source, version, twins), source.path if is_document and source.name not in settled else None
+                if is_document:
+                    version = versions.get(source.name) or self._version(source)
+                    yield _Job(source, version, twins), None if source.name in unchanged else source.path
+                else:
+                    yield _Job(source), None
+
+    def _unchanged(self, groups: Sequence[Sequence[Source]], versions: Mapping[str, Version]) -> set[str]:
+        """The documents that are not converted again: neither they nor their twins nor what they copy has changed."""
+        indexed = {name for name, version in versions.items() if version.content in self._known}
+        copied = {
+            name: self._left_out[version.content].other
+            for name, version in versions.items()
+            if version.content in self._left_out
+        }
+        same = [group for group in groups if all(source.name in indexed or source.name in copied for source in group)]
+        kept = indexed & {source.name for group in same for source in group}
+        unchanged = {
+            source.name
+            for group in same
+            if all(source.name in kept or copied[source.name] in {"", *kept} for source in group)
+            for source in group
+        }
+        self._replaced -= indexed & unchanged  # before any is read: files that follow may be copies of what is there
+        return unchanged
 
     def _version(self, source: Source) -> Version:
         """Of a document; of one that cannot be read, without a hash."""
@@ -266,22 +274,24 @@ class Corpus:
     def _document(self, job: _Job, text: Text | Unreadable | None) -> Iterator[tuple[Passage, str]]:
         source, version = job.source, job.version
         self.closed.update([source.name] if version.is_closed else ())
-        if text is None and version.content in self._known:
-            self.unchanged.add(version.content)
-            if version.content in self._left_out:  # as partial
-                self._on_problem(self._left_out[version.content])
-        elif text is None and (problem := self._left_out[version.content]).kind == "damaged":
-            self._fail(problem, source)
-        elif text is None:
-            self._on_problem(problem)
+        if text is None:
+            self.unchanged.update([version.content] if version.content in self._known else ())
+            problem = self._left_out.get(version.content)
+            if problem and problem.kind == "damaged":
+                self._fail(problem, source)
+            elif problem:
+                self._on_problem(problem)
         elif isinstance(text, Unreadable):
             is_final = installs("documents") not in str(text)
             self._fail(Problem(source.name, str(text), version=version.content if is_final else ""), source)
             self.closed.update(() if is_final else [source.name])
         elif len(source.name) > LONGEST_ID:
             self._fail(Problem(source.name, f"the id is longer than {LONGEST_ID} characters"), source)
-        elif (look := self._copies.look(text, source, job.twins)).reason:
-            self._on_problem(Problem(source.name, look.reason, "duplicate", version.content, look.other))
+        elif twin := _twin(text, source.name, job.twins):
+            reason = f"the same text as {twin}, in another format"
+            self._on_problem(Problem(source.name, reason, "duplicate", version.content, twin))
+        elif copied := self._first_with(digest := _text_hash(text), source.name):
+            self._on_problem(Problem(source.name, f"the same text as {copied}", "duplicate", version.content, copied))
         elif version.content in self._known:
             self.unchanged.add(version.content)
         else:
@@ -293,7 +303,7 @@ class Corpus:
             stem = clean(source.path.stem if suffix_of(source.path) else source.path.name)
             document = Document(source.name, text.title or stem, text.lines, text.metadata)
             pieces = split(document, self._max_words) if self._max_words else [document.whole()]
-            yield from self._given(pieces, version._replace(text=look.text, runs=" ".join(look.runs)), source.name)
+            yield from self._linked(pieces, version._replace(text=digest), source.name)
 
     def _records(self, source: Source) -> Iterator[tuple[Passage, str]]:
         before = self._done
@@ -315,7 +325,7 @@ class Corpus:
                 if version.content and version.content in self._known:
                     self.unchanged.add(version.content)
                 else:
-                    yield from self._given(self._split(passage, are_documents), version, where)
+                    yield from self._linked(self._split(passage, are_documents), version, where)
         except DataError as error:
             if self._strict or not source.in_folder:
                 raise
@@ -329,16 +339,45 @@ class Corpus:
             return [passage]
         return split(Document.of(passage), self._max_words)
 
-    def _given(self, pieces: Iterable[Passage], version: Version, where: str) -> Iterator[tuple[Passage, str]]:
+    def _linked(self, pieces: Iterable[Passage], version: Version, where: str) -> Iterator[tuple[Passage, str]]:
         """The pieces of a document, whose links name documents of the corpus where they can."""
+        self.version = version
         for piece in pieces:
-            self.version, version = version, version._replace(runs="")
             links = tuple(link._replace(target=self._links(piece.document, link.target)) for link in piece.links)
             yield replace(piece, links=links) if links else piece, where
 
     def _fail(self, problem: Problem, source: Source) -> None:
         self.failed.add(source.name)
         self.reject(problem)
+
+    def _first_with(self, digest: str, name: str) -> str | None:
+        """Another document that has a text, in the index or read before."""
+        for document in self._indexed(digest):
+            if document != name and document not in self._replaced:
+                return document
+        first = self._earlier(f"text {digest}", name)
+        return first if first != name else None
+
+
+def _text_hash(text: Text) -> str:
+    """With the targets of its links: a page that leads elsewhere is no copy."""
+    digest = hashlib.blake2b(text.title.encode(), digest_size=16)
+    for line in text.lines:
+        digest.update("\n".join(["", line.text, *(link.target for link in line.links)]).encode())
+    return digest.hexdigest()
+
+
+def _twin(text: Text, name: str, twins: dict[str, set[int]] | None) -> str | None:
+    """The document in a richer format that says the same, if one does; else its own three-word runs are noted."""
+    if twins is None:
+        return None
+    words = [word for line in text.lines for word in re.findall(r"\w+", line.text.lower())]
+    runs = {hash(run) for run in zip(words, words[1:], words[2:], strict=False)}
+    for other, richer in twins.items():
+        if runs and len(runs & richer) >= _SAME * len(runs):
+            return other
+    twins[name] = runs
+    return None
 
 
 def home_of(folder: Path) -> str:
@@ -348,7 +387,7 @@ def home_of(folder: Path) -> str:
 
 def is_in(name: str, names: Collection[str]) -> bool:
     """Whether a file, or a folder that it is in, is among some."""
-    return any(each in names for each in (name, *map(str, PurePosixPath(name).parents)))
+    return any(place in names for place in (name, *map(str, PurePosixPath(name).parents)))
 
 
 def _version_of(source: Source, content: bytes, document: str) -> Version:
@@ -368,14 +407,14 @@ def _looked_at(sources: Iterable[Source]) -> tuple[set[str], list[tuple[str, str
             with suppress(OSError), source.path.open("rb") as file:
                 start, folder = file.read(_START).decode("utf-8", "replace"), dirname(source.name)
                 pages[folder] += 1
-                if found := _HEADING.search(start) or _PAGE_TITLE.search(start):
-                    titles[folder, _plain_title(found[found.lastindex or 0])].append(source.name)
-                for given in (
+                if heading := _HEADING.search(start) or _PAGE_TITLE.search(start):
+                    titles[folder, _plain_title(heading[heading.lastindex or 0])].append(source.name)
+                for listed in (
                     _ADDRESSES.findall(start.split("\n---")[0].split("\n+++")[0]) if start[:3] in _FRONT else ()
                 ):
-                    addresses += ((source.name, each) for each in re.findall(r"[\w./][^\s\"',\[\]]*", given))
-    shared = (those for (folder, _), those in titles.items() if len(those) >= max(_MANY, pages[folder] / 2))
-    return {name for those in shared for name in those}, addresses
+                    addresses += ((source.name, address) for address in re.findall(r"[\w./][^\s\"',\[\]]*", listed))
+    shared = (names for (folder, _), names in titles.items() if len(names) >= max(_MANY, pages[folder] / 2))
+    return {name for names in shared for name in names}, addresses
 
 
 def _below_shared_title(text: Text) -> Text:
@@ -395,8 +434,8 @@ def _are_documents(passages: Iterator[tuple[Passage, str]]) -> tuple[bool, Itera
     """Whether most of the first records of a file are too long for passages; and all of them."""
     first: list[tuple[Passage, str]] = []
     size = 0
-    while len(first) < _LOOKED_AT and size < 1 << 20 and (found := next(passages, None)):
-        first.append(found)
-        size += len(found[0].text)
+    while len(first) < _LOOKED_AT and size < 1 << 20 and (placed := next(passages, None)):
+        first.append(placed)
+        size += len(placed[0].text)
     words = sorted(len(passage.text.split()) for passage, _ in first)
     return bool(words) and words[len(words) // 2] > USUAL_PASSAGE, chain(first, passages)

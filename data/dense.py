@@ -61,8 +61,7 @@ def encode(encoder: Encoder, texts: Sequence[str]) -> Floats:
             f"the encoder {encoder.name} must return {len(texts)} rows of finite numbers, got shape {vectors.shape}"
         )
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit: Floats = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
-    return unit
+    return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
 
 
 class SentenceEncoder:
@@ -117,10 +116,10 @@ class DenseIndex(OpenIndex):
         lucene = LuceneReader.open(self.path)
         self._current = lambda: lucene  # the vectors are of this state
         try:
-            found = encoders_of(self.path, lucene.manifest)
-            if encoder is None and len(found) > 1 and DEFAULT_MODEL not in found:
-                raise PolyhopError(f"the index {path} has vectors of {', '.join(found)}: give DenseIndex one")
-            self.encoder = encoder or SentenceEncoder(found[0] if len(found) == 1 else DEFAULT_MODEL)
+            names = encoders_of(self.path, lucene.manifest)
+            if encoder is None and len(names) > 1 and DEFAULT_MODEL not in names:
+                raise PolyhopError(f"the index {path} has vectors of {', '.join(names)}: give DenseIndex one")
+            self.encoder = encoder or SentenceEncoder(names[0] if len(names) == 1 else DEFAULT_MODEL)
             self._rows = read_vectors(self.path, lucene.manifest, self.encoder.name)
         except BaseException:
             lucene.close()
@@ -133,14 +132,13 @@ class DenseIndex(OpenIndex):
         if not query.strip():
             return []
         order, scores = self._nearest(self._query(query))
-        found = order[offset : offset + k].tolist()
-        ranked = enumerate(zip(self._lucene.stored(found), scores[found].tolist(), strict=True), offset + 1)
+        page = order[offset : offset + k].tolist()
+        ranked = enumerate(zip(self._lucene.stored(page), scores[page].tolist(), strict=True), offset + 1)
         return [Hit(passage, score, rank) for rank, (passage, score) in ranked]
 
     def similarities(self, query: str, documents: Sequence[int]) -> Floats:
         """The cosines of a query with the vectors of Lucene's document numbers, shape (documents,)."""
-        similar: Floats = np.vecdot(self.rows(documents), self._query(query)).round(_DIGITS)
-        return similar
+        return np.vecdot(self.rows(documents), self._query(query)).round(_DIGITS)
 
     def rows(self, documents: Sequence[int]) -> Floats:
         """The unit vectors of Lucene's document numbers, shape (documents, dimension)."""
@@ -158,8 +156,8 @@ class DenseIndex(OpenIndex):
     def _nearest(self, vector: Floats) -> tuple[NDArray[np.intp], Floats]:
         """The numbers of all documents, nearest first, and their cosines."""
         starts = range(0, len(self), _BLOCK)
-        found = [self._rows[start : start + _BLOCK].astype(np.float32) @ vector for start in starts]
-        scores: Floats = np.concatenate(found).round(_DIGITS)
+        blocks = [self._rows[start : start + _BLOCK].astype(np.float32) @ vector for start in starts]
+        scores: Floats = np.concatenate(blocks).round(_DIGITS)
         return np.argsort(-scores, kind="stable"), scores
 
     def __len__(self) -> int:
@@ -237,18 +235,18 @@ def embed_index(
 def _are_vectors(file: Path, shape: tuple[int, int], first: Floats) -> bool:
     """Whether a file has vectors of the same encoder, perhaps not all of them yet."""
     try:
-        found = load_array(file)
+        vectors = load_array(file)
     except (OSError, ValueError):
         return False
     # The same encoder's numbers vary with the batch and the machine, but not in the second decimal.
-    return found.shape == shape and found.dtype == _ROW and np.allclose(found[0], first[0], atol=0.01)
+    return vectors.shape == shape and vectors.dtype == _ROW and np.allclose(vectors[0], first[0], atol=0.01)
 
 
 def read_vectors(index: Path, manifest: IndexManifest, encoder: str) -> NDArray[np.float16]:
     """The memory-mapped vectors of an encoder, shape (documents, dimension)."""
     add = f"polyhop index --dense {index}" + ("" if encoder == DEFAULT_MODEL else f" --encoder {encoder}")
     try:
-        found = load_array(_file(index, manifest, encoder))
+        vectors = load_array(_file(index, manifest, encoder))
     except FileNotFoundError:
         others = ", ".join(encoders_of(index, manifest)) or "none"
         raise IndexFault(
@@ -256,9 +254,9 @@ def read_vectors(index: Path, manifest: IndexManifest, encoder: str) -> NDArray[
         ) from None
     except (OSError, ValueError) as error:
         raise IndexFault(f"The vectors of the index {index} are damaged ({error}). Make them again: {add}") from error
-    if found.ndim != 2 or found.dtype != _ROW or len(found) != manifest.passages:
+    if vectors.ndim != 2 or vectors.dtype != _ROW or len(vectors) != manifest.passages:
         raise IndexFault(f"The vectors of the index {index} are not those of its passages. Make them again: {add}")
-    return found
+    return vectors
 
 
 def encoders_of(index: Path, manifest: IndexManifest) -> list[str]:

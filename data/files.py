@@ -43,9 +43,9 @@ def table_rows(lines: Iterator[str]) -> Iterator[tuple[int, dict[str | None, str
     rows, line = csv.reader(lines, delimiter=delimiter), 2
     for row in rows:
         cells = [" ".join(row[len(columns) :]), *row]
-        found = {name: cell.strip() for name, cell in zip([None, *columns], cells, strict=False) if cell.strip()}
-        if found:
-            yield line, found
+        named = {name: cell.strip() for name, cell in zip([None, *columns], cells, strict=False) if cell.strip()}
+        if named:
+            yield line, named
         line = rows.line_num + 2
 
 

@@ -64,29 +64,29 @@ def walk(folder: Path) -> list[tuple[Path, str]]:
     are not followed out of it.
     """
     home = folder.resolve()
-    found, waiting = list[tuple[Path, str]](), [(home, _rules_above(home))]
+    files, waiting = list[tuple[Path, str]](), [(home, _rules_above(home))]
     while waiting:
         here, rules = waiting.pop()
         try:
             inside = list(here.iterdir())
         except OSError:
-            found.append((here, UNOPENED))
+            files.append((here, UNOPENED))
             continue
-        if here != home and any(each.name == "write.lock" or each.name.startswith("segments_") for each in inside):
+        if here != home and any(path.name == "write.lock" or path.name.startswith("segments_") for path in inside):
             continue  # an index of Lucene, perhaps the one that is being built
-        own, unread = _rules_of(here)
-        rules, found = (*own, *rules), found + unread
+        nearest, unread = _rules_of(here)
+        rules, files = (*nearest, *rules), files + unread
         for path in inside:
             is_folder = path.is_dir()
             if path.name.startswith(".") or path.name in SKIPPED or _is_ignored(path, is_folder, rules):
                 continue
             if path.is_symlink() and _leads_out(path, home):
-                found.append((path, _OUTSIDE))
+                files.append((path, _OUTSIDE))
             elif not is_folder:
-                found.append((path, ""))
+                files.append((path, ""))
             elif not path.is_symlink():  # a folder inside is read where it is
                 waiting.append((path, rules))
-    return sorted(found, key=lambda each: each[0].parts)
+    return sorted(files, key=lambda file: file[0].parts)
 
 
 def _leads_out(link: Path, home: Path) -> bool:
@@ -102,10 +102,10 @@ def _rules_of(folder: Path) -> tuple[_Rules, list[tuple[Path, str]]]:
     for path in filter(os.path.lexists, (folder / name for name in _LISTS)):
         try:
             check_regular(path)
-            own = read_bytes(path, _LONGEST_LIST).decode("utf-8", "replace").splitlines()
+            rules = read_bytes(path, _LONGEST_LIST).decode("utf-8", "replace").splitlines()
             with catch_warnings(action="ignore", category=FutureWarning):  # of odd brackets
-                GitIgnoreSpec.from_lines(own, backend=_LINEAR)
-            lines += own
+                GitIgnoreSpec.from_lines(rules, backend=_LINEAR)
+            lines += rules
         except (OSError, ValueError, re.error, re2.error) as error:
             reason = getattr(error, "strerror", None) or str(error).removeprefix(f"{path} ")
             unread.append((path, f"{_UNFOLLOWED}: {reason}"))
@@ -115,8 +115,8 @@ def _rules_of(folder: Path) -> tuple[_Rules, list[tuple[Path, str]]]:
 def _rules_above(home: Path) -> _Rules:
     checkout = next((folder for folder in (home, *home.parents) if (folder / ".git").exists()), home)
     above = [folder for folder in home.parents if folder.is_relative_to(checkout)]
-    found = (each for folder in above for each in _rules_of(folder)[0])
-    return tuple(each for each in found if not any(_is_ignored(path, True, (each,)) for path in (home, *above)))
+    above_rules = (rule for folder in above for rule in _rules_of(folder)[0])
+    return tuple(rule for rule in above_rules if not any(_is_ignored(path, True, (rule,)) for path in (home, *above)))
 
 
 def _is_ignored(path: Path, is_folder: bool, rules: _Rules) -> bool:

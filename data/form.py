@@ -144,8 +144,8 @@ def masked(question: str) -> str:
 
     A function word at the start stays: "Who wrote @".
     """
-    found = _NAMED.sub(lambda name: NAME + "".join(_ENDING.findall(name.group())), _opened(question))
-    return " ".join(found.lower().rstrip("?!. ").split())
+    shown = _NAMED.sub(lambda name: NAME + "".join(_ENDING.findall(name.group())), _opened(question))
+    return " ".join(shown.lower().rstrip("?!. ").split())
 
 
 def names(question: str) -> list[str]:

@@ -1,8 +1,7 @@
 """The text of HTML: sentences under headings with their links and anchors, without navigation.
 
 Tables become rows of inline text in the tree first ("Service: Ledger; Owner: Ada Berg."); then the tree is walked once.
-A term (``<dt>``, or in preformatted prose a line above an indented paragraph) begins the first sentence of its
-definition.
+A term (``<dt>``) begins the first sentence of its definition.
 """
 
 from __future__ import annotations
@@ -20,8 +19,7 @@ from .navigation import is_left_out
 from .passages import LinkKind
 from .splitting import Href, Line
 from .tables import HEADINGS, INLINE, flatten, folded
-from .terms import is_item, label_of, term_of, width_of
-from .text import DIVIDED, FUNCTION_WORDS, MONTH, clean, split_sentences
+from .text import MONTH, clean, split_sentences
 
 LONGEST_HEADING = LONGEST_ANCHOR_TEXT = _LONGEST_ANCHOR = 200  # characters
 _DENSE_LIST, _DENSE_LINE = 0.5, 0.7  # share of letters that are in links where these are only listed, ...
@@ -33,7 +31,6 @@ _CONTROL = re.compile(  # characters that lxml reads, but does not write, and re
 )
 _SHORT_PAGE = 1000  # characters, of which nobody asks how many were read
 _SEE_LEVEL = 7  # of "See also" where it is no heading, and of terms: below all headings
-_PROSE, _PROSE_WORDS, _PROSE_LINE, _PROSE_TOPICLESS, _PROSE_COLUMNS = 0.85, 20, 4.5, 0.2, 0.3  # see `is_prose`
 
 _VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 _TRANSPARENT = _VOID | (INLINE - {"a"})  # nothing depends on where they end
@@ -51,11 +48,7 @@ _SEE_ALSO = re.compile(r"see also\b", re.IGNORECASE)
 _NUMBERED = re.compile(r"^(?:(?:Chapter|Section|Appendix|Part)\s+)?(?:(?:[A-Z]\.)?\d+(?:\.\d+)*[.:]?|[A-Z]+[.:])\s+")
 # A heading ends with the end of any heading, also of another level.
 _HEADING_END = re.compile(r"(<h([1-6])\b[^<>]*>(?:[^<]|<(?!/?h[1-6]\b)){0,2000}</h)[1-6](?=\s*>)", re.IGNORECASE)
-_WORD = re.compile(r"[(\"'“‘<]*[^\W\d_]+(?:['’-][^\W\d_]+)*[)\"'”’>]*[.,;:!?]*[)\"'”’]*")
-_COMMENT = re.compile(r"(?:^|\s)(?:#|//|/?\*|--\s).*$", re.MULTILINE)
-_GAP = re.compile(r"((?:[ \t]*\n)+[ \t]*)")  # between lines that have text
-_RULE = re.compile(r"^[ \t]*([-=_*~])\1{4,}[ \t]*$", re.MULTILINE)
-_COLUMNS = re.compile(r"\S {4,}\S")
+_CALLED = re.compile(r"\s*\(.*", re.DOTALL)  # what a term says behind its name, such as parameters
 _ADDED = re.compile(r"\s+(?:[|–—·»-]\s.*|\([^()]*\)$)")  # to the title of a page, such as the site's name
 
 
@@ -72,23 +65,6 @@ class Text(NamedTuple):
     metadata: Mapping[str, Any] | None = None
     share: float = 1.0
     lost: str = ""
-
-
-def is_prose(text: str) -> bool:
-    """Whether preformatted text is running text, as a manual page has it, and no code: without comments, nearly all
-    between white space is words, several in a line, many of them without a topic, and few lines have columns."""
-    text = _COMMENT.sub("", text)
-    words, lines = text.split(), [line for line in text.splitlines() if line.strip()]
-    plain = sum(map(bool, map(_WORD.fullmatch, words)))
-    topicless = sum(word in FUNCTION_WORDS for word in words)
-    return (
-        len(words) >= _PROSE_WORDS
-        and ">>> " not in text  # of a session with Python
-        and plain >= _PROSE * len(words)
-        and topicless >= _PROSE_TOPICLESS * len(words)
-        and len(words) >= _PROSE_LINE * len(lines)
-        and sum(map(bool, map(_COLUMNS.search, lines))) <= _PROSE_COLUMNS * len(lines)
-    )
 
 
 def of_html(markup: str, *, title: str = "", first_heading: bool = False) -> Text:
@@ -120,26 +96,22 @@ def of_html(markup: str, *, title: str = "", first_heading: bool = False) -> Tex
             title = page_title
     if _are_releases(root):
         levels = range(0)
-    there = _size("".join(_unlinked(root)))
+    visible = _size("".join(_unlinked(root)))
     for table in list(root.iter("table")):
         flatten(table)
     reader = _Reader(title, forms, levels)
     reader.read(root)
     lines = _with_kinds(reader.main_part())
     kept = sum(_size(line.text) - sum(_size(link.text) for link in line.links) for line in lines)
-    return Text(reader.title or page_title, lines, share=kept / there if there > _SHORT_PAGE else 1.0)
+    return Text(reader.title or page_title, lines, share=kept / visible if visible > _SHORT_PAGE else 1.0)
 
 
 def _are_releases(root: Any) -> bool:
     """Whether the first two headings of a level are those of releases: none of them is a title."""
     first = next(root.iter(*HEADINGS), None)
-    same = [] if first is None else [folded("".join(each.itertext())) for each in islice(root.iter(first.tag), 2)]
-    return len(same) == 2 and differ_in_numbers(*same)
-
-
-def differ_in_numbers(first: str, second: str) -> bool:
-    """Whether two headings differ only in numbers and months, as those of releases."""
-    return first != second and len({re.sub(rf"\d+|\b{MONTH}(?!\w)", "0", text) for text in (first, second)}) == 1
+    same = [] if first is None else [folded("".join(heading.itertext())) for heading in islice(root.iter(first.tag), 2)]
+    bare = {re.sub(rf"\d+|\b{MONTH}(?!\w)", "0", text) for text in same}  # without numbers and months
+    return len(set(same)) == 2 and len(bare) == 1
 
 
 def _unlinked(root: Any) -> Iterator[str]:
@@ -175,7 +147,6 @@ class _Reader:
         self._under_heading = 0  # lines before the first one that is below the last heading
         self._has_heading = False  # outside of the main part
         self._code = self._list_count = 0
-        self._indent = self._rows = self._width = 0  # of a paragraph of preformatted prose
         self._lists: list[int] = []
         self._link: tuple[str, int, int] | None = None  # an open one: its target, its `Href.at`, texts before it
         self._image = ""  # what it shows instead of a text
@@ -213,38 +184,36 @@ class _Reader:
 
     def main_part(self) -> list[_Found]:
         """The lines of the main part, if the page has one that is worth it."""
-        inside = [each for each in self._found if each.is_main]
-        is_worth_it = 4 * sum(len(each.line.text) for each in inside) >= sum(
-            len(each.line.text) for each in self._found
+        inside = [entry for entry in self._found if entry.is_main]
+        is_worth_it = 4 * sum(len(entry.line.text) for entry in inside) >= sum(
+            len(entry.line.text) for entry in self._found
         )
         return inside if is_worth_it else self._found
 
     def _start(self, element: Any) -> None:
-        tag, given = element.tag, element.attrib
+        tag, attributes = element.tag, element.attrib
         if tag == "dt" and self._open["dt"]:  # whose end is left out
             self._end_term()
         if tag not in INLINE:
             self._break(is_last=tag in ("pre", *HEADINGS))
         if tag in _VOID:
-            self._image = given.get("alt", "") if tag == "img" and self._link else self._image
+            self._image = attributes.get("alt", "") if tag == "img" and self._link else self._image
             return
-        if given and (name := given.get("id") or (tag == "a" and given.get("name"))) and len(name) <= _LONGEST_ANCHOR:
+        name = attributes.get("id") or (tag == "a" and attributes.get("name"))
+        if name and len(name) <= _LONGEST_ANCHOR:
             self._anchors.append((self._size, name))
         if tag in _TRANSPARENT:
             return
         if tag == "dt" and not (self._found and self._found[-1].line.is_term):  # several may have one definition
             self._path = self._above_terms()
         # Articles below headings are parts of what is said.
-        is_main = tag == "main" or given.get("role") == "main" or (tag == "article" and not self._has_heading)
+        is_main = tag == "main" or attributes.get("role") == "main" or (tag == "article" and not self._has_heading)
         kind = "heading" if tag in HEADINGS else "main" if is_main else tag
-        if tag == "pre" and not self._open["prose"] and is_prose("".join(element.itertext())):
-            kind, self._indent, self._rows = "prose", 0, 0
-            self._width = width_of("".join(element.itertext()).splitlines())
         self._frames.append((kind, self._path))
         self._open[kind] += 1
         if tag == "a":
             self._end_link()
-            if target := given.get("href"):
+            if target := attributes.get("href"):
                 self._link = target, self._size, len(self._text)
         elif tag in _LISTS:
             self._list_count += 1
@@ -273,69 +242,28 @@ class _Reader:
             self._path = path
 
     def _add(self, text: str | None) -> None:
-        if not text:
-            return
-        if not self._open["prose"]:
+        if text:
             self._text.append(text)
             self._size += _size(text)
-            return
-        parts = [
-            "",
-            *_GAP.split(_RULE.sub("", DIVIDED.sub("\u00ad", text))),
-        ]  # which is no white space, and left out in the end
-        for gap, line in zip(parts[::2], parts[1::2], strict=True):
-            if gap:
-                self._end_row(gap.count("\n") > 1, len(gap.rpartition("\n")[2].expandtabs()), line)
-            self._text.append(line)
-            self._size += _size(line)
-
-    def _end_row(self, is_blank: bool, indent: int, following: str) -> None:
-        """The end of a line of prose, where the following one has an indentation."""
-        if self._size > self._kept:
-            text = " " * self._indent + "".join(self._text)
-            term = "" if self._rows or self._kept else term_of(text, " " * indent + (following or "?"), self._width)
-            if term and term == folded(text):
-                if self._indent or not self.title:
-                    self._term()
-                else:
-                    self._end_heading(6)
-            else:
-                if term:
-                    self._add_term(term)
-                if not is_blank and indent >= self._indent and not is_item(following):
-                    self._text.append(" ")
-                    self._rows, self._indent = self._rows + 1, indent
-                    return
-                self._flush()
-        self._path = self._above_terms(indent)
-        self._rows, self._indent = 0, indent
 
     def _end_term(self) -> bool:
         """Whether a <dt> has a term; "See also" is a label."""
         text = folded("".join(self._text))
         is_term = self._size > self._kept and len(text) <= LONGEST_HEADING and not _SEE.fullmatch(text)
         if is_term:
-            self._term()
+            self._end_link()
+            text = _before_stop(text)
+            self._lines([text], is_term=True)
+            self._path = (*self._path, (self._term_level(), _CALLED.sub("", text) or text))
+            self._under_heading = len(self._found)
         return is_term
 
-    def _term(self) -> None:
-        """The block is a line that what follows explains."""
-        self._end_link()
-        text = re.sub(r" (?=;|\.$)", "", folded("".join(self._text)))
-        self._lines([text], is_term=True)
-        self._add_term(text)
+    def _term_level(self) -> int:
+        return _SEE_LEVEL + max(1, self._open["dl"])
 
-    def _add_term(self, text: str) -> None:
-        self._path = (*self._path, (self._term_level(self._indent), label_of(text)))
-        self._under_heading = len(self._found)
-
-    def _term_level(self, indent: int) -> int:
-        """Of preformatted prose, by its indentation."""
-        return _SEE_LEVEL + max(1, self._open["dl"]) + (1 + indent if self._open["prose"] else 0)
-
-    def _above_terms(self, indent: int = 0) -> tuple[tuple[int, str], ...]:
+    def _above_terms(self) -> tuple[tuple[int, str], ...]:
         """The headings, and the terms of outer definitions."""
-        return tuple(each for each in self._path if each[0] < self._term_level(indent))
+        return tuple(part for part in self._path if part[0] < self._term_level())
 
     def _break(self, is_end: bool = False, is_last: bool = False) -> None:
         """The end of a block, or a space in a heading or in code."""
@@ -363,13 +291,13 @@ class _Reader:
         sees = _SEE.fullmatch(label)
         if not self._links and (sees or label.casefold() in _LABELS) and not is_last:
             if sees:  # of a list of terms, this one alone
-                level = self._term_level(0) if self._frames[-1][0] == "dt" else _SEE_LEVEL
-                self._path = (*(each for each in self._path if each[0] < level), (level, label))
+                level = self._term_level() if self._frames[-1][0] == "dt" else _SEE_LEVEL
+                self._path = (*(part for part in self._path if part[0] < level), (level, label))
                 self._under_heading = len(self._found)
             self._next_block(f"{label}: ", self._anchors)
             return
         is_row = self._frames and self._frames[-1][0] == "tr"
-        self._lines([re.sub(r" (?=;|\.$)", "", text)] if is_row else split_sentences(text))
+        self._lines([_before_stop(text)] if is_row else split_sentences(text))
 
     def _lines(self, texts: Iterable[str], *, is_heading: bool = False, is_term: bool = False, apart: int = 0) -> None:
         """Add lines, and the links and anchors of the block that stand in each of them."""
@@ -409,7 +337,7 @@ class _Reader:
         if text.casefold() in _LABELS and self.title:
             self._next_block(f"{text}: ", self._anchors)
             return
-        path = tuple(each for each in self._path if each[0] < level)
+        path = tuple(part for part in self._path if part[0] < level)
         if not self.title and level in self._title_levels:
             self.title, self._title_forms, self._path = text, {_bare(text)}, ()
         elif _bare(text) in ({_bare(path[-1][1])} if path else self._title_forms):  # once is enough
@@ -421,33 +349,38 @@ class _Reader:
         self._next_block("", self._anchors)
 
 
+def _before_stop(row: str) -> str:
+    """A row without spaces before the marks that `tables` has put behind its cells."""
+    return re.sub(r" (?=;|\.$)", "", row)
+
+
 def _bare(title: str) -> str:
     """A heading without its number."""
     return (_NUMBERED.sub("", title) or title).casefold()
 
 
-def _with_kinds(found: Sequence[_Found]) -> list[Line]:
+def _with_kinds(entries: Sequence[_Found]) -> list[Line]:
     """The lines with the kinds of their links. A list that leads to parts of its own page is left out."""
     measured = []  # one; starts with a link; letters, those of links; links, those that lead to other pages
     totals = defaultdict[int, Any](lambda: np.zeros(6, np.int64))
-    for line, _, lists in found:
+    for line, _, lists in entries:
         links = line.links
         away = sum(not link.target.startswith("#") for link in links)
         begins = bool(links) and links[0].at == 0
         linked = sum(_letters(link.text) for link in links)
         measured.append(np.array((1, begins, _letters(line.text), linked, len(links), away)))
-        for each in {*lists}:
-            totals[each] += measured[-1]
+        for listing in {*lists}:
+            totals[listing] += measured[-1]
     dense = {  # and whether it leads away
-        each: away > 0
-        for each, (count, first, letters, linked, links, away) in totals.items()
+        listing: away > 0
+        for listing, (count, first, letters, linked, links, away) in totals.items()
         if (links >= _FEWEST_LINKS and linked >= _DENSE_LIST * letters)
         or (count >= _LONG_LIST and first >= _MOST_LINES * count)
     }
     lines: list[Line] = []
-    for (line, _, lists), (_, _, letters, linked, links, away) in zip(found, measured, strict=True):
+    for (line, _, lists), (_, _, letters, linked, links, away) in zip(entries, measured, strict=True):
         listed = links > _FEWEST_LINKS and not line.is_heading and linked >= _DENSE_LINE * letters
-        if (listed and not away) or not all(dense.get(each, True) for each in lists):
+        if (listed and not away) or not all(dense.get(listing, True) for listing in lists):
             continue
         if listed or not dense.keys().isdisjoint(lists):
             hrefs = (link._replace(kind="contents") if link.kind == "text" else link for link in line.links)

@@ -24,10 +24,10 @@ def import_named(spec: str, what: str) -> Any:
     if (folder := str(file.parent if file else Path.cwd())) not in sys.path:
         sys.path.insert(0, folder)
     try:
-        found = import_module(file.stem if file else module)
-        if file and (known := getattr(found, "__file__", None)) and not file.samefile(known):
-            raise ImportError(f"the module {file.stem} is {known}: rename your file")
-        return getattr(found, name)
+        imported = import_module(file.stem if file else module)
+        if file and (loaded := getattr(imported, "__file__", None)) and not file.samefile(loaded):
+            raise ImportError(f"the module {file.stem} is {loaded}: rename your file")
+        return getattr(imported, name)
     except (ImportError, AttributeError, ValueError, OSError) as error:
         raise PolyhopError(f"cannot import the {what} {spec!r}: {error}") from error
 
@@ -37,9 +37,9 @@ def installs(extra: str) -> str:
     if (Path(__file__).parents[1] / "Makefile").exists():
         return f"make {extra}"
     try:
-        known = requires("polyhop") or []
+        requirements = requires("polyhop") or []
     except PackageNotFoundError:  # neither a checkout nor installed, such as a copy of the source
-        known = []
-    parts = (requirement.partition(";") for requirement in known)
+        requirements = []
+    parts = (requirement.partition(";") for requirement in requirements)
     needed = [name.strip() for name, _, marker in parts if f"extra == '{extra}'" in marker.replace('"', "'")]
     return join(["pip", "install", *needed])

@@ -38,8 +38,8 @@ def untemplated(text: str) -> str:
     return TEMPLATE.sub(_plain, text) if "{" in text else text
 
 
-def _plain(found: re.Match[str]) -> str:
-    page, linked, site = found.groups()
+def _plain(template: re.Match[str]) -> str:
+    page, linked, site = template.groups()
     return page or (f"/{linked.lstrip('/')}" if linked else "") or site or ""
 
 
@@ -132,36 +132,34 @@ class LinkMap:
         self._documents: dict[str, str] = {}  # by address
         self._ends: dict[str, list[tuple[str, str]]] = {}  # addresses as sites show them, and as here, by the last part
         self._unnumbered: dict[str, str] = {}  # addresses by those without numbers
-        named = ((each, each.replace("#", "%23")) for each in documents)
-        for document, name in chain(
-            named, ((each, resolve(address(each), given).lstrip("/")) for each, given in addresses)
-        ):
-            found = address(name)
-            if found not in self._documents:
-                bare = _NUMBER.sub("", found)
-                self._unnumbered.setdefault(bare, found)
-                for shown in {found, bare}:
-                    self._ends.setdefault(shown.rpartition("/")[2], []).append((f"/{shown}", found))
-            self._documents.setdefault(found, document.replace("#", "%23"))
+        named = ((id, id.replace("#", "%23")) for id in documents)
+        for document, name in chain(named, ((id, resolve(address(id), other).lstrip("/")) for id, other in addresses)):
+            form = address(name)
+            if form not in self._documents:
+                bare = _NUMBER.sub("", form)
+                self._unnumbered.setdefault(bare, form)
+                for shown in {form, bare}:
+                    self._ends.setdefault(shown.rpartition("/")[2], []).append((f"/{shown}", form))
+            self._documents.setdefault(form, document.replace("#", "%23"))
 
     def __call__(self, base: str, target: str) -> str:
         """The target seen from the document ``base``: the id of a document, with the fragment, or as it was."""
-        found = address(target)
-        if not found or target.startswith("[["):
+        form = address(target)
+        if not form or target.startswith("[["):
             return target
-        if known := self._documents.get(found):
-            return target if address(known) == found else self._named(found, target)
+        if document := self._documents.get(form):
+            return target if address(document) == form else self._named(form, target)
         if target.startswith("//"):
-            parts = found[2:].split("/")[1:]
+            parts = form[2:].split("/")[1:]
         elif target.startswith("/"):
-            parts = found.strip("/").split("/")
+            parts = form.strip("/").split("/")
         else:  # relative to the address of a page, which sites show as a folder; but not if it names a file, or nothing
             file = PurePosixPath(target.partition("#")[0].casefold())
             is_file = file.suffix in SUFFIXES or file.name in _OPENING
-            relative = relpath(f"/{found}", f"/{dirname(base)}")
+            relative = relpath(f"/{form}", f"/{dirname(base)}")
             below = normpath(f"{address(base)}/{relative}")
             is_there = below in self._documents and relative.strip("./") and not is_file
-            meant = below if is_there else self._unnumbered.get(_NUMBER.sub("", found), "")
+            meant = below if is_there else self._unnumbered.get(_NUMBER.sub("", form), "")
             return self._named(meant, target) if meant else target
         most = len(parts)
         for start in range(most):
@@ -169,12 +167,12 @@ class LinkMap:
             if len(left) < 2 and (start or target.startswith("//")):
                 break
             end = "/".join(left)
-            those = [each for shown, each in self._ends.get(left[-1], ()) if shown.endswith(f"/{end}")]
-            if those:
-                nearest = sorted((-len(commonpath([f"/{base}", f"/{each}"])), len(each), each) for each in those)
-                return self._named(nearest[0][2], target)
+            fitting = [id for shown, id in self._ends.get(left[-1], ()) if shown.endswith(f"/{end}")]
+            if fitting:
+                nearest = min(fitting, key=lambda id: (-len(commonpath([f"/{base}", f"/{id}"])), len(id), id))
+                return self._named(nearest, target)
         return target
 
-    def _named(self, found: str, target: str) -> str:
+    def _named(self, form: str, target: str) -> str:
         fragment = target.partition("#")[2]
-        return self._documents[found] + (f"#{fragment}" if fragment else "")
+        return self._documents[form] + (f"#{fragment}" if fragment else "")

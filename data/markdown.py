@@ -45,40 +45,40 @@ def rendered(source: str) -> str:
     headings; without what only MDX and site generators understand."""
 
     def wiki_link(state: StateInline, silent: bool) -> bool:
-        found = _WIKI_LINK.match(state.src, state.pos)
-        if found and not silent:
-            state.push("link_open", "a", 1).attrs = {"href": f"[[{found[1]}]]"}
-            state.push("text", "", 0).content = found[2] or found[1]
+        mark = _WIKI_LINK.match(state.src, state.pos)
+        if mark and not silent:
+            state.push("link_open", "a", 1).attrs = {"href": f"[[{mark[1]}]]"}
+            state.push("text", "", 0).content = mark[2] or mark[1]
             state.push("link_close", "a", -1)
-        state.pos = found.end() if found else state.pos
-        return bool(found)
+        state.pos = mark.end() if mark else state.pos
+        return bool(mark)
 
     def role(state: StateInline, silent: bool) -> bool:
-        found = _ROLE.match(state.src, state.pos)
-        if found and not silent:
-            if found[1] == "doc":
-                state.push("link_open", "a", 1).attrs = {"href": found[3] or found[2]}
-                state.push("text", "", 0).content = found[2]
+        mark = _ROLE.match(state.src, state.pos)
+        if mark and not silent:
+            if mark[1] == "doc":
+                state.push("link_open", "a", 1).attrs = {"href": mark[3] or mark[2]}
+                state.push("text", "", 0).content = mark[2]
                 state.push("link_close", "a", -1)
             else:
-                state.push("code_inline", "code", 0).content = found[2]
-        state.pos = found.end() if found else state.pos
-        return bool(found)
+                state.push("code_inline", "code", 0).content = mark[2]
+        state.pos = mark.end() if mark else state.pos
+        return bool(mark)
 
     def heading_attributes(state: StateCore) -> None:
-        for said in (text.children or [] for opening, text in pairwise(state.tokens) if opening.type == "heading_open"):
-            if said and said[-1].type == "text" and (found := _ATTRIBUTES.search(said[-1].content)):
-                said[-1].content = said[-1].content[: found.start()]
-                anchors = (f'<a id="{id}"></a>' for id in re.findall(r"#([\w.:-]+)", found[0]))
-                said += (Token("html_inline", "", 0, content=anchor) for anchor in anchors)
+        headings = (text for opening, text in pairwise(state.tokens) if opening.type == "heading_open")
+        for parts in (heading.children or [] for heading in headings):
+            if parts and parts[-1].type == "text" and (attributes := _ATTRIBUTES.search(parts[-1].content)):
+                parts[-1].content = parts[-1].content[: attributes.start()]
+                anchors = (f'<a id="{id}"></a>' for id in re.findall(r"#([\w.:-]+)", attributes[0]))
+                parts += (Token("html_inline", "", 0, content=anchor) for anchor in anchors)
 
     source = _MODULES.sub(
-        "", _UNSEEN.sub(lambda found: found[1] or "", _TAB.sub(r"\1!!! tab", _INCLUDES.sub("", source)))
+        "", _UNSEEN.sub(lambda match: match[1] or "", _TAB.sub(r"\1!!! tab", _INCLUDES.sub("", source)))
     )
     parser = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable(["table", "strikethrough"]).use(admon_plugin)
     parser.core.ruler.push("heading_attributes", heading_attributes)
     parser.use(anchors_plugin, max_level=6)
     parser.inline.ruler.before("link", "wiki_link", wiki_link)
     parser.inline.ruler.before("link", "role", role)
-    markup: str = parser.render(_TEMPLATE_LINK.sub(lambda found: found[1] + untemplated(found[2]), source))
-    return markup
+    return parser.render(_TEMPLATE_LINK.sub(lambda match: match[1] + untemplated(match[2]), source))

@@ -29,21 +29,21 @@ _STEPS = frozenset(  # what the links of rows of navigation say
 
 def is_left_out(element: Any) -> bool:
     """Whether an element is navigation, a form, or what is no text."""
-    tag, given = element.tag, element.attrib
+    tag, attributes = element.tag, element.attrib
     if tag in _ROWS and _is_row(element):
         return True
     if tag == "form":  # some programs put a whole page into one
         return next(element.iter("h1", "h2", "h3", "main", "article"), None) is None
     if tag in _SKIPPED:
         return True
-    if not given and tag != "aside":
+    if not attributes and tag != "aside":
         return False
-    if "hidden" in given or given.get("aria-hidden") == "true" or given.get("role") in _SKIPPED_ROLES:
+    if "hidden" in attributes or attributes.get("aria-hidden") == "true" or attributes.get("role") in _SKIPPED_ROLES:
         return True
-    if tag == "a" and given.get("href", "").startswith("#") and not re.search(r"\w", "".join(element.itertext())):
+    if tag == "a" and attributes.get("href", "").startswith("#") and not re.search(r"\w", "".join(element.itertext())):
         return True  # the mark of a permanent link
-    marks = f"{given.get('class', '')} {given.get('id', '')}".lower().split()
-    if tag == "aside" and "admonition" not in marks and not given.get("role", "").startswith(("doc-", "note")):
+    marks = f"{attributes.get('class', '')} {attributes.get('id', '')}".lower().split()
+    if tag == "aside" and "admonition" not in marks and not attributes.get("role", "").startswith(("doc-", "note")):
         return next(element.iterancestors("article"), None) is None  # beside the page, or a remark
     if tag in ("html", "body") or _SKIPPED_NAMES.isdisjoint(marks):
         return False

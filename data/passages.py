@@ -105,12 +105,12 @@ class Passage:
         if (text is None) == (sentences is None):
             raise ValueError("give either text or sentences")
         title = clean(title).strip()
-        given = None
+        cleaned = None
         if sentences is not None:
-            given = tuple(clean(sentence).rstrip() if breaks else clean(sentence).strip() for sentence in sentences)
-            text = _joined(given, breaks)
+            cleaned = tuple(clean(sentence).rstrip() if breaks else clean(sentence).strip() for sentence in sentences)
+            text = _joined(cleaned, breaks)
         text = text or "" if breaks else clean(text or "").strip()
-        return cls(clean(id) if id else content_id(title, text), title, text, given, metadata=metadata)
+        return cls(clean(id) if id else content_id(title, text), title, text, cleaned, metadata=metadata)
 
     @property
     def document(self) -> str:
@@ -187,9 +187,9 @@ class Passage:
             raise ValueError(f"expected an object with 'title' and 'text', got {type(record).__name__}")
         fields = {name: record.get(name) for name in _KINDS}
         for name, value in fields.items():
-            kind, told = _KINDS[name]
+            kind, kind_name = _KINDS[name]
             if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
-                raise ValueError(f"{name!r} must be {told}, got {type(value).__name__}")
+                raise ValueError(f"{name!r} must be {kind_name}, got {type(value).__name__}")
         id, title, text, sentences = fields.values()
         if not all(isinstance(sentence, str) for sentence in sentences or ()):
             raise ValueError("'sentences' must be a list of strings")

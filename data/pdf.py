@@ -59,8 +59,8 @@ def of_pdf(content: bytes) -> Text:
 
 def _lost(content: bytes) -> str:
     """Whether a stream cannot be unpacked, other than of a picture: PDFium leaves out what follows the damage."""
-    found = _STREAM.finditer(content if b"/Encrypt" not in content else b"")
-    packed = (each.end() for each in found if _PACKED.search(each[1]) and b"/Image" not in each[1])
+    streams = _STREAM.finditer(content if b"/Encrypt" not in content else b"")
+    packed = (stream.end() for stream in streams if _PACKED.search(stream[1]) and b"/Image" not in stream[1])
     damaged = sum(not _unpacks(content, start) for start in packed)
     return f"{count(damaged, 'part')} of it cannot be unpacked: the text of pages may be missing" if damaged else ""
 

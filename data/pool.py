@@ -83,7 +83,7 @@ class PassagePool(SearchTool):
                 tf = self._counts[place][term]
                 norm = self.k1 * (1 - self.b + self.b * self._lengths[place] / mean)
                 scores[place] += weight * tf / (tf + norm)
-        return sorted(enumerate(scores), key=lambda each: -each[1])[offset : offset + k]
+        return sorted(enumerate(scores), key=lambda ranked: -ranked[1])[offset : offset + k]
 
     def stored(self, rows: Sequence[int]) -> list[Passage]:
         return [self.passages[row] for row in rows]

@@ -211,8 +211,8 @@ def _opened(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
                     file.seek(0)
                 yield packed, file
     except (OSError, EOFError, ValueError, zlib.error, csv.Error, ijson.JSONError) as error:
-        given = error.args[0] if isinstance(error, ijson.JSONError) else str(error)
-        reason = (given.decode("utf-8", "replace") if isinstance(given, bytes) else str(given)).splitlines()[0]
+        message = error.args[0] if isinstance(error, ijson.JSONError) else str(error)
+        reason = (message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)).splitlines()[0]
         raise DataError(f"{path} cannot be read: {reason}.") from error
 
 

@@ -18,7 +18,7 @@ def replace_references(text: str, answer: Callable[[int], str | None]) -> str:
     """The text with each reference replaced by its answer, unless that is None."""
 
     def put(reference: re.Match[str]) -> str:
-        found = answer(int(reference[1]))
-        return reference.group() if found is None else found
+        replacement = answer(int(reference[1]))
+        return reference.group() if replacement is None else replacement
 
     return _REFERENCE.sub(put, text)

@@ -85,8 +85,8 @@ def build_retriever(name: str, source: SearchSource) -> Retriever | None:
             raise PolyhopError(f"--retriever {name}: {type(error).__name__}: {error}") from error
         return checked_retriever(retriever, f"--retriever {name}: ")
     if name not in RETRIEVERS:
-        known = ", ".join(RETRIEVERS)
-        raise PolyhopError(f"no retriever {name!r}: choose {known}, or your own as FILE.py:NAME")
+        names = ", ".join(RETRIEVERS)
+        raise PolyhopError(f"no retriever {name!r}: choose {names}, or your own as FILE.py:NAME")
     return cast("Retriever | None", RETRIEVERS[name].build(source))
 
 
@@ -100,9 +100,9 @@ def checked_retriever(retriever: Any, whose: str = "") -> Retriever:
         with suppress(ValueError):  # what is written in C may tell nothing
             signature(retriever.search).bind("query", 10, 0)
     except (AttributeError, TypeError) as error:
-        told = f"got {type(retriever).__name__} ({error})"
+        problem = f"got {type(retriever).__name__} ({error})"
         raise PolyhopError(
-            f"{whose}a retriever has a method search(query, k, offset=0), such as BM25Index('DIR'); {told}"
+            f"{whose}a retriever has a method search(query, k, offset=0), such as BM25Index('DIR'); {problem}"
         ) from None
     return cast("Retriever", retriever)
 
@@ -123,7 +123,7 @@ def follows_chain(name: str) -> bool:
 
 def describe_retriever(retriever: Retriever | None) -> str | None:
     """The classes of a retriever and its parts, and the encoders of their vectors, for run manifests."""
-    parts = [each for each in (retriever, *getattr(retriever, "retrievers", ())) if each is not None]
+    parts = [part for part in (retriever, *getattr(retriever, "retrievers", ())) if part is not None]
     with_vectors = (*parts, getattr(retriever, "vectors", None))
-    encoders = {each.encoder.name for each in with_vectors if hasattr(each, "encoder")}
-    return " ".join(("+".join(type(each).__name__ for each in parts), *sorted(encoders))) or None
+    encoders = {part.encoder.name for part in with_vectors if hasattr(part, "encoder")}
+    return " ".join(("+".join(type(part).__name__ for part in parts), *sorted(encoders))) or None

@@ -138,7 +138,7 @@ def split(document: Document, max_words: int = MAX_WORDS) -> list[Passage]:
     if max_words < 1:
         raise ValueError(f"max_words must be positive, got {max_words}")
     sized = [_Sized(line, number, count_words(line.text)) for number, line in enumerate(document.lines)]
-    if sum(each.size for each in sized) <= max_words and len({each.line.apart for each in sized}) <= 1:
+    if sum(sentence.size for sentence in sized) <= max_words and len({sentence.line.apart for sentence in sized}) <= 1:
         return [document.whole()]
     passages: list[Passage] = []
     reached = 0  # lines whose anchors are in a passage
@@ -147,17 +147,17 @@ def split(document: Document, max_words: int = MAX_WORDS) -> list[Passage]:
         above = document.lines[reached : piece[-1].number + 1]
         reached = max(reached, piece[-1].number + 1)
         place, id = Place(document.id, first, headings), f"{document.id}#{len(passages) + 1}"
-        passages.append(_passage(document, id, [each.line for each in piece], above, place))
+        passages.append(_passage(document, id, [sentence.line for sentence in piece], above, place))
     return passages
 
 
 def _pieces(lines: Sequence[_Sized], max_words: int) -> Iterator[list[_Sized]]:
     """The sentences of each passage; sections and definitions are kept whole if they fit, and short ones joined."""
     joined: list[_Sized] = []
-    for _, section in groupby(lines, key=lambda each: (each.line.headings, each.line.apart)):
+    for _, section in groupby(lines, key=lambda sentence: (sentence.line.headings, sentence.line.apart)):
         parts = list(section)
-        size, apart = sum(each.size for each in parts), parts[0].line.apart
-        if joined and (apart or joined[-1].line.apart or sum(each.size for each in joined) + size > max_words):
+        size, apart = sum(sentence.size for sentence in parts), parts[0].line.apart
+        if joined and (apart or joined[-1].line.apart or sum(sentence.size for sentence in joined) + size > max_words):
             yield from _closed(joined)
             joined = []
         if size <= max_words:
@@ -184,7 +184,7 @@ def _closed(piece: list[_Sized], *, is_last: bool = False) -> Iterator[list[_Siz
 
 def _headings(piece: Iterable[_Sized]) -> tuple[str, ...]:
     """The headings above all of a piece, and the terms that its first sentence goes on to explain."""
-    parts = [each.line for each in piece if not each.line.is_heading]
+    parts = [sentence.line for sentence in piece if not sentence.line.is_heading]
     shared = takewhile(lambda level: len(set(level)) == 1, zip(*(line.headings for line in parts), strict=False))
     terms = parts[0].terms if parts and not parts[0].is_term else ()
     return (*(level[0] for level in shared), *(term for term in terms if not parts[0].text.startswith(term)))
@@ -195,34 +195,34 @@ def _chunks(lines: Sequence[_Sized], size: int, max_words: int) -> Iterator[list
     target = end = size / ceil(size / max_words)
     chunk: list[_Sized] = []
     total = used = 0
-    for each in _cut(lines, max_words):
-        same = bool(chunk) and chunk[-1].number == each.number
-        if chunk and (same or used + each.size > max_words or total + each.size / 2 > end):
+    for sentence in _cut(lines, max_words):
+        same = bool(chunk) and chunk[-1].number == sentence.number
+        if chunk and (same or used + sentence.size > max_words or total + sentence.size / 2 > end):
             terms = list(takewhile(lambda part: part.line.is_term, reversed(chunk)))[::-1]
-            if len(terms) == len(chunk) or sum(part.size for part in terms) + each.size > max_words:
+            if len(terms) == len(chunk) or sum(part.size for part in terms) + sentence.size > max_words:
                 terms = []
             yield chunk[: len(chunk) - len(terms)]
             chunk, used, end = terms, sum(part.size for part in terms), max(end, total) + target
-        chunk.append(each)
-        used += each.size
-        total += each.size
+        chunk.append(sentence)
+        used += sentence.size
+        total += sentence.size
     yield chunk
 
 
 def _cut(lines: Iterable[_Sized], max_words: int) -> Iterator[_Sized]:
     """The sentences, and the parts of those that are too long."""
-    for each in lines:
-        if each.size <= max_words:
-            yield each
+    for sentence in lines:
+        if sentence.size <= max_words:
+            yield sentence
             continue
         part: list[str] = []
         used = start = 0
-        places = [link.at for link in each.line.links]
-        for word in chain(_short_words(each.line.text.split(), max_words), [""]):
+        places = [link.at for link in sentence.line.links]
+        for word in chain(_short_words(sentence.line.text.split(), max_words), [""]):
             if part and (not word or used + _weight(word) > max_words):
                 end = start + sum(map(len, part))
-                links = each.line.links[bisect_left(places, start) : bisect_left(places, end)]
-                yield _Sized(each.line._replace(text=" ".join(part), links=links), each.number, used)
+                links = sentence.line.links[bisect_left(places, start) : bisect_left(places, end)]
+                yield _Sized(sentence.line._replace(text=" ".join(part), links=links), sentence.number, used)
                 part, used, start = [], 0, end
             part.append(word)
             used += _weight(word)
@@ -244,6 +244,5 @@ def bounded_metadata(metadata: object) -> dict[str, Any] | None:
         with suppress(ValueError, RecursionError):
             text = json.dumps(metadata, ensure_ascii=False, default=str)
             if len(text) <= 2000:
-                found: dict[str, Any] = json.loads(clean(text))
-                return found
+                return json.loads(clean(text))
     return None

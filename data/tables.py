@@ -51,10 +51,10 @@ def flatten(table: Any) -> None:
     below: dict[int, tuple[int, str, bool]] = {}  # what reaches into the next rows: how many, its text, is it a header
     has_rows = False
     for row in list(table.iter("tr")):
-        given = deque(row.iterchildren("td", "th"))
+        waiting = deque(row.iterchildren("td", "th"))
         cells: list[tuple[str, bool, Any]] = []  # one for each column: its text, whether it is a header, its element
-        in_head = next(row.iterancestors("thead"), None) is not None or (not has_rows and all(map(_is_bold, given)))
-        while given or len(cells) in below:
+        in_head = next(row.iterancestors("thead"), None) is not None or (not has_rows and all(map(_is_bold, waiting)))
+        while waiting or len(cells) in below:
             at = len(cells)
             if at in below:
                 left, text, is_header = below.pop(at)
@@ -62,7 +62,7 @@ def flatten(table: Any) -> None:
                     below[at] = left - 1, text, is_header
                 cells.append((text, is_header, None))
                 continue
-            cell = given.popleft()
+            cell = waiting.popleft()
             is_header = cell.tag == "th" or in_head
             for inner in cell.iter():
                 if inner is not cell and inner.tag not in INLINE:
@@ -110,7 +110,7 @@ def _write_row(row: Any, columns: Sequence[str], cells: Sequence[tuple[str, bool
             last.tail = None if text.endswith((".", "!", "?")) else "."
     if last is not None and next(row.iterchildren("dd"), None) is not None:
         term = etree.Element("dt")
-        term.extend([each for each in row if each.tag != "dd"])
+        term.extend([cell for cell in row if cell.tag != "dd"])
         row.insert(0, term)
 
 

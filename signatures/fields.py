@@ -10,7 +10,7 @@ Passages are numbered and each sentence has a short id, so that agents refer to 
 without quotes would become 2.1.) ">2s3 Her first ..." marks a selected sentence, and a line above the passages says so.
 A sentence is always one line, and the adapters' field markers in it are escaped, so the text of a passage cannot
 imitate another passage, another field or the end of the prompt. `fenced` escapes the markers in all other inputs, also
-those with invisible characters or look-alikes ("［", "＃", "＜").
+those with invisible characters.
 """
 
 from __future__ import annotations
@@ -30,19 +30,18 @@ _UNSEEN = (
     r"\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U00013430-\U0001343f\U0001bca0-\U0001bca3"
     r"\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f\U000e0100-\U000e01ef"
 )
-_LOOK_ALIKES = {"[": r"[\[［﹇]", "<": "[<＜﹤]", "#": "[#＃﹟]", "/": "[/／]"}
 
 
-def _like(text: str) -> str:
-    """A pattern of what looks like a text, whatever is unseen before its characters."""
-    return "".join(f"[{_UNSEEN}]*{_LOOK_ALIKES.get(each, each)}" for each in text)
+def _seen(text: str) -> str:
+    """A pattern of a text, whatever is unseen before its characters."""
+    return "".join(f"[{_UNSEEN}]*{re.escape(character)}" for character in text)
 
 
 # The first character of a marker of a field, of DSPy's custom types, or of a model's thinking.
-_FIELD = rf"{_LOOK_ALIKES['[']}(?={_like('[')}[\s{_UNSEEN}]*(?:{_like('##')}|\Z))"
+_FIELD = rf"\[(?={_seen('[')}[\s{_UNSEEN}]*(?:{_seen('##')}|\Z))"
 _NAMES = "<custom-type </custom-type think /think reasoning /reasoning".split()
-_TAG = rf"{_LOOK_ALIKES['<']}(?={'|'.join(map(_like, _NAMES))})"
-_ANY_TAG = rf"{_LOOK_ALIKES['<']}(?=[{_UNSEEN}]*(?:[^\W\d_]|[/／_!?]))"
+_TAG = rf"<(?={'|'.join(map(_seen, _NAMES))})"
+_ANY_TAG = rf"<(?=[{_UNSEEN}]*(?:[^\W\d_]|[/_!?]))"
 _MARKERS = re.compile(f"{_FIELD}|{_TAG}", re.IGNORECASE)
 _MARKERS_OF_XML = re.compile(f"{_FIELD}|{_TAG}|{_ANY_TAG}", re.IGNORECASE)
 _MARKED = "(> marks the sentences that are kept as evidence)"

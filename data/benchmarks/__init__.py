@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from .corpora import passages_of, windows
+from .corpora import passages_of
 from .formats import BENCHMARKS, SAMPLE, find_benchmark
 from .load import PREFIX, Setting, load_questions, recognize_file, sample
 from .question import GoldFact, QuestionRecord
@@ -25,5 +25,4 @@ __all__ = [
     "passages_of",
     "recognize_file",
     "sample",
-    "windows",
 ]

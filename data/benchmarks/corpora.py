@@ -5,16 +5,13 @@ Ids are hashes of title and text, so a passage has the same id in a question's c
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
 from ..errors import Problem
 from ..passages import Passage
 from ..records import TEXTS, Record, each
-from .formats import recognize, title_in_url
-
-NQ_WINDOW = 256  # words
+from .formats import recognize
 
 _Placed = Iterator[tuple[Passage, str]]  # with their places
 
@@ -23,8 +20,8 @@ def passages_of(records: Iterator[Record | Problem], on_problem: Callable[[Probl
     """The passages of a file's records with their places; and whether it is one of a benchmark, judged by its first
     record.
 
-    Of benchmarks these are the articles of MultiHop-RAG, Natural Questions with documents, in windows of 256 words, and
-    the union of questions' contexts (HotpotQA, 2WikiMultihopQA, MuSiQue, SQuAD, own questions), each passage once.
+    Of benchmarks these are the articles of MultiHop-RAG, and the union of questions' contexts (HotpotQA,
+    2WikiMultihopQA, MuSiQue, SQuAD, own questions), each passage once.
     """
     before = list[Record | Problem]()
     for record in records:
@@ -41,13 +38,12 @@ def passages_of(records: Iterator[Record | Problem], on_problem: Callable[[Probl
         return _distinct(read(lambda record: [record.passage()])), True
     if first.has(*TEXTS, "sentences", "kwargs", "text_resource"):
         return read(lambda record: [record.passage()]), False
-    if first.has("document_text", "document_tokens", "document"):
-        return _distinct(read(_nq)), True
     if first.has("context", "paragraphs", "data", "passages"):
         for benchmark in recognize(first):
             if benchmark.has_contexts:
                 questions = benchmark.read(records, on_problem)
-                return _distinct((passage, asked.where) for asked in questions for passage in asked.pool or ()), True
+                placed = ((passage, question.where) for question in questions for passage in question.pool or ())
+                return _distinct(placed), True
     return read(lambda record: [record.passage()]), False
 
 
@@ -57,25 +53,3 @@ def _distinct(passages: _Placed) -> _Placed:
         if passage.id not in seen:
             seen.add(passage.id)
             yield passage, where
-
-
-def windows(passage: Passage, words: int = NQ_WINDOW) -> Iterator[Passage]:
-    """Cut a passage into pieces of ``words`` words, ignoring sentences; the last may be shorter.
-
-    The pieces have the passage's title, single spaces between words, and their own ids.
-    """
-    split = passage.text.split()
-    return (Passage.of(passage.title, " ".join(split[at : at + words])) for at in range(0, len(split), words))
-
-
-def _nq(record: Record) -> Iterator[Passage]:
-    """The windows of a document: original and simplified Natural Questions, and the hub's columns."""
-    source = Record(record["document"], record.where) if "document" in record else record
-    if "document_text" in source:
-        words = re.sub(r"(?<!\S)</?[A-Za-z][^>\s]*>(?!\S)", "", source.text("document_text"))
-    else:
-        tokens = source.rows("document_tokens" if "document_tokens" in source else "tokens")
-        texts = (each.text("token") for each in tokens if not each.value("html_token", "is_html", default=False))
-        words = " ".join(texts)
-    title = source.text("document_title", "title", default="")
-    return windows(Passage.of(title or title_in_url(source.text("document_url", "url", default="")), words))

@@ -138,8 +138,8 @@ def _articles(records: Iterable[Record | Problem], on_problem: _Report) -> Itera
     def flat(record: Record) -> Iterable[Record]:
         for article in record.rows("data") if "data" in record else ():
             for paragraph in article.rows("paragraphs"):
-                for asked in paragraph.rows("qas"):
-                    yield Record({**article, **paragraph, **asked}, record.where)
+                for question in paragraph.rows("qas"):
+                    yield Record({**article, **paragraph, **question}, record.where)
         if "data" not in record:
             yield record
 
@@ -211,8 +211,8 @@ def triviaqa(record: Record) -> QuestionRecord:
         answers = record.texts("golden_answers")
     else:
         answer = Record(record.value("answer", "Answer", kind=dict), record.where)
-        others = (("aliases", "Aliases"), ("HumanAnswers",), ("normalized_aliases", "NormalizedAliases"))
-        more = (text for names in others for text in answer.texts(*names, default=()))
+        aliases = (("aliases", "Aliases"), ("HumanAnswers",), ("normalized_aliases", "NormalizedAliases"))
+        more = (text for names in aliases for text in answer.texts(*names, default=()))
         answers = (answer.text("value", "Value"), *more)
     id, question = record.id("id", "question_id", "QuestionId"), record.text("question", "Question")
     return QuestionRecord(id, question, distinct(*answers), hops=1)
@@ -388,6 +388,6 @@ def find_benchmark(name: str) -> Benchmark:
 
 def recognize(record: Record) -> list[Benchmark]:
     """The benchmarks that a record may be of, judged by its fields; a plain question may also be the user's own."""
-    likely = [each for each in BENCHMARKS.values() if each.knows(record)]
-    plain = all(each.name in ("nq", "own") for each in likely)
-    return [each for each in likely if plain or each.name != "own"]
+    likely = [benchmark for benchmark in BENCHMARKS.values() if benchmark.knows(record)]
+    plain = all(benchmark.name in ("nq", "own") for benchmark in likely)
+    return [benchmark for benchmark in likely if plain or benchmark.name != "own"]

@@ -117,20 +117,20 @@ def _questions(
     """The questions; the first record shows whether the file is of another benchmark."""
     problem = ""
 
-    def report(found: Problem) -> None:
+    def report(skipped: Problem) -> None:
         nonlocal problem
         if strict:
-            raise DataError(f"{found.where}: {found.reason}.")
-        problem = problem or f" The first problem is {found.reason!r} ({found.where})."
-        on_problem(found)
+            raise DataError(f"{skipped.where}: {skipped.reason}.")
+        problem = problem or f" The first problem is {skipped.reason!r} ({skipped.where})."
+        on_problem(skipped)
 
-    found, question = each(lambda record: (record,), records, report), None
-    for first in islice(found, 1):
+    sound, question = each(lambda record: (record,), records, report), None
+    for first in islice(sound, 1):
         likely = recognize(first)
         if [other.name for other in likely] not in ([], ["own"]) and benchmark not in likely:
             names = " or ".join(other.title for other in likely)
             raise DataError(f"{first.where} looks like {names}, not like {benchmark.title}.")
-        for question in benchmark.read(chain([first], found), report):
+        for question in benchmark.read(chain([first], sound), report):
             yield question
     if question is None:
         raise DataError(f"No question can be read as {benchmark.title}.{problem}")
@@ -190,7 +190,7 @@ def read_aliases(path: Path) -> dict[str, tuple[str, ...]]:
     "aliases": [...], "demonyms": [...]}``. The script also accepts them in evidence triples, which no program here
     makes.
     """
-    found: dict[str, tuple[str, ...]] = {}
+    names_of: dict[str, tuple[str, ...]] = {}
     for record in read_records(path):
         try:
             if isinstance(record, Problem):
@@ -199,8 +199,8 @@ def read_aliases(path: Path) -> dict[str, tuple[str, ...]]:
             entity = record.id("Q_id")
         except Malformed as error:
             raise DataError(f"{record.where} is not a line of id_aliases.json: {error}.") from None
-        found[entity] = distinct(*found.get(entity, ()), *names)
-    return found
+        names_of[entity] = distinct(*names_of.get(entity, ()), *names)
+    return names_of
 
 
 # --- samples ---------------------------------------------------------------------------------------------------------
@@ -213,14 +213,9 @@ def sample(examples: Iterable[T], size: int, seed: int) -> list[T]:
     the sample, so a sample of 50 is part of the sample of 100. Both questions of a MuSiQue-Full pair have the same
     number.
     """
-    kept: list[tuple[float, int, T]] = []  # the largest number on top
-    for position, example in enumerate(examples):
-        item = (-_number(example, seed), -position, example)
-        if len(kept) < size:
-            heapq.heappush(kept, item)
-        else:
-            heapq.heappushpop(kept, item)
-    return [example for _, _, example in sorted(kept, key=lambda item: -item[1])]
+    numbered = enumerate(examples)
+    kept = heapq.nsmallest(size, numbered, key=lambda item: _number(item[1], seed))
+    return [example for _, example in sorted(kept, key=lambda item: item[0])]
 
 
 def _number(example: Any, seed: int) -> float:

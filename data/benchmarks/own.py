@@ -34,7 +34,7 @@ from .question import GoldFact, QuestionRecord, distinct, question_id
 _UNKNOWN = "unknown"
 _FIELDS = (
     *("question", "answer", "answers", "answerable", "gold", "passages", "id", "_id", "hops", "type"),
-    *(each.name for each in fields(QuestionRecord)),
+    *(field.name for field in fields(QuestionRecord)),
 )
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}  # in tables
 
@@ -82,14 +82,14 @@ def _items(record: Record, name: str, split: bool = False) -> list[str | Mapping
     value = record.get(name, [])
     if split and isinstance(value, str):
         value = [item.strip() for item in value.split(";") if item.strip()]
-    found: list[str | Mapping[str, Any]] = []
+    items: list[str | Mapping[str, Any]] = []
     for item in value if isinstance(value, list) else [value]:
         if type(item) in (int, float):
             item = f"{item:.15g}" if isinstance(item, float) else str(item)
         if not isinstance(item, str | Mapping):
             raise Malformed(f"{name} must be a text, a number, or a list of them")
-        found.append(clean(item) if isinstance(item, str) else item)
-    return found
+        items.append(clean(item) if isinstance(item, str) else item)
+    return items
 
 
 def own_question(record: Record) -> QuestionRecord:

@@ -102,9 +102,9 @@ class QuestionRecord:
         """A DSPy example with all attributes and the first ``answer``. Its inputs are ``question`` and any ``pool``."""
         import dspy
 
-        own = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "more"}
+        attributes = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "more"}
         inputs = ("question",) if self.pool is None else ("question", "pool")  # most programs of DSPy take no pool
-        return dspy.Example(**{"answer": self.answers[0], **own, **self.more}).with_inputs(*inputs)
+        return dspy.Example(**{"answer": self.answers[0], **attributes, **self.more}).with_inputs(*inputs)
 
 
 def distinct(*answers: str) -> tuple[str, ...]:

@@ -153,9 +153,9 @@ class Graph:
 
     def in_sentences(self, weights: Floats) -> tuple[Floats, Floats]:
         """The weight of the question's words in each node's title and best sentence, and in title and first one."""
-        found = self._with_title @ weights
-        opening = np.minimum(self.first_sentence + 1, np.append(self.first_sentence[1:], len(found)) - 1)
-        return np.maximum.reduceat(found, self.first_sentence), found[opening]
+        sentences = self._with_title @ weights
+        opening = np.minimum(self.first_sentence + 1, np.append(self.first_sentence[1:], len(sentences)) - 1)
+        return np.maximum.reduceat(sentences, self.first_sentence), sentences[opening]
 
     def share_of_names(self) -> float:
         """The share of the words of all nodes that are in capitalized names."""
@@ -164,10 +164,9 @@ class Graph:
     def overlapping(self, chosen: Sequence[int]) -> Bools:
         """The nodes whose titles the question has where it has the title of a chosen one."""
         taken = [node for node in chosen if self.match_certainty[node]]
-        found: Bools = (self.match_certainty > 0) & np.any(
+        return (self.match_certainty > 0) & np.any(
             (self.span[taken, 0] < self.span[:, 1:]) & (self.span[:, :1] < self.span[taken, 1]), axis=1
         )
-        return found
 
     def copies(self, chosen: int) -> Ints:
         """The versions of a passage's page, with the same title and mostly the same words, that explain no more."""
@@ -179,9 +178,9 @@ class Graph:
             set(self.words[self._first[node] : self._first[node + 1]].tolist())
             for node in (chosen, *np.flatnonzero(same).tolist())
         ]
-        alike = [len(distinct[0] & each) >= _COPY * compared(len(distinct[0]), len(each)) for each in distinct[1:]]
-        found: Ints = np.flatnonzero(same)[np.array(alike, bool)]
-        return found
+        page, *versions = distinct
+        alike = [len(page & words) >= _COPY * compared(len(page), len(words)) for words in versions]
+        return np.flatnonzero(same)[np.array(alike, bool)]
 
     # --- searching ----------------------------------------------------------------------------------------------------
 
@@ -251,15 +250,15 @@ class Graph:
 
     def _names(self, chosen: int) -> Ints:
         """The spans of the distinct names that a passage mentions and the question does not, after its own title."""
-        if (found := self._mentioned.get(chosen)) is None:
+        if chosen not in self._mentioned:
             start, end = self._first[chosen : chosen + 2]
-            own = [[start, start + self._heads[chosen, 1]]]
-            spans = np.concatenate([own, names_in(self._flags[start:end])[:_MOST_NAMES] + start])
+            title = [[start, start + self._heads[chosen, 1]]]
+            spans = np.concatenate([title, names_in(self._flags[start:end])[:_MOST_NAMES] + start])
             names = spanned(self.words, spans)
             hashes, first = np.unique(hash_names(names), return_index=True)
             first = np.sort(first[~is_among(hashes, self._asked)])
-            found = self._mentioned[chosen] = spans[first[np.any(names[first] >= TOPIC_WORD, axis=1)]]
-        return found
+            self._mentioned[chosen] = spans[first[np.any(names[first] >= TOPIC_WORD, axis=1)]]
+        return self._mentioned[chosen]
 
     # --- nodes --------------------------------------------------------------------------------------------------------
 
@@ -345,8 +344,8 @@ class Graph:
         documents, rows = links["document"], np.full(len(links), -1)
         # The document, which a wiki's link names in another way; then the place in it, if it is known.
         for anchors in (0, links["anchor"]) if len(links) else ():
-            found, which = store.find(place_numbers(documents, anchors))
-            rows[which[::-1]] = found[::-1]
+            targets, which = store.find(place_numbers(documents, anchors))
+            rows[which[::-1]] = targets[::-1]
             documents = np.where(rows >= 0, store.documents[rows], documents)
         return {
             "_linking": np.repeat(np.arange(nodes, nodes + len(records.linked)), records.linked),

@@ -186,11 +186,16 @@ class _Chain:
             self._unsure = max(0.0, 1.0 - self._named.max(initial=0.0) / _SURE / (self._weights.named or 1.0))
             self._nameless = 1.0 - min(max((graph.share_of_names() - _FEW_NAMES) / _MORE_NAMES, 0.0), 1.0)
 
+    @property
+    def _nodes(self) -> list[int]:
+        """Those of the chosen passages."""
+        return [chosen.node for chosen in self._chosen]
+
     def take(self, step: ChainStep) -> None:
         """Choose a passage."""
         graph, node, before = self._graph, step.node, self._words
-        for each in self._chosen:
-            each.led += bool(step.tie and step.tie.chosen == each.node)
+        for earlier in self._chosen:
+            earlier.led += bool(step.tie and step.tie.chosen == earlier.node)
         has = graph.node_has[node]
         self._words = before * np.where(has, 1 - self._weights.explained, 1.0)
         self._pairs = self._pairs * ~graph.node_pairs[node]
@@ -222,7 +227,7 @@ class _Chain:
 
     def _candidates(self, gains: Floats) -> Ints:
         """Those that are not chosen, highest gain first."""
-        return _ordered(self._seen[self._not([each.node for each in self._chosen])[self._seen]], gains)
+        return _ordered(self._seen[self._not(self._nodes)[self._seen]], gains)
 
     def _overlooked(self) -> int | None:
         """A passage that BM25 finds and a chain leaves, since one page may hold the whole answer.
@@ -230,7 +235,7 @@ class _Chain:
         After `_BEST` passages that is BM25's best one, unless it opens its page. After `_FURTHER` it is the best one
         left of the first passage's page, if the question names that page.
         """
-        graph, chosen = self._graph, [each.node for each in self._chosen]
+        graph, chosen = self._graph, self._nodes
         is_version = self._copies & ~self._of_chosen()  # of a page that the chain has
         is_left = self._not(chosen) & ~is_version & (graph.bm25 > 0)
         if len(chosen) == _BEST:
@@ -248,8 +253,7 @@ class _Chain:
     def _of_chosen(self) -> Bools:
         """Which nodes are of a chosen passage's document."""
         document = self._graph.document
-        found: Bools = (document[:, None] == document[[each.node for each in self._chosen]]).any(axis=1)
-        return found
+        return (document[:, None] == document[self._nodes]).any(axis=1)
 
     def unseen(self, nodes: Ints) -> list[ChainStep]:
         """Those that are no candidates, in their order. How many there are decides their edges, so none is told."""
@@ -257,24 +261,24 @@ class _Chain:
         return [ChainStep(node, float(gains[node]), None) for node in nodes[self._not(self._seen)[nodes]].tolist()]
 
     def _not(self, nodes: Any) -> Bools:
-        """Which nodes are others."""
-        found = np.ones(len(self._graph), bool)
-        found[nodes] = False
-        return found
+        """Which nodes of the graph are not among some."""
+        is_other = np.ones(len(self._graph), bool)
+        is_other[nodes] = False
+        return is_other
 
     def _step(self, node: int, gains: Floats, named: Floats) -> ChainStep:
-        ties = [
-            (_LED**each.led * told[at], Tie(each.node, *(int(getattr(edges, name)[at]) for name in Tie._fields[1:])))
-            for each in self._chosen
-            for edges, told in each.edges
-            for at in np.flatnonzero(edges.node == node)
-            if self._tied[node] > named[node]
-        ]
-        return ChainStep(node, float(gains[node]), max(ties, key=lambda tie: tie[0])[1] if ties else None)
+        best, strongest = None, -np.inf
+        for chosen in self._chosen if self._tied[node] > named[node] else ():
+            for edges, strength in chosen.edges:
+                for at in np.flatnonzero(edges.node == node):
+                    if best is None or _LED**chosen.led * strength[at] > strongest:
+                        strongest = _LED**chosen.led * strength[at]
+                        best = Tie(chosen.node, *(int(getattr(edges, name)[at]) for name in Tie._fields[1:]))
+        return ChainStep(node, float(gains[node]), best)
 
     def _gains(self) -> tuple[Floats, Floats]:
         """The gain of each node, and the part of it for a title in the question."""
-        graph, weights, chosen = self._graph, self._weights, [each.node for each in self._chosen]
+        graph, weights, chosen = self._graph, self._weights, self._nodes
         if not len(graph):
             return np.zeros(0), np.zeros(0)
         if len(self._named) < len(graph):
@@ -301,8 +305,7 @@ class _Chain:
         strength = graph.match_certainty * specificity(graph.match_rarity, _TITLE_RARITY * weights.rarity)
         strength *= np.where(graph.later, weights.later, 1.0)
         names = graph.names[np.arange(len(graph)), graph.match]
-        found: Floats = weights.named * strength * occurrences(names, self._titles) ** -weights.ambiguity
-        return found
+        return weights.named * strength * occurrences(names, self._titles) ** -weights.ambiguity
 
     def _compare(self) -> tuple[Floats, Floats, Floats]:
         """Compare the chosen passages with the nodes that they were not compared with.
@@ -313,20 +316,20 @@ class _Chain:
         """
         graph, size = self._graph, len(self._graph)
         self._copies = np.append(self._copies, np.zeros(size - len(self._copies), bool))
-        for each in self._chosen:
-            compared = each.ties.shape[1]
+        for chosen in self._chosen:
+            compared = chosen.ties.shape[1]
             if compared == size:
                 continue
-            edges = graph.edges(each.node, compared)
-            strength = self._strength(edges, each)
-            each.ties = np.append(each.ties, np.zeros((len(_RELATIONS), size - compared)), axis=1)
-            np.maximum.at(each.ties, (edges.relation, edges.node), strength)
+            edges = graph.edges(chosen.node, compared)
+            strength = self._strength(edges, chosen)
+            chosen.ties = np.append(chosen.ties, np.zeros((len(_RELATIONS), size - compared)), axis=1)
+            np.maximum.at(chosen.ties, (edges.relation, edges.node), strength)
             # A shared name that is a title is told as the link that it mostly is.
-            each.edges.append((edges, strength / np.where(edges.in_title, self._weights.in_title, 1.0)))
-            self._copies[graph.copies(each.node)] = True
+            chosen.edges.append((edges, strength / np.where(edges.in_title, self._weights.in_title, 1.0)))
+            self._copies[graph.copies(chosen.node)] = True
         ties = np.zeros((1, len(_RELATIONS), size))  # of each chosen passage, each relation, each node
         if self._chosen:
-            ties = np.stack([each.ties * _LED**each.led for each in self._chosen])
+            ties = np.stack([chosen.ties * _LED**chosen.led for chosen in self._chosen])
         related = np.sort(ties.max(axis=0), axis=0)
         self._tied = related[-1]
         return self._tied, related[-2], ties.max(axis=1).sum(axis=0) - self._tied
@@ -348,8 +351,7 @@ class _Chain:
         cue = np.where(leads, beside @ chosen.before, beside @ chosen.after)
         origin = graph.has[edges.origin] & (edges.origin >= 0)[:, None]
         about = weights.cue * cue + weights.origin * (origin @ chosen.before)
-        found: Floats = strength * (1 + about)
-        return found
+        return strength * (1 + about)
 
 
 def _ordered(nodes: Ints, gains: Floats) -> Ints:
@@ -369,7 +371,7 @@ def _reason(graph: Graph, step: ChainStep) -> Reason:
 
 
 def _among(words: Sequence[str], has: Bools) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(word for word, each in zip(words, has.tolist(), strict=True) if each))
+    return tuple(dict.fromkeys(word for word, is_there in zip(words, has.tolist(), strict=True) if is_there))
 
 
 class ChainRetriever(SearchTool, Shared):
@@ -397,18 +399,18 @@ class ChainRetriever(SearchTool, Shared):
         vectors: DenseIndex | None = None,
         adaptive: bool = False,
     ) -> None:
-        found = cast(ChainSource | None, chain_source(source))
-        if not getattr(found, "has_titles", True):
-            path = getattr(found, "path", "DIR")
+        searched = cast(ChainSource | None, chain_source(source))
+        if not getattr(searched, "has_titles", True):
+            path = getattr(searched, "path", "DIR")
             raise PolyhopError(
                 f"the chain retriever looks up titles, which the index {path} does not have. Add them once: polyhop "
                 f"index --adopt {path}. Or search with BM25 alone: --retriever bm25"
             )
-        if vectors is not None and getattr(found, "manifest", None) != vectors.manifest:
+        if vectors is not None and getattr(searched, "manifest", None) != vectors.manifest:
             raise ValueError("the vectors belong to another index than the one to search")
-        if found is not None and vectors is not None:
-            found = found.pinned()  # the vectors are of this state
-        self.source, self.vectors, self.adaptive = found, vectors, adaptive
+        if searched is not None and vectors is not None:
+            searched = searched.pinned()  # the vectors are of this state
+        self.source, self.vectors, self.adaptive = searched, vectors, adaptive
         self.weights = weights or ChainWeights()
 
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b, file_digest
 from io import BytesIO
+from itertools import chain
 from math import inf
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol, Self
@@ -168,7 +169,7 @@ class Part(NamedTuple):
             OSError: a file is missing.
             ValueError: a file is damaged.
         """
-        if any(hashes.get(name) != found for name, found in hashes_of(folder, _SMALL_FILE).items()):
+        if any(hashes.get(name) != digest for name, digest in hashes_of(folder, _SMALL_FILE).items()):
             raise ValueError(f"a file of {folder} has changed")
         words = folder / "words"
         small = words.stat().st_size < _BATCH  # an empty file cannot be mapped
@@ -180,7 +181,7 @@ class Part(NamedTuple):
         sound = all(table.dtype == _TYPES[name] for name, table in tables.items()) and part.heads.shape == (rows, 7)
         sound = sound and len(part.starts) == len(part.linked) == rows + 1 and len(part.keys) == len(part.rows)
         sound = sound and len(part.stems) == len(part.counts) and part.starts[-1] == len(part.words)
-        sound = sound and all((each[1:] >= each[:-1]).all() for each in (part.starts, part.linked))
+        sound = sound and all((starts[1:] >= starts[:-1]).all() for starts in (part.starts, part.linked))
         if not sound or part.linked[-1] != len(part.links) or (len(part.rows) and part.rows.max() >= rows):
             raise ValueError(f"the tables in {folder} do not fit together")
         return part
@@ -247,20 +248,20 @@ class Store:
     def records(self, rows: Sequence[int]) -> Records:
         of = (np.searchsorted(self._rows, rows, "right") - 1).tolist()
         firsts = self._rows.tolist()
-        found = [self._parts[part].record(row - firsts[part]) for part, row in zip(of, rows, strict=True)]
-        words, heads, links = zip(*found, strict=True) if found else ((), (), ())
+        records = [self._parts[part].record(row - firsts[part]) for part, row in zip(of, rows, strict=True)]
+        words, heads, links = zip(*records, strict=True) if records else ((), (), ())
         return Records.of(words, heads, self.documents[np.array(rows, np.int64)], links)
 
     def find(self, keys: Hashes) -> tuple[Ints, Ints]:
         """The rows of passages with one of these titles (`hash_names`) or places (`place_numbers`), and which it is."""
-        found = []
+        matches = []
         for part, start in zip(self._parts, self._rows.tolist()[:-1], strict=True):
             first = np.searchsorted(part.keys, keys)
             which = np.flatnonzero(first < len(part.keys))
             which = which[part.keys[first[which]] == keys[which]]
             count = np.searchsorted(part.keys, keys[which], "right") - first[which]
-            found.append((part.rows[spread(first[which], count)].astype(np.int64) + start, which.repeat(count)))
-        rows, which = (np.concatenate(columns) for columns in zip(*found, strict=True))
+            matches.append((part.rows[spread(first[which], count)].astype(np.int64) + start, which.repeat(count)))
+        rows, which = (np.concatenate(columns) for columns in zip(*matches, strict=True))
         if self._live is not None:
             rows, which = rows[self._live[rows]], which[self._live[rows]]
         order = np.argsort(which, kind="stable")
@@ -283,18 +284,17 @@ class Store:
     def titled(self, title: str) -> list[int]:
         """The rows of the passages that may have a title, in their order; it may be another form of theirs."""
         words = without_flags(np.array([number for word in read(title) for number in word.numbers], np.uint32))
-        found: list[int] = np.unique(self.find(hash_names(words[None, :LONGEST_NAME]))[0]).tolist()
-        return found if len(words) else []
+        return np.unique(self.find(hash_names(words[None, :LONGEST_NAME]))[0]).tolist() if len(words) else []
 
     def named(self, targets: Sequence[str]) -> dict[str, int]:
         """The row of the passage that each target names (see `polyhop.data.links.resolve`): where its fragment starts,
         or else the one that opens the document. Targets outside of the collection are left out."""
         documents, anchors = list(map(document_number, targets)), list(map(anchor_number, targets))
-        found = dict[str, int]()
+        named = dict[str, int]()
         for keys in (place_numbers(documents, anchors), place_numbers(documents, 0)):
             for row, at in zip(*(column.tolist() for column in self.find(keys)), strict=True):
-                found.setdefault(targets[at], row)
-        return found
+                named.setdefault(targets[at], row)
+        return named
 
     def idf(self, stems: Words) -> Floats:
         """BM25's inverse document frequency, as a share of that of a word in a single passage; 0 for one in none."""
@@ -303,8 +303,7 @@ class Store:
         if not len(self._stems):
             return np.zeros(stems.shape)
         at = np.minimum(np.searchsorted(self._stems, stems), len(self._stems) - 1)
-        found: Floats = np.where(self._stems[at] == stems, self._idf[at], 0.0)
-        return found
+        return np.where(self._stems[at] == stems, self._idf[at], 0.0)
 
     def rarity(self, names: Words) -> Floats:
         """The total IDF of the distinct topic words of names, rows of numbers without flags, shape (names,)."""
@@ -313,8 +312,7 @@ class Store:
         idf[idf == 0] = 1.0
         idf[stems < TOPIC] = 0.0
         idf[:, 1:][stems[:, 1:] == stems[:, :-1]] = 0.0
-        found: Floats = idf.sum(axis=1)
-        return found
+        return idf.sum(axis=1)
 
 
 def _added_up(stems: Sequence[Words], counts: Sequence[NDArray[Any]]) -> tuple[Words, NDArray[Any]]:
@@ -327,12 +325,12 @@ def _added_up(stems: Sequence[Words], counts: Sequence[NDArray[Any]]) -> tuple[W
 
 def hashes_of(folder: Path, largest: float = inf) -> dict[str, str]:
     """Hashes of the files of a store, without larger ones."""
-    found = {}
+    hashes = {}
     for path in sorted(folder.iterdir()):
         if path.stat().st_size <= largest:
             with path.open("rb") as file:
-                found[path.name] = file_digest(file, lambda: blake2b(digest_size=16)).hexdigest()
-    return found
+                hashes[path.name] = file_digest(file, lambda: blake2b(digest_size=16)).hexdigest()
+    return hashes
 
 
 class StoreWriter:
@@ -377,10 +375,10 @@ class StoreWriter:
         records = self._add(words, heads, documents, links)
         titles = hash_names(records.title_forms()[:, :_KEYS])
         row, form = np.nonzero(titles)
-        keys = place_numbers(*np.array([place for each in places for place in each], np.uint64).reshape(-1, 2).T)
+        keys = place_numbers(*np.array(list(chain.from_iterable(places)), np.uint64).reshape(-1, 2).T)
         self._keep(
             keys=np.append(titles[row, form], keys),
-            rows=np.append(rows[row], np.repeat(rows, [len(each) for each in places])),
+            rows=np.append(rows[row], np.repeat(rows, list(map(len, places)))),
         )
 
     def _keep(self, **columns: Any) -> None:
@@ -420,15 +418,15 @@ class StoreWriter:
         """The tables of all that was added, but for the words."""
         self._write()
         self._add_up()
-        found = {name: np.concatenate(self._columns.pop(name)) for name in Part._fields[1:]}
-        topical, order = found["stems"] >= TOPIC, np.argsort(found["keys"], kind="stable")
-        return found | {
-            "starts": np.append(0, np.cumsum(found["starts"])),
-            "linked": np.append(0, np.cumsum(found["linked"])),
-            "keys": found["keys"][order],
-            "rows": found["rows"][order],
-            "stems": found["stems"][topical],
-            "counts": found["counts"][topical],
+        tables = {name: np.concatenate(self._columns.pop(name)) for name in Part._fields[1:]}
+        topical, order = tables["stems"] >= TOPIC, np.argsort(tables["keys"], kind="stable")
+        return tables | {
+            "starts": np.append(0, np.cumsum(tables["starts"])),
+            "linked": np.append(0, np.cumsum(tables["linked"])),
+            "keys": tables["keys"][order],
+            "rows": tables["rows"][order],
+            "stems": tables["stems"][topical],
+            "counts": tables["counts"][topical],
         }
 
     def finish(self) -> dict[str, str]:

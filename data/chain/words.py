@@ -80,8 +80,8 @@ class _Known(dict[str, Word]):
         starts = not written[0].islower()
         numbers = tuple(number(form) | (STARTS if starts else 0) for form in forms)
         joins = len(forms) == 1 and forms[0] in _JOINING
-        found = self[written] = Word(written, forms, numbers, written[0].isupper(), starts, joins)
-        return found
+        self[written] = Word(written, forms, numbers, written[0].isupper(), starts, joins)
+        return self[written]
 
 
 _known = _Known()
@@ -99,7 +99,7 @@ def number(form: str) -> int:
 def _prepared(text: str) -> str:
     """A text without HTML entities, which HotpotQA's titles have, with "and" for "&", and with joined initials."""
     if "&" in text:
-        text = _AND.sub(" and ", _ENTITY.sub(lambda found: unescape(found.group()), text))
+        text = _AND.sub(" and ", _ENTITY.sub(lambda entity: unescape(entity.group()), text))
     return join_initials(text)
 
 
@@ -115,14 +115,14 @@ def folded(text: str) -> list[str]:
 
 def wording(words: Sequence[Word], start: int, end: int) -> str:
     """The forms from ``start`` to ``end`` of some words; a word of code or a number that is whole there, as written."""
-    found: list[str] = []
+    parts: list[str] = []
     at = 0
     for word in words:
         forms = word.forms[max(start - at, 0) : max(end - at, 0)]
         code = len(word.forms) > 1 or any(map(str.isdigit, word.written))
-        found += [word.written] if code and forms and forms == word.forms else forms
+        parts += [word.written] if code and forms and forms == word.forms else forms
         at += len(word.forms)
-    return " ".join(found)
+    return " ".join(parts)
 
 
 # --- passages --------------------------------------------------------------------------------------------------------
@@ -252,14 +252,12 @@ def _span(forms: Sequence[str], start: int, wanted: Sequence[str]) -> tuple[int,
 
 
 def without_flags(words: Words) -> Words:
-    found: Words = np.right_shift(words, FORM_BITS)
-    return found
+    return np.right_shift(words, FORM_BITS)
 
 
 def stems_of(words: Words) -> Words:
     """The stems of words with flags."""
-    found: Words = np.right_shift(words, STEM_BITS)
-    return found
+    return np.right_shift(words, STEM_BITS)
 
 
 def names_in(words: Words) -> Ints:
@@ -271,25 +269,23 @@ def names_in(words: Words) -> Ints:
 
 def hash_names(names: Words) -> Hashes:
     """The hashes of names, rows of words without flags that end in zeros: multilinear modulo 2^64."""
-    found: Hashes = (names.astype(np.uint64) * _FACTORS[: names.shape[-1]]).sum(axis=-1, dtype=np.uint64)
-    return found
+    return (names.astype(np.uint64) * _FACTORS[: names.shape[-1]]).sum(axis=-1, dtype=np.uint64)
 
 
 def place_numbers(documents: Any, anchors: Any) -> Hashes:
     """The numbers of places in documents, that of a document for the anchor 0."""
-    found: Hashes = np.asarray(documents, np.uint64) + np.asarray(anchors, np.uint64) * _FACTORS[1]
-    return found
+    return np.asarray(documents, np.uint64) + np.asarray(anchors, np.uint64) * _FACTORS[1]
 
 
 def hash_runs(words: Words, longest: int) -> list[Hashes]:
     """For each length from 1, the hashes of the runs of words without flags that start at each word."""
     padded = np.concatenate([words, np.zeros(longest, np.uint32)]).astype(np.uint64)
     total = np.zeros(len(words), np.uint64)
-    found = []
+    hashes = []
     for at in range(longest):
         total = total + padded[at : at + len(words)] * _FACTORS[at]
-        found.append(total)
-    return found
+        hashes.append(total)
+    return hashes
 
 
 def counted(names: Hashes) -> tuple[Hashes, Ints]:
@@ -308,16 +304,14 @@ def occurrences(names: Hashes, among: tuple[Hashes, Ints]) -> Floats:
 
 def is_among(values: Hashes, ordered: Hashes) -> Bools:
     """Which values are among others, at least one, that are in order."""
-    found: Bools = ordered[np.minimum(ordered.searchsorted(values), len(ordered) - 1)] == values
-    return found
+    return ordered[np.minimum(ordered.searchsorted(values), len(ordered) - 1)] == values
 
 
 def _likely(values: Words, keys: Words) -> Ints:
     """The places of values that may be among the keys: a test that is fast for many values and few keys."""
     marked = np.zeros(_MARKS, bool)
     marked[keys & (_MARKS - 1)] = True
-    found: Ints = marked[values & (_MARKS - 1)].nonzero()[0]
-    return found
+    return marked[values & (_MARKS - 1)].nonzero()[0]
 
 
 def find_names(names: Words, words: Words) -> tuple[Ints, Ints]:
@@ -345,15 +339,13 @@ def find_names(names: Words, words: Words) -> tuple[Ints, Ints]:
 def spread(first: Ints, count: Ints) -> Ints:
     """The numbers from each ``first``, ``count`` of them, one after another."""
     ends = count.cumsum()
-    found: Ints = np.arange(ends[-1] if len(ends) else 0) + (first - ends + count).repeat(count)
-    return found
+    return np.arange(ends[-1] if len(ends) else 0) + (first - ends + count).repeat(count)
 
 
 def spanned(words: Words, spans: Ints) -> Words:
     """The words of spans (start, end) as rows that end in zeros, shape (spans, `LONGEST_NAME`)."""
     at = spans[:, :1] + np.arange(LONGEST_NAME)
-    found: Words = np.where(at < spans[:, 1:], words[np.minimum(at, max(len(words) - 1, 0))], 0).astype(np.uint32)
-    return found
+    return np.where(at < spans[:, 1:], words[np.minimum(at, max(len(words) - 1, 0))], 0).astype(np.uint32)
 
 
 # --- questions -------------------------------------------------------------------------------------------------------
@@ -420,12 +412,11 @@ class Question:
         place, which = self.places(words)
         has[sentence[place], which] = True
         pair = self._pair[which[:-1], which[1:]]
-        found = (pair >= 0) & (np.diff(place) <= _NEAR) & (np.diff(sentence[place]) == 0)
-        near[sentence[place[:-1][found]], pair[found]] = True
+        is_pair = (pair >= 0) & (np.diff(place) <= _NEAR) & (np.diff(sentence[place]) == 0)
+        near[sentence[place[:-1][is_pair]], pair[is_pair]] = True
         return has, near
 
 
 def specificity(rarity: Floats, half: float) -> Floats:
     """How specific names are, 0 to 1: 0.5 at the rarity ``half``."""
-    found: Floats = np.divide(rarity, rarity + half, out=np.zeros_like(rarity), where=rarity > 0)
-    return found
+    return np.divide(rarity, rarity + half, out=np.zeros_like(rarity), where=rarity > 0)

@@ -25,7 +25,7 @@ from ..chain.words import Bools
 from ..errors import IndexFault
 from ..passages import Hit, Passage, SearchTool, Shared, check_page
 from ..text import clean, ends_path, title_key, with_code_parts
-from .jvm import attach, autoclass, call, call_long, english_analyzer, java_exception, reason
+from .jvm import attach, autoclass, call, call_long, english_analyzer, java_exception, lucene_class, reason
 from .layout import (
     CONTENTS,
     DOCUMENT,
@@ -100,9 +100,9 @@ class BM25Index(OpenIndex):
         """The hits of rank ``offset + 1`` to ``offset + k``; none for a query of stop words only."""
         check_page(k, offset)
         lucene = self._lucene
-        found = lucene.top(lucene.words(query), offset + k, self.k1, self.b, lucene.by_score)[offset:]
-        passages = lucene.stored([number for number, _ in found])
-        ranked = enumerate(zip(passages, found, strict=True), offset + 1)
+        ranking = lucene.top(lucene.words(query), offset + k, self.k1, self.b, lucene.by_score)[offset:]
+        passages = lucene.stored([number for number, _ in ranking])
+        ranked = enumerate(zip(passages, ranking, strict=True), offset + 1)
         return [Hit(passage, score, rank, document=number) for rank, (passage, (number, score)) in ranked]
 
     @property
@@ -125,8 +125,8 @@ class BM25Index(OpenIndex):
 
     def passage(self, id: str) -> Passage:
         """The passage with an id; raises `KeyError` if there is none."""
-        if found := self._lucene.look_up(ID, id, 1):
-            return found[0]
+        if passages := self._lucene.look_up(ID, id, 1):
+            return passages[0]
         raise KeyError(id)
 
     def passages(self, ids: Sequence[str]) -> list[Passage]:
@@ -137,8 +137,8 @@ class BM25Index(OpenIndex):
         """The passages with a title, ordered by id; case, accents and punctuation are ignored."""
         lucene, key = self._lucene, title_key(title)
         # The store also finds short forms of a title.
-        found = [each for each in lucene.stored(lucene.store.titled(title)) if title_key(each.title) == key]
-        return sorted(found[:MOST_NAMED], key=lambda passage: passage.id.encode())
+        passages = [passage for passage in lucene.stored(lucene.store.titled(title)) if title_key(passage.title) == key]
+        return sorted(passages[:MOST_NAMED], key=lambda passage: passage.id.encode())
 
     def named(self, name: str) -> list[Passage]:
         """The passages of the document, or the one passage, with an id; else those with a title; else those of
@@ -146,10 +146,11 @@ class BM25Index(OpenIndex):
         lucene, name = self._lucene, name.strip().removeprefix("./")
         document = _PASSAGE_NUMBER.sub("", name)
         paths = lucene.look_up(DOCUMENT, "/".join(document.split("/")[-3:]))
-        found = [each for each in paths if name in (each.document, each.id)] or lucene.look_up(ID, name, 1)
-        if not found and self.has_titles:
-            found = self.titled(name)
-        return found or [each for each in paths if ends_path(each.document, name) or ends_path(each.id, name)]
+        passages = [passage for passage in paths if name in (passage.document, passage.id)]
+        passages = passages or lucene.look_up(ID, name, 1)
+        if not passages and self.has_titles:
+            passages = self.titled(name)
+        return passages or [path for path in paths if ends_path(path.document, name) or ends_path(path.id, name)]
 
     @property
     def store(self) -> Store:
@@ -187,12 +188,12 @@ class _Current:
         self._reader = LuceneReader.open(path)
 
     def __call__(self) -> LuceneReader:
-        if self._seen != (found := stamp(self._path)) and found:  # an index that was removed stays open
+        if self._seen != (newest := stamp(self._path)) and newest:  # an index that was removed stays open
             with self._lock:
-                if self._seen != (found := stamp(self._path)) and found:
+                if self._seen != (newest := stamp(self._path)) and newest:
                     with suppress(IndexFault):  # what another program made of it cannot be read: the last state stays
                         self._reader = LuceneReader.open(self._path)  # searches may still use the other
-                    self._seen = found
+                    self._seen = newest
         return self._reader
 
 
@@ -208,13 +209,10 @@ class LuceneReader:
         if newest_segments(path) is None:
             state = " (its build was stopped or is still running)" if (path / OURS).exists() else ""
             raise IndexFault(f"There is no index at {path}{state}. Build one: {build_command(path)}")
-        for package, returned in (  # see `autoclass`
-            ("search", ("Query", "TopFieldDocs", "TopDocs", "ScoreDoc", "BooleanQuery")),
-            ("index", ("StoredFields", "LeafReader", "LeafReaderContext")),
-            ("document", ("Document",)),
-        ):
-            for name in returned:
-                autoclass(f"org.apache.lucene.{package}.{name}")
+        for name in ("Query", "TopFieldDocs", "TopDocs", "ScoreDoc", "BooleanQuery"):  # see `autoclass`
+            lucene_class(f"search.{name}")
+        for name in ("index.StoredFields", "index.LeafReader", "index.LeafReaderContext", "document.Document"):
+            lucene_class(name)
         self._path = path
         with self._faults():
             self._reader = open_reader(path)
@@ -226,18 +224,18 @@ class LuceneReader:
                 for leaf in self.leaves:
                     call_long(leaf, "checkIntegrity")  # which Lucene does when it merges
             self.has_deletions = bool(call(self._reader, "hasDeletions"))
-            infos = call(autoclass("org.apache.lucene.index.FieldInfos"), "getMergedFieldInfos", self._reader)
+            infos = call(lucene_class("index.FieldInfos"), "getMergedFieldInfos", self._reader)
             if any(call(infos, "fieldInfo", field) is None for field in (ID, CONTENTS)):
                 raise IndexFault(f"{path} is not a BM25 index of Anserini or Pyserini: it has no ids or no contents.")
             ties_by_id = call(call(call(infos, "fieldInfo", ID), "getDocValuesType"), "name") != "NONE"
         self._analyzer = english_analyzer()
         self._bag_of_words = autoclass("io.anserini.search.query.BagOfWordsQueryGenerator")()
-        sort, field = autoclass("org.apache.lucene.search.Sort"), autoclass("org.apache.lucene.search.SortField")
+        sort, field = lucene_class("search.Sort"), lucene_class("search.SortField")
         # Indexes of Lucene 8 cannot sort by id; Anserini orders their ties by document number, too.
-        by_id = field(ID, autoclass("org.apache.lucene.search.SortField$Type").STRING_VAL)
+        by_id = field(ID, lucene_class("search.SortField$Type").STRING_VAL)
         by_id = by_id if ties_by_id else field.FIELD_DOC
         self.by_score, self.by_id = sort(field.FIELD_SCORE, by_id), sort(by_id)
-        call(autoclass("org.apache.lucene.search.IndexSearcher"), "setMaxClauseCount", 2**31 - 1)  # long queries
+        call(lucene_class("search.IndexSearcher"), "setMaxClauseCount", 2**31 - 1)  # long queries
         self._json = autoclass("com.fasterxml.jackson.databind.ObjectMapper")()
         if self.manifest.foreign:
             self.stored(np.flatnonzero(self.live)[:1])  # stores a text, or says so
@@ -249,10 +247,10 @@ class LuceneReader:
             before = stamp(path)
             try:
                 with _opening:
-                    found = cls(path)
-                    if found.manifest.chain:
-                        len(found.store)  # opens its files while they are there
-                return found
+                    reader = cls(path)
+                    if reader.manifest.chain:
+                        len(reader.store)  # opens its files while they are there
+                return reader
             except IndexFault:
                 if stamp(path) == before:
                     raise
@@ -273,23 +271,23 @@ class LuceneReader:
         attach()
         with self._faults():
             # One for each search, which takes microseconds: changing its parameters is not thread-safe.
-            searcher = autoclass("org.apache.lucene.search.IndexSearcher")(
+            searcher = lucene_class("search.IndexSearcher")(
                 self._reader, signature="(Lorg/apache/lucene/index/IndexReader;)V"
             )
-            call(searcher, "setSimilarity", autoclass("org.apache.lucene.search.similarities.BM25Similarity")(k1, b))
+            call(searcher, "setSimilarity", lucene_class("search.similarities.BM25Similarity")(k1, b))
             most = min(most, self.manifest.passages)
-            found = call_long(searcher, "search", query, most, *(() if order is None else (order, True)))
-            hits = ujson.loads(call(self._json, "writeValueAsString", found))["scoreDocs"]  # all hits in one call
+            top = call_long(searcher, "search", query, most, *(() if order is None else (order, True)))
+            hits = ujson.loads(call(self._json, "writeValueAsString", top))["scoreDocs"]  # all hits in one call
         return [(hit["doc"], hit["score"]) for hit in hits]
 
     def look_up(self, field: str, keyword: str, most: int = MOST_NAMED) -> list[Passage]:
         """The passages with a keyword, ordered by id."""
         attach()
-        term = autoclass("org.apache.lucene.index.Term")(field, clean(keyword))
+        term = lucene_class("index.Term")(field, clean(keyword))
         with self._faults():
             if not call(self._reader, "docFreq", term):
                 return []  # without a search
-        query = autoclass("org.apache.lucene.search.TermQuery")(term)
+        query = lucene_class("search.TermQuery")(term)
         return self.stored([number for number, _ in self.top(query, most, 0.9, 0.4, self.by_id)])
 
     @cached_property
@@ -363,5 +361,5 @@ def live_documents(segment: Any) -> Bools:
     size = call(segment, "maxDoc")
     if (bits := call(segment, "getLiveDocs")) is None:
         return np.ones(size, bool)
-    words = np.array(call(call(autoclass("org.apache.lucene.util.FixedBitSet"), "copyOf", bits), "getBits"), np.int64)
+    words = np.array(call(call(lucene_class("util.FixedBitSet"), "copyOf", bits), "getBits"), np.int64)
     return np.unpackbits(words.view(np.uint8), bitorder="little", count=size).astype(bool)

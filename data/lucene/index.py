@@ -24,7 +24,7 @@ from ..errors import DataError, IndexFault, Problem
 from ..passages import PAGE, Passage
 from ..splitting import MAX_WORDS
 from .bm25 import LuceneReader
-from .jvm import anserini_jar, autoclass, call, call_long, java_exception, open_directory, reason
+from .jvm import anserini_jar, autoclass, call, call_long, java_exception, lucene_class, open_directory, reason
 from .layout import PROBLEMS, STORE, IndexManifest, check_writable, lucene_version, publish, writing
 from .writer import IndexWriter
 
@@ -81,14 +81,14 @@ class Indexing:
 
     def corpus(self, paths: Sequence[Path], **options: Any) -> Corpus:
         """A corpus that reports to this; the options are its own."""
-        found = Corpus(
+        corpus = Corpus(
             paths,
             earlier=self.earlier,
             on_problem=self._skip,
-            on_progress=lambda: self._on_progress(BuildProgress(found.share, self.passages, found.file)),
+            on_progress=lambda: self._on_progress(BuildProgress(corpus.share, self.passages, corpus.file)),
             **options,
         )
-        return found
+        return corpus
 
     def taken(self, document: str, where: str) -> str | None:
         """Why a document is not written: another has its id."""
@@ -239,8 +239,8 @@ def adopt_index(
                 passages = lucene.stored((start + np.flatnonzero(live)).tolist())
                 overlong += sum(len(passage.text) > PAGE for passage in passages)
                 done += len(passages)
-                there = iter(passages)
-                store.add(next(there) if alive else _NONE for alive in live)
+                stored = iter(passages)
+                store.add(next(stored) if alive else _NONE for alive in live)
                 on_progress(done, manifest.passages)
             chain = {manifest.generation: store.finish()}
             made = {"overlong": overlong, "polyhop": version("polyhop"), "chain": chain}
@@ -277,7 +277,7 @@ def check_index(index: Path | str) -> IndexReport:
             problems.append(str(error))
     output = autoclass("java.io.ByteArrayOutputStream")()
     try:
-        checker = autoclass("org.apache.lucene.index.CheckIndex")(open_directory(index, reading=True))
+        checker = lucene_class("index.CheckIndex")(open_directory(index, reading=True))
         try:
             stream = autoclass("java.io.PrintStream")(output, signature="(Ljava/io/OutputStream;)V")
             call(checker, "setInfoStream", stream)
@@ -287,6 +287,6 @@ def check_index(index: Path | str) -> IndexReport:
     except java_exception() as error:
         return IndexReport(manifest, (*problems, f"Lucene cannot read it ({reason(error)})"))
     lines = [line.strip() for line in call(output, "toString").splitlines()]
-    found = [line for line in lines if "FAILED" in line or "Exception:" in line]
-    problems += found or ([] if clean else ["Lucene's CheckIndex reports damage"])
+    faults = [line for line in lines if "FAILED" in line or "Exception:" in line]
+    problems += faults or ([] if clean else ["Lucene's CheckIndex reports damage"])
     return IndexReport(manifest, tuple(problems))

@@ -62,10 +62,15 @@ def autoclass(name: str) -> Any:
     not thread-safe: load the classes that methods return here too, before threads call those methods.
     """
     attach()
-    if (found := _classes.get(name)) is None:
+    if (proxy := _classes.get(name)) is None:
         with _lock:
-            found = _classes[name] = _jnius.autoclass(name)
-    return found
+            proxy = _classes[name] = _jnius.autoclass(name)
+    return proxy
+
+
+def lucene_class(name: str) -> Any:
+    """The proxy of a class of Lucene, such as ``"index.Term"``."""
+    return autoclass(f"org.apache.lucene.{name}")
 
 
 def call(target: Any, method: str, *arguments: Any) -> Any:
@@ -121,8 +126,8 @@ def open_directory(folder: Path, *, reading: bool = False) -> Any:
     """An existing folder as a Lucene directory; for ``reading``, without the file of a write lock."""
     # Absolute: Java resolves relative paths against the directory in which it was started.
     path = call(autoclass("java.io.File")(str(folder.absolute())), "toPath")
-    locks = [autoclass("org.apache.lucene.store.NoLockFactory").INSTANCE] if reading else []
-    return call(autoclass("org.apache.lucene.store.FSDirectory"), "open", path, *locks)
+    locks = [lucene_class("store.NoLockFactory").INSTANCE] if reading else []
+    return call(lucene_class("store.FSDirectory"), "open", path, *locks)
 
 
 def find_java() -> Path:
@@ -141,12 +146,12 @@ def find_java() -> Path:
 def java_version(home: Path) -> int:
     """The major version of a Java; 0 if there is none. Reads a file only, because ``java -version`` would start it."""
     try:
-        found = re.search(
+        version = re.search(
             r'^JAVA_VERSION="?(?:1\.)?(\d+)', (home / "release").read_text("utf-8", "replace"), re.MULTILINE
         )
     except OSError:
         return 0
-    return int(found[1]) if found else 0
+    return int(version[1]) if version else 0
 
 
 def _start() -> None:
@@ -157,15 +162,15 @@ def _start() -> None:
         _process = os.getpid()
         config = import_module("jnius_config")
         if config.vm_running:  # other code has started it, as importing pyserini does
-            found = import_module("jnius")
+            jnius = import_module("jnius")
             try:
-                found.find_javaclass("io.anserini.index.Constants")
+                jnius.find_javaclass("io.anserini.index.Constants")
             except Exception as error:
                 raise JavaError(
                     "Java was started without Anserini on its class path. Use polyhop before anything that imports "
                     f"jnius, or add {anserini_jar()} with jnius_config.add_classpath."
                 ) from error
-            _jnius = found
+            _jnius = jnius
             return
         home = find_java()
         config.set_classpath(str(anserini_jar()))

@@ -40,7 +40,7 @@ from pydantic import (
 
 from ..errors import IndexFault, PolyhopError, first_error
 from ..files import read_bytes, read_json
-from .jvm import autoclass, call, java_exception, open_directory, reason
+from .jvm import call, java_exception, lucene_class, open_directory, reason
 
 HOME = ".polyhop"
 """The index of a folder of documents, in it: a hidden folder, which is not indexed itself."""
@@ -57,7 +57,6 @@ ID, CONTENTS, RAW = "id", "contents", "raw"
 DOCUMENT = "polyhop_document"
 VERSION = "polyhop_version"  # of the document (see `polyhop.data.corpora.Corpus`), if it can be updated
 TEXT = "polyhop_text"  # the hash of its text, to recognize copies
-RUNS = "polyhop_run"  # hashes of runs of its words, to recognize its text in a book
 
 Generation = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 
@@ -102,11 +101,11 @@ class IndexManifest(BaseModel):
         Args:
             adopting: Allow an index that another program has changed since polyhop wrote to it.
         """
-        autoclass("org.apache.lucene.index.IndexCommit")  # see `autoclass`
+        lucene_class("index.IndexCommit")  # see `autoclass`
         segments = index / call(call(reader, "getIndexCommit"), "getSegmentsFileName")
         passages, generation = int(call(reader, "numDocs")), generation_of(segments)
         try:
-            found = cls.load(index / OURS / generation)
+            manifest = cls.load(index / OURS / generation)
         except FileNotFoundError:
             if _generations(index) and not adopting:
                 raise IndexFault(
@@ -114,9 +113,9 @@ class IndexManifest(BaseModel):
                     f"--adopt {index}"
                 ) from None
         else:
-            if (found.generation, found.passages) != (generation, passages):
+            if (manifest.generation, manifest.passages) != (generation, passages):
                 raise IndexFault(f"The manifest of the index {index} is that of another. {rebuild(index)}")
-            return found
+            return manifest
         if not passages:
             raise IndexFault(f"The index {index} has no documents. {rebuild(index)}")
         return cls(
@@ -172,18 +171,18 @@ def stamp(index: Path) -> tuple[Any, ...] | None:
     """Differs when the index has another commit; None if it has none."""
     with suppress(OSError):
         if newest := newest_segments(index):
-            found = (index / newest).stat()
-            return newest, found.st_ino, found.st_mtime_ns
+            status = (index / newest).stat()
+            return newest, status.st_ino, status.st_mtime_ns
     return None
 
 
 def newest_segments(index: Path, prefix: str = "segments_") -> str | None:
     """Lucene's newest list of segments; with ``pending_segments_``, that of the next commit."""
     try:
-        found = [name for name in os.listdir(index) if re.fullmatch(rf"{prefix}[0-9a-z]+", name)]
+        lists = [name for name in os.listdir(index) if re.fullmatch(rf"{prefix}[0-9a-z]+", name)]
     except OSError:
         return None
-    return max(found, key=lambda name: int(name.removeprefix(prefix), 36)) if found else None
+    return max(lists, key=lambda name: int(name.removeprefix(prefix), 36)) if lists else None
 
 
 def index_of(folder: Path) -> Path:
@@ -198,11 +197,11 @@ def index_above() -> Path | None:
 
 def open_reader(index: Path) -> Any:
     """A reader of the newest commit."""
-    return call(autoclass("org.apache.lucene.index.DirectoryReader"), "open", open_directory(index, reading=True))
+    return call(lucene_class("index.DirectoryReader"), "open", open_directory(index, reading=True))
 
 
 def lucene_version() -> str:
-    return str(call(autoclass("org.apache.lucene.util.Version").LATEST, "toString"))
+    return str(call(lucene_class("util.Version").LATEST, "toString"))
 
 
 def rebuild(index: Path) -> str:
@@ -290,7 +289,7 @@ def check_writable(out: Path) -> None:
         if newest_segments(out):
             raise IndexFault(f"{out} is an index that polyhop has not made. Name a new or empty folder for the index.")
         if others := sorted(
-            each.name for each in out.iterdir() if each.name != OURS and not _LUCENE.fullmatch(each.name)
+            path.name for path in out.iterdir() if path.name != OURS and not _LUCENE.fullmatch(path.name)
         ):
             raise IndexFault(f"{out} has other files ({', '.join(others[:3])}). Name a new or empty folder.")
 

@@ -45,9 +45,9 @@ def locate(index: Path | str) -> Path:
         return index_of(Path(index))
     name = name.removeprefix(PREFIX)
     attach()  # before Pyserini starts Java with a module that BM25 does not need and some Javas lack
-    known = import_module("pyserini.prebuilt_index_info").TF_INDEX_INFO
-    if name not in known:
-        near = " or ".join(get_close_matches(name, known))
+    prebuilt = import_module("pyserini.prebuilt_index_info").TF_INDEX_INFO
+    if name not in prebuilt:
+        near = " or ".join(get_close_matches(name, prebuilt))
         raise IndexFault(f"Pyserini has no BM25 index {name!r}{f': is it {near}?' if near else '.'}")
     try:
         util = import_module("pyserini.util")
@@ -57,7 +57,7 @@ def locate(index: Path | str) -> Path:
         with redirect_stdout(sys.stderr):  # it prints its progress
             return Path(util.download_prebuilt_index(name, verbose=False))
     except (OSError, ValueError, AssertionError) as error:  # AssertionError: a wrong size or checksum
-        url = known[name]["urls"][0]
+        url = prebuilt[name]["urls"][0]
         raise IndexFault(
             f"Pyserini's index {name!r} cannot be downloaded from {url} ({error}). Try again, or unpack it into "
             f"{util.get_cache_home()}/indexes yourself."

@@ -33,8 +33,8 @@ class PyseriniSearcher(SearchTool, Shared):
             hits = self.searcher.search(query, k=offset + k)[offset:]
             documents = [self.searcher.doc(hit.docid) for hit in hits]
             stored = [(document.raw(), document.contents()) for document in documents]
-        found = [document_passage(hit.docid, *each) for hit, each in zip(hits, stored, strict=True)]
-        ranked = enumerate(zip(found, hits, strict=True), offset + 1)
+        passages = [document_passage(hit.docid, *document) for hit, document in zip(hits, stored, strict=True)]
+        ranked = enumerate(zip(passages, hits, strict=True), offset + 1)
         return [Hit(passage, hit.score, rank) for rank, (passage, hit) in ranked]
 
     def __repr__(self) -> str:
@@ -59,13 +59,13 @@ def chain_source(source: Any) -> Any:
         return BM25Index(source)
     if not _is_searcher(source):
         return source
-    found = _BM25.fullmatch(source.get_similarity().toString())
-    if not found or source.is_using_rm3() or source.is_using_rocchio():
+    parameters = _BM25.fullmatch(source.get_similarity().toString())
+    if not parameters or source.is_using_rm3() or source.is_using_rocchio():
         raise PolyhopError(
             "the chain retriever searches with BM25 alone: call set_bm25, unset_rm3 and unset_rocchio of the "
             "LuceneSearcher"
         )
-    return BM25Index(source.index_dir, float(found[1]), float(found[2]))
+    return BM25Index(source.index_dir, float(parameters[1]), float(parameters[2]))
 
 
 def _is_searcher(retriever: Any) -> bool:

@@ -25,8 +25,8 @@ from ..passages import Passage
 from ..text import clean
 from .bm25 import MOST_NAMED, LuceneReader, leaves_of, live_documents
 from .index import BuildProgress, Indexing
-from .jvm import autoclass, call
-from .layout import DOCUMENT, ID, PROBLEMS, RUNS, TEXT, VERSION, IndexManifest, writing
+from .jvm import call, lucene_class
+from .layout import DOCUMENT, ID, PROBLEMS, TEXT, VERSION, IndexManifest, writing
 from .writer import IndexWriter
 
 _MOST_SEGMENTS = 30  # with so many, a search takes a tenth of a millisecond more
@@ -74,8 +74,8 @@ def update_index(
         DataError: a file to add cannot be read.
     """
     index = Path(index)
-    with closing(LuceneReader.open(index)) as found:  # fails before anything is written
-        if found.manifest.foreign:
+    with closing(LuceneReader.open(index)) as lucene:  # fails before anything is written
+        if lucene.manifest.foreign:
             raise IndexFault(f"The index {index} was not made by polyhop, which changes its own only.")
     with (
         writing(index) as folder,
@@ -111,10 +111,12 @@ class _Update(Indexing):
         return why
 
     def taken_passage(self, id: str, where: str) -> str | None:
-        there = [each.document for field in (DOCUMENT, ID) for each in self._lucene.look_up(field, id, 1)]
-        if any(each not in self.gone or self._known.get(each) in self._read[-1].unchanged for each in there):
+        holders = [passage.document for field in (DOCUMENT, ID) for passage in self._lucene.look_up(field, id, 1)]
+        unchanged = self._read[-1].unchanged
+        if any(document not in self.gone or self._known.get(document) in unchanged for document in holders):
             return f"the id {id!r} is in the index: --update replaces what has changed"
-        if any(each != id and each not in self.new for each in there):  # these perhaps stay, and are met later
+        # Those that perhaps stay are met later.
+        if any(document != id and document not in self.new for document in holders):
             self._writer.delete(ID, id)
         return super().taken_passage(id, where)
 
@@ -176,10 +178,9 @@ class _Update(Indexing):
         for path in filter(Path.is_dir, paths):
             self._check_folder(path.resolve())
 
-        def indexed(what: str, hashed: str) -> list[str]:
-            field = {"text": TEXT, "run": RUNS}[what]
-            found = dict.fromkeys(each.document for each in self._lucene.look_up(field, hashed))
-            return [document for document in found if document not in gone]
+        def indexed(digest: str) -> list[str]:
+            documents = dict.fromkeys(passage.document for passage in self._lucene.look_up(TEXT, digest))
+            return [document for document in documents if document not in gone]
 
         left = {problem.version: problem for problem in left_out}
         corpus = self.corpus(paths, max_words=max_words, known=known, left_out=left, indexed=indexed, roots=roots)
@@ -221,13 +222,13 @@ class _Update(Indexing):
         for folder in (home, *home.parents):
             root = f"{clean(folder.name)}/"
             files = {Version(content).file.removeprefix(root) for content in self._versions(root)}
-            there = sum((folder / file).exists() for file in files)  # of a folder that was moved, or of another
-            is_that = bool(files) and (home_of(folder) in self._before.homes or 2 * there > len(files))
+            remaining = sum((folder / file).exists() for file in files)  # of a folder that was moved, or of another
+            is_that = bool(files) and (home_of(folder) in self._before.homes or 2 * remaining > len(files))
             if folder == home and files and not is_that:
                 raise IndexFault(
-                    f"{home} has {there} of the {len(files)} files that the index has of a folder {home.name}. If it "
-                    "was moved and has changed much, build the index again; if it is another one, rename it, or index "
-                    "the folder above both."
+                    f"{home} has {remaining} of the {len(files)} files that the index has of a folder {home.name}. If "
+                    "it was moved and has changed much, build the index again; if it is another one, rename it, or "
+                    "index the folder above both."
                 )
             if folder != home and is_that:
                 raise IndexFault(f"{home} is in a folder that was indexed: --update {folder}")
@@ -243,8 +244,8 @@ class _Update(Indexing):
                     yield Problem(**{name: record[name] for name in Problem._fields if name in record})
 
     def _passages_of(self, document: str, most: int = MOST_NAMED) -> list[Passage]:
-        found = [each for field in (DOCUMENT, ID) for each in self._lucene.look_up(field, document, most)]
-        return [passage for passage in found if passage.document == document]
+        passages = [passage for field in (DOCUMENT, ID) for passage in self._lucene.look_up(field, document, most)]
+        return [passage for passage in passages if passage.document == document]
 
     def named(self, name: str) -> list[str]:
         """The documents with an id or a file's name."""
@@ -252,8 +253,8 @@ class _Update(Indexing):
         if self._passages_of(name):
             return [name]
         for at in range(len(parts)):
-            found = self._lucene.look_up(DOCUMENT, "/".join(parts[at:]))
-            if documents := list(dict.fromkeys(passage.document for passage in found)):
+            passages = self._lucene.look_up(DOCUMENT, "/".join(parts[at:]))
+            if documents := list(dict.fromkeys(passage.document for passage in passages)):
                 if len(documents) > 1:
                     raise IndexFault(f"{name!r} names several documents, such as {' and '.join(documents[:2])}.")
                 return documents
@@ -273,15 +274,15 @@ class _Update(Indexing):
             if terms is None:
                 continue
             live, documents = live_documents(leaf), None
-            each = call(terms, "iterator")
-            found = call(each, "seekCeil", autoclass("org.apache.lucene.util.BytesRef")(prefix.encode()))
-            term = call(each, "term") if call(found, "name") != "END" else None
+            iterator = call(terms, "iterator")
+            status = call(iterator, "seekCeil", lucene_class("util.BytesRef")(prefix.encode()))
+            term = call(iterator, "term") if call(status, "name") != "END" else None
             while term is not None and (version := call(term, "utf8ToString")).startswith(prefix):
-                documents = call(each, "postings", documents, 0)
+                documents = call(iterator, "postings", documents, 0)
                 # A document's passages are deleted together.
                 if live[call(documents, "nextDoc")]:
                     yield version
-                term = call(each, "next")
+                term = call(iterator, "next")
 
 
 def _name(segment: Any) -> str:

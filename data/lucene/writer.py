@@ -18,13 +18,12 @@ from ..chain.words import Bools
 from ..corpora import Version
 from ..passages import Passage
 from .bm25 import sealed
-from .jvm import attach, autoclass, call, call_long, english_analyzer, open_directory
+from .jvm import attach, autoclass, call, call_long, english_analyzer, lucene_class, open_directory
 from .layout import (
     CONTENTS,
     DOCUMENT,
     ID,
     RAW,
-    RUNS,
     STORE,
     TEXT,
     VERSION,
@@ -53,16 +52,16 @@ class IndexWriter:
     def __init__(self, index: Path, unfinished: Path, *, create: bool) -> None:
         attach()
         self._index, self._unfinished = index, unfinished
-        self._config = autoclass("org.apache.lucene.index.IndexWriterConfig")(english_analyzer())
+        self._config = lucene_class("index.IndexWriterConfig")(english_analyzer())
         call(self._config, "setRAMBufferSizeMB", _BUFFER_MB)
         call(self._config, "setUseCompoundFile", False)
-        mode = autoclass("org.apache.lucene.index.IndexWriterConfig$OpenMode")
+        mode = lucene_class("index.IndexWriterConfig$OpenMode")
         call(self._config, "setOpenMode", mode.CREATE if create else mode.APPEND)
         if create:
             self._merge_in_order()
         else:
-            call(self._config, "setMergePolicy", autoclass("org.apache.lucene.index.NoMergePolicy").INSTANCE)
-        self._lucene = autoclass("org.apache.lucene.index.IndexWriter")(open_directory(index), self._config)
+            call(self._config, "setMergePolicy", lucene_class("index.NoMergePolicy").INSTANCE)
+        self._lucene = lucene_class("index.IndexWriter")(open_directory(index), self._config)
         self._document = _Document()
         self._store = StoreWriter(unfinished / STORE)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="polyhop-index")
@@ -78,14 +77,14 @@ class IndexWriter:
     def delete(self, field: str, keyword: str) -> None:
         """Delete the passages with a keyword that were there before."""
         self._flush()
-        term = autoclass("org.apache.lucene.index.Term")(field, keyword)
+        term = lucene_class("index.Term")(field, keyword)
         # Replaces them by no document: pyjnius cannot choose between the two methods `deleteDocuments`.
         call_long(self._lucene, "updateDocuments", term, autoclass("java.util.ArrayList")())
 
     def reader(self) -> Any:
         """A reader of what the next commit will have; the caller closes it."""
         self._flush()
-        return call_long(autoclass("org.apache.lucene.index.DirectoryReader"), "open", self._lucene)
+        return call_long(lucene_class("index.DirectoryReader"), "open", self._lucene)
 
     def merge(self) -> None:
         """Merge into one segment, for the fastest searches."""
@@ -116,9 +115,9 @@ class IndexWriter:
         """
         self._flush()
         hashes = self._store.finish()
-        told = autoclass("java.util.HashMap")()
-        call(told, "put", "polyhop", str(manifest["polyhop"]))
-        call(self._lucene, "setLiveCommitData", call(told, "entrySet"))  # also makes a commit of no other change
+        note = autoclass("java.util.HashMap")()
+        call(note, "put", "polyhop", str(manifest["polyhop"]))
+        call(self._lucene, "setLiveCommitData", call(note, "entrySet"))  # also makes a commit of no other change
         call_long(self._lucene, "prepareCommit")
         prepared = newest_segments(self._index, "pending_segments_")
         generation = generation_of(self._index / str(prepared))
@@ -154,31 +153,28 @@ class IndexWriter:
 
     def _merge_in_order(self) -> None:
         # Merges neighboring segments only, unlike the default, which would change the order.
-        call(self._config, "setMergePolicy", autoclass("org.apache.lucene.index.LogDocMergePolicy")())
+        call(self._config, "setMergePolicy", lucene_class("index.LogDocMergePolicy")())
 
 
 class _Document:
     """A Lucene document that is refilled for each passage, which is cheaper than new objects across JNI."""
 
     def __init__(self) -> None:
-        keyword = autoclass("org.apache.lucene.document.StringField")
-        store = autoclass("org.apache.lucene.document.Field$Store")
-        self._bytes = autoclass("org.apache.lucene.util.BytesRef")
-        self._tie_break = autoclass("org.apache.lucene.document.BinaryDocValuesField")(ID, self._bytes(b""))
-        options = autoclass("org.apache.lucene.index.IndexOptions")
-        counted, listed = (autoclass("org.apache.lucene.document.FieldType")() for _ in range(2))
+        keyword = lucene_class("document.StringField")
+        store = lucene_class("document.Field$Store")
+        self._bytes = lucene_class("util.BytesRef")
+        self._tie_break = lucene_class("document.BinaryDocValuesField")(ID, self._bytes(b""))
+        options = lucene_class("index.IndexOptions")
+        counted = lucene_class("document.FieldType")()
         call(counted, "setIndexOptions", options.DOCS_AND_FREQS)
-        call(listed, "setIndexOptions", options.DOCS)
-        call(listed, "setOmitNorms", True)
         as_text = "(Ljava/lang/String;Ljava/lang/CharSequence;Lorg/apache/lucene/index/IndexableFieldType;)V"
         self._fields = [
             keyword(ID, "", store.YES),
-            autoclass("org.apache.lucene.document.Field")(CONTENTS, "", counted, signature=as_text),
-            autoclass("org.apache.lucene.document.StoredField")(RAW, ""),
-            autoclass("org.apache.lucene.document.Field")(RUNS, "", listed, signature=as_text),
+            lucene_class("document.Field")(CONTENTS, "", counted, signature=as_text),
+            lucene_class("document.StoredField")(RAW, ""),
             *(keyword(name, "", store.NO) for name in (VERSION, TEXT, *[DOCUMENT] * 4)),
         ]
-        self._document = autoclass("org.apache.lucene.document.Document")()
+        self._document = lucene_class("document.Document")()
         for field in (self._tie_break, *self._fields):
             call(self._document, "add", field)
 
@@ -189,7 +185,7 @@ class _Document:
             parts = passage.document.split("/")
             names = [passage.document, *("/".join(parts[-size:]) for size in (3, 2, 1))]
         call(self._tie_break, "setBytesValue", self._bytes(passage.id.encode()))
-        values = passage.id, passage.searched, sealed(record), version.runs, version.content, version.text, *names
+        values = passage.id, passage.searched, sealed(record), version.content, version.text, *names
         for field, value in zip(self._fields, values, strict=True):
             call(field, "setStringValue", value)
         return self._document

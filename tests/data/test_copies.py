@@ -95,45 +95,6 @@ def test_the_next_format_counts_where_the_richest_is_not_read(tmp_path: Path) ->
     ]
 
 
-def chapter(number: int) -> str:
-    return " ".join(f"Chapter {number} documents the parameter p{n} of subsystem s{n * number}." for n in range(1, 16))
-
-
-def test_a_book_of_pages_under_other_names_is_left_out(tmp_path: Path) -> None:
-    folder = tmp_path / "docs"
-    for number in range(1, 4):
-        put(folder / f"z{number}.html", f"{chapter(number)} {OTHER}")
-    put(folder / "all.pdf", " ".join(map(chapter, (1, 2, 3))))
-    put(folder / "more.pdf", " ".join(map(chapter, (2, 3, 4, 5))))  # half of it is nowhere else
-    put(folder / "again.pdf", " ".join(map(chapter, (5, 4, 2))))  # of the same format
-    put(folder / "short.pdf", " ".join(chapter(1).split()[:30]))  # too short to tell
-    put(folder / "zz.md", " ".join(map(chapter, (2, 1))))  # people write so
-    pages = {"docs/zz.md", *(f"docs/z{number}.html" for number in range(1, 4))}
-    read_too = {"docs/more.pdf", "docs/again.pdf", "docs/short.pdf"}
-    assert read(folder) == (pages | read_too, {"docs/all.pdf": "docs/z3.html"})  # zz.md has much of the others
-
-
-def test_a_page_of_all_other_pages_is_left_out(tmp_path: Path) -> None:
-    folder = tmp_path / "docs"
-
-    def of(number: int) -> str:
-        return chapter(number).replace(" of", f"x{number} of")
-
-    for number in range(30):
-        put(folder / f"z{number}.html", f"{of(number)} {of(100 + number % 4)}")  # the second part is common
-    large = {
-        "all": [*range(30), *range(40, 50), *range(100, 104), *range(100, 104)],  # some in a large page
-        "large": [*range(40, 50)],
-        "more": [*range(40, 51)],  # nearly all in one
-        "overview": [*range(10), *range(60, 67)],
-    }
-    for name, chapters in large.items():
-        put(folder / f"{name}.html", " ".join(map(of, chapters)))
-    documents, left_out = read(folder)
-    assert left_out.keys() == {"docs/all.html"}
-    assert len(documents) == 33
-
-
 def test_copies_are_left_out(tmp_path: Path) -> None:
     folder = tmp_path / "docs"
     for name in ("a.md", "deep/b.md", "c.txt"):

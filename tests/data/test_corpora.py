@@ -30,16 +30,6 @@ def made(path: Path, content: bytes) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("name", "pack"), [("c.jsonl", bytes), ("corpus", gzip.compress)])
-def test_json_lines(tmp_path: Path, name: str, pack: type[bytes]) -> None:
-    file = made(tmp_path / name, pack(b"\xef\xbb\xbf" + LINES))
-    (rome, first), (paris, second) = read(file)[0]
-    assert rome == Passage("1", "Rome", "Rome is the capital of Italy.")
-    assert paris.sentences == ("Paris is in France.", "It lies on the Seine.")
-    assert paris.id == content_id("Paris", "Paris is in France. It lies on the Seine.")
-    assert (first, second) == (f"{name}:1", f"{name}:2")
-
-
 def test_records_of_other_tools(tmp_path: Path) -> None:
     records = [
         {"id": "dpr", "contents": '"Rome"\nA city.'},
@@ -55,7 +45,7 @@ def test_records_of_other_tools(tmp_path: Path) -> None:
         {"lc": 1, "type": "constructor", "id": ["langchain", "Document"], "kwargs": {"page_content": "Dumped."}},
         {"id_": "llama", "text": "LlamaIndex.", "metadata": {"title": "Guide", "file_name": "x.md"}},
         {"id_": "node", "text_resource": {"text": "A node.", "mimetype": None}, "metadata": {"file_name": "y.md"}},
-        {"id": "hay", "content": "Haystack.", "meta": {"file_name": "notes.txt"}, "score": None},
+        {"id": "hay\n\u202e", "content": "Haystack.", "meta": {"file_name": "notes.txt"}, "score": None},
     ]
     passages, problems = read(made(tmp_path / "c.jsonl", "\n".join(map(json.dumps, records)).encode()))
     assert not problems
@@ -100,29 +90,45 @@ def test_bad_records_are_reported_and_left_out(tmp_path: Path, line: bytes, reas
         list(Corpus([file], strict=True))
 
 
-def test_folder_of_texts(tmp_path: Path) -> None:
+def test_a_mixed_folder(tmp_path: Path) -> None:
     folder = tmp_path / "notes"
-    made(folder / "b.txt", "Grüße.".encode())
-    made(folder / "a" / "x.md", b"Intro.\n\n## The *Title* ##\n\nBody.\n")
-    made(folder / "a" / "bad.txt", b"\xcf\xf0\xe8\xe2\xe5\xf2")
-    made(folder / "a" / "binary.txt", b"a\x00b")
-    made(folder / "empty.md", b" \n")
-    made(folder / ".git" / "c.txt", b"hidden")
-    made(folder / "d.xyz", b"?")
-    made(folder / "large.txt", b" " * ((32 << 20) + 1))
-    passages, problems = read(folder)
-    assert [(passage.id, passage.title, where) for passage, where in passages] == [
-        ("notes/a/x.md", "The Title", "notes/a/x.md"),
-        ("notes/b.txt", "b", "notes/b.txt"),
+    files = {
+        "a/x.md": b"Intro.\n\n## The *Title* ##\n\nBody.\n",
+        "a/bad.txt": b"\xcf\xf0\xe8\xe2\xe5\xf2",
+        "a/binary.txt": b"a\x00b",
+        "b.txt": "Grüße.".encode(),
+        "c.csv": b"service,owner\nLedger,Ada",
+        "d.csv": b"title,text\nTarn,A town.",
+        "e.jsonl": b'{"id": "r", "text": "Record."}\nnot json',
+        "empty.md": b" \n",
+        ".git/c.txt": b"hidden",
+        "g.html": b"<h1>G</h1><p>Page.",
+        "d.xyz": b"?",
+        "large.txt": b" " * ((32 << 20) + 1),
+    }
+    for name, content in files.items():
+        made(folder / name, content)
+    os.mkfifo(folder / "pipe.md")  # reading it would block
+    problems: list[Problem] = []
+    corpus = Corpus([folder], on_problem=problems.append)
+    assert [(passage.title, passage.text, where) for passage, where in corpus] == [
+        ("The Title", "Intro. Body.", "notes/a/x.md"),
+        ("b", "Grüße.", "notes/b.txt"),
+        ("c", "Service: Ledger; Owner: Ada.", "notes/c.csv"),
+        ("Tarn", "A town.", "notes/d.csv:2"),
+        ("", "Record.", "notes/e.jsonl:1"),
+        ("G", "Page.", "notes/g.html"),
     ]
-    assert passages[0][0].text.split() == ["Intro.", "Body."]
-    assert [(problem.where, problem.reason, problem.kind) for problem in problems] == [
-        ("notes/d.xyz", "no reader for files of the kind .xyz", "other"),
-        ("notes/a/bad.txt", "not UTF-8 (byte 1): save it as UTF-8", "damaged"),
-        ("notes/a/binary.txt", "a binary file", "damaged"),
-        ("notes/empty.md", "empty", "damaged"),
-        ("notes/large.txt", "it is larger than 32 MB", "damaged"),
-    ]
+    assert corpus.share == 1.0
+    assert {problem.where: (problem.reason.partition(": ")[0], problem.kind) for problem in problems} == {
+        "notes/d.xyz": ("no reader for files of the kind .xyz", "other"),
+        "notes/a/bad.txt": ("not UTF-8 (byte 1)", "damaged"),
+        "notes/a/binary.txt": ("a binary file", "damaged"),
+        "notes/e.jsonl:2": ("not JSON", "damaged"),
+        "notes/empty.md": ("empty", "damaged"),
+        "notes/large.txt": ("it is larger than 32 MB", "damaged"),
+        "notes/pipe.md": ("is not a regular file", "damaged"),
+    }
     [(single, _)], _ = read(folder / "b.txt")
     assert (single.id, single.title, single.text) == ("b.txt", "b", "Grüße.")
 
@@ -271,16 +277,23 @@ def test_links_out_of_a_folder_are_not_followed(tmp_path: Path) -> None:
     (folder / "secret.txt").symlink_to(other / "secret.txt")
     (folder / "other").symlink_to(other)
     (folder / "code.js").symlink_to(other / "secret.txt")
+    (folder / "broken.md").symlink_to(folder / "missing.md")
+    (folder / "loop").symlink_to(folder)
+    (folder / "self").symlink_to("self")
     problems: list[Problem] = []
     corpus = Corpus([folder], on_problem=problems.append)
     assert {passage.text for passage, _ in corpus} == {"Inside."}
     assert {problem.where: problem.reason.split(":")[0] for problem in problems} == {
         "notes/again.md": "the same text as notes/a.md",
+        "notes/broken.md": "is not a regular file",
+        "notes/self": "a link out of the folder, or to itself",
         "notes/code.js": "a link out of the folder, or to itself",
         "notes/other": "a link out of the folder, or to itself",
         "notes/secret.txt": "a link out of the folder, or to itself",
     }
-    assert [problem.where for problem in problems if problem.kind == "damaged"] == ["notes/other", "notes/secret.txt"]
+    assert [problem.where for problem in problems if problem.kind == "damaged"] == [
+        *("notes/broken.md", "notes/other", "notes/secret.txt", "notes/self"),
+    ]
     assert [passage.text for passage, _ in Corpus([folder / "secret.txt"])] == ["Outside."]  # asked for
 
 

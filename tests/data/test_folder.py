@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
-from polyhop.data.corpora import Corpus
-from polyhop.data.errors import Problem
 from polyhop.data.folder import walk
 
 
@@ -65,11 +62,6 @@ def test_the_rules_of_git(rule: str, left_out: str, tmp_path: Path) -> None:
     assert {"a.md", "sub/b.md", "sub/deep/c.md"} - set(names(folder)) == set(left_out.split())
 
 
-def test_rules_that_are_none(tmp_path: Path) -> None:
-    rules = "\n".join(["[", "/", "**/" * 300, "*.out.md"])
-    assert names(tree(tmp_path / "docs", "b.md", f".gitignore={rules}", "x.out.md"))[0] == "b.md"
-
-
 def test_rules_with_many_stars_take_no_time(tmp_path: Path) -> None:
     long = "a" * 200
     assert names(tree(tmp_path, f"{long}.md", ".polyhopignore=" + "*a" * 30 + "b")) == [f"{long}.md"]
@@ -88,67 +80,3 @@ def test_rules_that_are_not_followed_are_told(rules: str | None, why: str, tmp_p
     told = {path.name: reason for path, reason in walk(tmp_path)}
     assert told["a.md"] == ""
     assert why in told[".gitignore"]
-
-
-def test_links_and_loops(tmp_path: Path) -> None:
-    folder = tree(tmp_path / "docs", "a.md", "sub/b.md")
-    (folder / "sub" / "loop").symlink_to(folder)
-    (folder / "out").symlink_to(tmp_path)
-    (folder / "broken.md").symlink_to(folder / "missing.md")
-    for name, target in (("self", "self"), ("one.md", "two.md"), ("two.md", "one.md")):
-        (folder / name).symlink_to(target)
-    assert names(folder) == ["a.md", "broken.md", "sub/b.md"]
-    endless = {"docs/self", "docs/one.md", "docs/two.md"}
-    problems: list[Problem] = []
-    assert [where for _, where in Corpus([folder], on_problem=problems.append)] == ["docs/a.md", "docs/sub/b.md"]
-    assert {problem.where for problem in problems} == {"docs/broken.md", "docs/out"} | endless
-
-
-@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root reads everything")
-def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
-    folder = tree(tmp_path / "docs", "a.md", "b.md", "closed/c.md")
-    (folder / "b.md").chmod(0)
-    (folder / "closed").chmod(0)
-    problems: list[Problem] = []
-    assert len(list(Corpus([folder], on_problem=problems.append))) == 1
-    (folder / "closed").chmod(0o700)
-    assert {problem.where for problem in problems} == {"docs/b.md", "docs/closed"}
-
-
-def test_a_mixed_folder(tmp_path: Path) -> None:
-    folder = tree(
-        tmp_path / "mix",
-        *(
-            "a.md=# A\n\nText.",
-            "b.jsonl={'id': 'r', 'text': 'Record.'}".replace("'", '"'),
-            "c.csv=service,owner\nLedger,Ada",
-        ),
-        *("d.csv=title,text\nTarn,A town.", "e.zip", "f.png", "g.html=<h1>G</h1><p>Page.", "bad.jsonl=not json"),
-    )
-    os.mkfifo(folder / "pipe.md")
-    problems: list[Problem] = []
-    corpus = Corpus([folder], on_problem=problems.append)
-    passages = list(corpus)
-    assert corpus.share == 1.0
-    assert [(passage.id if where[-1].isalpha() else passage.title, passage.text) for passage, where in passages] == [
-        ("mix/a.md", "Text."),
-        ("", "Record."),
-        ("mix/c.csv", "Service: Ledger; Owner: Ada."),
-        ("Tarn", "A town."),
-        ("mix/g.html", "Page."),
-    ]
-    assert {problem.where: problem.reason.split(":")[0] for problem in problems} == {
-        "mix/bad.jsonl:1": "not JSON",
-        "mix/e.zip": "no reader for files of the kind .zip",
-        "mix/f.png": "no reader for files of the kind .png",
-        "mix/pipe.md": "is not a regular file",
-    }
-
-
-def test_names_that_are_not_utf8_are_read_and_shown_as_text(tmp_path: Path) -> None:
-    (tmp_path / ".gitignore").write_text("*.tmp\n")
-    for name in (b"bad\xff.md", b"bad\xff.tmp"):
-        with open(os.path.join(os.fsencode(tmp_path), name), "w") as file:
-            file.write("# Tarn\n\nTarn is a town.\n")
-    assert [os.fsencode(path.name) for path, _ in walk(tmp_path)] == [b"bad\xff.md"]
-    assert [passage.document for passage, _ in Corpus([tmp_path])] == [f"{tmp_path.name}/bad\ufffd.md"]

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from polyhop.data.corpora import Corpus
-from polyhop.data.links import LONGEST_TARGET, LinkMap, address, file_words, resolve
+from polyhop.data.links import LONGEST_TARGET, LinkMap, address, resolve
 
 BASE = "docs/guide/install.html"
 
@@ -186,18 +186,3 @@ def test_a_map_leads_to_documents_and_changes_no_target_that_names_one(
     for id in ids:
         named = id.replace("#", "%23") + fragment
         assert links(base, named) == named
-
-
-@pytest.mark.parametrize(
-    ("document", "words"),
-    [
-        ("docs/client-no-evict.md", "client no evict"),
-        ("lib/os.path.html", "os.path"),
-        ("docs/release-1.2.txt", "release 1.2"),
-        ("docs/Usage/index.html", "Usage"),
-        ("index.html", ""),
-        ("Paris, Texas", ""),
-    ],
-)
-def test_the_words_of_the_name_of_a_file(document: str, words: str) -> None:
-    assert file_words(document) == words

@@ -31,19 +31,6 @@ def test_scores_by_hand() -> None:
     assert [(hit.passage.id, hit.document) for hit in titled.search("cat", 1)] == [("b", None)]
 
 
-def test_views_do_not_disturb_each_other() -> None:
-    pool = PassagePool([CATS, BIRD, LONG])
-    before = scores(pool, "cat dog")
-    view = pool.with_bm25(k1=2.0)
-    assert (view.k1, view.b, view.store) == (2.0, pool.b, pool.store)
-    other = view.with_bm25(b=1.0)
-    assert (other.k1, other.b) == (2.0, 1.0)
-    assert scores(view, "cat dog") != before
-    assert scores(other, "cat dog") != scores(view, "cat dog")
-    assert scores(pool, "cat dog") == before
-    assert (pool.k1, pool.b) == (0.9, 0.4)
-
-
 def test_all_passages_come_best_first_ties_and_misses_in_their_given_order() -> None:
     twins = [Passage.of("", "cat", id=f"twin{n}") for n in range(3)]
     pool = PassagePool([BIRD, *twins, CATS, LONG, Passage.of("", "of passages with the same id the first", id="cats")])

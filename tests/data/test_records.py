@@ -123,31 +123,6 @@ def test_a_damaged_file(tmp_path: Path, name: str, content: bytes, reason: str) 
 # --- fields ----------------------------------------------------------------------------------------------------------
 
 
-def rows(value: Any, **more: Any) -> list[Record]:
-    return Record({"rows": value}, "file:1").rows("rows", "title", "n", **more)
-
-
-@pytest.mark.parametrize(
-    "table",
-    [
-        [{"title": "a", "n": 1}, {"title": "b", "n": 2, "more": None}],
-        [["a", 1], ("b", 2)],
-        {"title": ["a", "b"], "n": [1, 2]},
-        '[["a", 1], ["b", 2]]',
-        '{"title": ["a", "b"], "n": [1, 2]}',
-    ],
-)
-def test_a_table_has_several_layouts(table: Any) -> None:
-    assert [(row.text("title"), row.value("n", kind=int)) for row in rows(table)] == [("a", 1), ("b", 2)]
-
-
-@pytest.mark.parametrize("table", [None, [], {}, {"title": []}, "[]"])
-def test_an_empty_table(table: Any) -> None:
-    assert rows(table, default=[]) == []
-    with pytest.raises(Malformed, match="^rows "):
-        rows(table)
-
-
 def test_values_are_cleaned_and_nulls_are_missing() -> None:
     fields = {"id": 7, "x": "a\ud800b\x00", "y": None, "z": "", "texts": '["a", ""]', "python": "['a']"}
     record = Record(fields, "file:1")

@@ -33,19 +33,6 @@ def test_passages_and_questions() -> None:
         assert all(re.search(r"[.!?][\"'”’)]*$", sentence) for sentence in passage.sentences), passage.id
 
 
-def test_splits_are_balanced_and_partition_the_questions() -> None:
-    for kind in KINDS:
-        counts = Counter(question.split for question in QUESTIONS if question.kind == kind)
-        assert set(counts) == {"train", "dev", "test"}
-        assert max(counts.values()) - min(counts.values()) <= 2
-    answers = Counter(question.answers[0] for question in QUESTIONS if question.kind == "yes_no")
-    assert set(answers) == {"yes", "no"}
-    assert abs(answers["yes"] - answers["no"]) <= 2
-    assert sum(len(load_sample(split)) for split in ("train", "dev", "test")) == len(QUESTIONS)
-    with pytest.raises(ValueError, match="train, dev, test, unanswerable, not 'validation'"):
-        load_sample("validation")  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_gold_and_sub_questions(kind: str) -> None:
     for question in (question for question in QUESTIONS if question.kind == kind):

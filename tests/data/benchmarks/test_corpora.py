@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from polyhop.data.benchmarks import load_questions, windows
+from polyhop.data.benchmarks import load_questions
 from polyhop.data.corpora import Corpus
 from polyhop.data.errors import Problem
 from polyhop.data.passages import Passage
@@ -18,26 +16,6 @@ from polyhop.data.passages import Passage
 from . import records as r
 
 WITH_CONTEXTS = ["hotpotqa", "2wiki", "musique", "squad", "own"]
-NQ_SIMPLIFIED = {
-    "document_text": "<P> Tarn is a <b> town </b> . </P> 1 < 2",
-    "document_url": "https://en.wikipedia.org//w/index.php?title=Tarn_(town)&amp;oldid=1",
-    "question_text": "what is tarn",
-}
-NQ_ORIGINAL = {
-    "document_title": "Tarn (town)",
-    "document_tokens": [
-        {"token": token, "html_token": token in ("<P>", "</P>")} for token in "<P> Tarn is a town . </P> 1 < 2".split()
-    ],
-}
-NQ_COLUMNS = {
-    "document": {
-        "title": "Tarn (town)",
-        "tokens": {
-            "token": [token["token"] for token in NQ_ORIGINAL["document_tokens"]],  # type: ignore[index]
-            "is_html": [token["html_token"] for token in NQ_ORIGINAL["document_tokens"]],  # type: ignore[index]
-        },
-    }
-}
 
 
 def passages(path: Path, **options: Any) -> list[Passage]:
@@ -79,20 +57,6 @@ def test_multihoprag_articles(tmp_path: Path) -> None:
     assert len(list(Corpus([r.write(tmp_path / "others.json", json.dumps([others]))]))) > 1
     (question,) = load_questions("multihoprag", r.write(tmp_path / "q.json", json.dumps([r.MULTIHOPRAG])))
     assert [fact.matches(article) for fact in question.gold] == [True, False]
-
-
-@pytest.mark.parametrize("record", [NQ_SIMPLIFIED, NQ_ORIGINAL, NQ_COLUMNS])
-def test_nq_documents(record: Any, tmp_path: Path) -> None:
-    (passage,) = passages(r.write(tmp_path / "nq.jsonl", r.lines([record, record])))
-    assert passage == Passage.of("Tarn (town)", "Tarn is a town . 1 < 2")
-
-
-@given(text=st.text(alphabet="ab \n", max_size=60), words=st.integers(1, 9))
-def test_windows_lose_nothing(text: str, words: int) -> None:
-    pieces = list(windows(Passage.of("T", text), words))
-    assert " ".join(piece.text for piece in pieces).split() == text.split()
-    assert all(1 <= len(piece.text.split()) <= words for piece in pieces)
-    assert all(len(piece.text.split()) == words for piece in pieces[:-1])
 
 
 @pytest.mark.parametrize("name", ["nq", "triviaqa", "multihoprag"])

@@ -6,8 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from polyhop.data.benchmarks import BENCHMARKS, GoldFact, QuestionRecord, find_benchmark
 from polyhop.data.benchmarks.formats import recognize
@@ -15,16 +13,6 @@ from polyhop.data.errors import Problem
 from polyhop.data.passages import Passage
 
 from . import records as r
-
-LAYOUTS: dict[str, tuple[str, dict[str, Any]]] = {
-    **{name: (name, record) for name, record in r.FIRST_RECORDS.items()},
-    "hotpotqa columns": ("hotpotqa", r.HOTPOTQA_COLUMNS),
-    "2wiki columns": ("2wiki", r.TWOWIKI_COLUMNS),
-    "2wiki open": ("2wiki", r.TWOWIKI_OPEN),
-    "triviaqa columns": ("triviaqa", r.TRIVIAQA_COLUMNS),
-    "triviaqa document": ("triviaqa", r.TRIVIAQA_DOCUMENT),
-    "squad flat": ("squad", r.SQUAD_FLAT[0]),
-}
 
 
 def read(dataset: str, *records: Any) -> list[QuestionRecord]:
@@ -229,37 +217,6 @@ def test_a_bad_question_of_a_squad_document_leaves_the_rest() -> None:
     made = list(find_benchmark("squad").read([r.as_record({"data": [article, *r.SQUAD["data"]]})], problems.append))
     assert len(problems) == 1
     assert [item.id for item in made] == ["s1", "s2", "s3", "s4"]
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
-    max_leaves=6,
-)
-
-
-@st.composite
-def spoilt(draw: st.DrawFn, value: Any) -> Any:
-    """The value with something else somewhere inside it."""
-    if isinstance(value, dict | list) and value and draw(st.integers(0, 4)):
-        key = draw(st.sampled_from(sorted(value) if isinstance(value, dict) else range(len(value))))
-        changed: Any = value.copy()
-        changed[key] = draw(spoilt(value[key]))
-        return changed
-    return draw(JSON)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@given(data=st.data())
-@settings(max_examples=25)
-def test_whatever_is_wrong_is_a_problem_and_no_exception(layout: str, data: st.DataObject) -> None:
-    dataset, record = LAYOUTS[layout]
-    value = data.draw(spoilt(record).filter(lambda value: isinstance(value, dict)))
-    problems: list[Problem] = []
-    for made in find_benchmark(dataset).read([r.as_record(value)], problems.append):
-        assert made.id
-        assert made.question
-        assert made.answers
 
 
 # --- names -----------------------------------------------------------------------------------------------------------

@@ -155,18 +155,3 @@ def test_a_shared_name_counts_more_if_the_chosen_passage_has_it_with_the_questio
     )
     gains = {graph.passage(step.node).id: step.gain for step in follow(graph, ChainWeights(), 3)}
     assert gains["drummer"] > 1.6 * gains["listener"] > 0  # also though the passage explains these words
-
-
-def test_a_passage_that_led_to_another_lends_less_to_the_next() -> None:
-    def gain(maker: str, *order: str) -> float:
-        graph = graph_of(
-            "Who made Solaris?",
-            Passage.of("Solaris", f"Solaris was made by {maker}. It was seen by Irma Rausch.", id="film"),
-            *(Passage.of(name, "Born there.", id=name) for name in ("Andrei Tark", "Irma Rausch")),
-        )
-        steps = follow(graph, ChainWeights(), 3)
-        assert [graph.passage(step.node).id for step in steps] == ["film", *order]
-        return steps[order.index("Irma Rausch") + 1].gain
-
-    second = gain("Andrei Tark", "Andrei Tark", "Irma Rausch")
-    assert 0 < second < 0.95 * gain("Maria Torn", "Irma Rausch", "Andrei Tark")

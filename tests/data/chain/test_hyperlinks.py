@@ -319,19 +319,6 @@ def test_a_list_of_links_comes_later(listed: int) -> None:
     assert ids(over(*pages).search(QUESTION, 2)) == [pages[1 - listed].id, pages[listed].id]
 
 
-def test_without_a_title_in_the_question_words_count_more() -> None:
-    pages = [page for name in ("Arn", "Bel", "Cor") for page in manual(name, *(f"{WELL} {n}." for n in range(8)))]
-
-    def gain(question: str, unnamed: float) -> float:
-        return ChainRetriever(PassagePool(pages), ChainWeights(unnamed=unnamed)).search(question, 1)[0].score
-
-    # The best passage has the full score, and there are few names.
-    assert gain(QUESTION, 1.0) - gain(QUESTION, 0.0) == pytest.approx(1.0)
-    assert gain(QUESTION, 3.0) - gain(QUESTION, 0.0) == pytest.approx(3.0)
-    named = f"{QUESTION[:-1]} of Arn?"
-    assert gain(named, 1.0) - gain(named, 0.0) < 0.5
-
-
 def test_where_names_are_few_words_count_more_for_all_passages() -> None:
     """The same words with and without capitals: names lead to the second passage, words to one that repeats them."""
     one = "The well of the village is beside the house of Ida Storm and Per Lund."

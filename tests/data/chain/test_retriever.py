@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import copy
+import json
+import pickle
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from polyhop.data.chain import ChainRetriever, ChainWeights
+from polyhop.data.errors import PolyhopError
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.passages import Passage, Reason
 from polyhop.data.pool import PassagePool
 from polyhop.data.splitting import Document, Line, split
 
-from .searching import GENERIC, QUESTIONS, Fixed, ids
+from .searching import GENERIC, QUESTIONS, Fixed, ids, over
 from .world import CASES, WORLD, Case
 
 # --- chains ----------------------------------------------------------------------------------------------------------
@@ -117,3 +124,105 @@ def test_a_name_leads_to_the_opening_passage_of_a_document() -> None:
     found = [ids(ChainRetriever(pool, weights).search(question, 2)) for weights in (None, ChainWeights(later=1.0))]
     assert found[0] == [film.id, first.id]
     assert found[1] != found[0]
+
+
+# --- pages, processes, settings ---------------------------------------------------------------------------------------
+
+
+def test_another_process_finds_the_same(tmp_path: Path, printed: Callable[[str], set[str]]) -> None:
+    """Whatever the order of sets there; and a pickle keeps what was set."""
+    chain = ChainRetriever(PassagePool(WORLD).with_bm25(1.2, 0.7), ChainWeights(link=1.0), adaptive=True)
+    expected = [[[hit.passage.id, hit.score] for hit in chain.search(question, 10)] for question in QUESTIONS]
+    pickled = tmp_path / "chain.pickle"
+    pickled.write_bytes(pickle.dumps((chain, QUESTIONS)))
+    code = (
+        "import json, pickle\n"
+        f"chain, questions = pickle.load(open({str(pickled)!r}, 'rb'))\n"
+        "print(json.dumps([[[h.passage.id, h.score] for h in chain.search(q, 10)] for q in questions]))"
+    )
+    (found,) = printed(code)
+    assert json.loads(found) == expected
+    again = pickle.loads(pickle.dumps(chain))
+    assert (again.k1, again.b, again.weights, again.adaptive) == (1.2, 0.7, chain.weights, True)
+
+
+def test_settings_of_bm25_reach_the_source_and_leave_the_original_alone(retriever: ChainRetriever) -> None:
+    before = retriever.search(QUESTIONS[0], 5)
+    view = retriever.with_bm25(k1=3.0, b=1.0)
+    assert (view.k1, view.b) == (3.0, 1.0)
+    assert (retriever.k1, retriever.b) == (0.9, 0.4)
+    assert retriever.with_bm25(b=0.1).k1 == 0.9
+    assert view.search(QUESTIONS[0], 5) != before
+    assert view.search(QUESTIONS[0], 5) == ChainRetriever(view.source).search(QUESTIONS[0], 5)
+    other = retriever.with_weights(ChainWeights(link=0, back=0, shared=0), adaptive=True)
+    assert (other.weights.link, other.adaptive) == (0, True)
+    assert (retriever.weights, retriever.adaptive) == (ChainWeights(), False)
+    assert retriever.search(QUESTIONS[0], 5) == before
+
+
+def test_with_bm25_alone_the_ranking_is_bm25s(source: BM25Index | PassagePool) -> None:
+    """But for the order of equals."""
+    nothing = {weight.name: 0.0 for weight in fields(ChainWeights) if weight.name != "in_title"}
+    alone = ChainWeights(**{**nothing, "bm25": 1.0})
+    for question in QUESTIONS:
+        theirs = source.search(question, 50)
+        ours = ChainRetriever(source, alone).search(question, 7)
+        assert [hit.score for hit in ours] == pytest.approx([hit.score / theirs[0].score for hit in theirs[:7]])
+        better = {hit.passage.id for hit in theirs if hit.score > theirs[6].score}
+        assert better <= set(ids(ours)) <= {hit.passage.id for hit in theirs if hit.score >= theirs[6].score}
+
+
+def test_without_anything_to_search_the_message_says_what_to_do() -> None:
+    with pytest.raises(PolyhopError, match="nothing to search: give ChainRetriever an index, or each question its own"):
+        ChainRetriever().search("moon", 1)
+    chain = ChainRetriever(None, ChainWeights(link=2.5), adaptive=True).over(PassagePool(WORLD))
+    assert sorted(ids(chain.with_weights(ChainWeights(), adaptive=False).search("moon", 1000))) == sorted(
+        passage.id for passage in WORLD
+    )
+    assert (chain.weights, chain.adaptive, copy.deepcopy(chain)) == (ChainWeights(link=2.5), True, chain)
+    assert (ChainRetriever().k1, ChainRetriever().b) == (0.9, 0.4)
+
+
+def test_weights_have_a_range() -> None:
+    for weight in fields(ChainWeights):
+        low, high = weight.metadata["low"], weight.metadata["high"]
+        assert getattr(ChainWeights(**{weight.name: high}), weight.name) == high
+        for value in (low - 0.01, high + 0.01, float("nan")):
+            with pytest.raises(ValueError, match=f"{weight.name} must be in {low}..{high}, got {value}"):
+                ChainWeights(**{weight.name: value})
+
+
+# --- other corpora ---------------------------------------------------------------------------------------------------
+
+SCRIPTS = [
+    (("Солярис", "Кинокартина снята в Москве, режиссёр — Андрей Тарковский."), ("Андрей Тарковский", "Из Завражья.")),
+    (("Σολάρις", "Την ταινία σκηνοθέτησε ο Νίκος Παππάς."), ("Νίκος Παππάς", "Κατάγεται από ένα χωριό.")),
+    (("سولاريس", "أخرج هذا العمل يوسف شاهين"), ("يوسف شاهين", "جاء إلى الدنيا قرب البحر")),
+    (("सोलारिस", "इस फ़िल्म के निर्देशक सत्यजित राय थे।"), ("सत्यजित राय", "उनका घर नदी के पास था।")),
+]
+SMITHS = [Passage.of("John Smith", f"He was a baker of loaf number {n}.", id=f"smith-{n}") for n in range(60)]
+
+
+@pytest.mark.parametrize(
+    ("question", "number", "name"),
+    [
+        ("Где родился режиссёр кинокартины Солярис?", 0, "андреи тарковскии"),
+        ("Πού γεννήθηκε όποιος σκηνοθέτησε το Σολάρις;", 1, "νικοσ παππασ"),
+        ("أين ولد مخرج سولاريس؟", 2, "يوسف شاهين"),
+        ("सोलारिस के निर्देशक कहाँ पैदा हुए?", 3, "सतयजित राय"),
+    ],
+)
+def test_chains_in_other_scripts(question: str, number: int, name: str) -> None:
+    pages = [Passage.of(*text, id=text[0]) for pair in SCRIPTS for text in pair]
+    film, maker = over(*pages, *SMITHS).search(question, 2)
+    assert [film.passage.id, maker.passage.id] == [title for title, _ in SCRIPTS[number]]
+    assert maker.reason == Reason("link", name, film.passage.id, maker.reason.words if maker.reason else ())
+
+
+def test_of_sixty_pages_of_one_title_the_right_one_is_found() -> None:
+    composer = Passage.of("John Smith", "He composed three operas and raised owls.", id="composer")
+    garden = Passage.of("Night Garden", "The music of Night Garden was composed by John Smith.", id="garden")
+    hits = over(*SMITHS, composer, garden).search("How many operas did John Smith, who made Night Garden, compose?", 2)
+    assert sorted(ids(hits)) == ["composer", "garden"]
+    assert over(composer).search("Who composed operas?", 3)[0].passage == composer
+    assert over().search("moon", 1) == []

@@ -28,13 +28,6 @@ def test_search_is_exact(index: DenseIndex, monkeypatch: pytest.MonkeyPatch, blo
             assert [hit.rank for hit in hits] == list(range(offset + 1, offset + 1 + len(hits)))
 
 
-def test_the_text_is_the_title_and_the_text(index: DenseIndex) -> None:
-    passage = index.search("moon", 1, 17)[0].passage
-    [best] = index.search(f"{passage.title}. {passage.text}", 1)
-    assert best.score == pytest.approx(1, abs=1e-3)
-    assert sorted(best.passage.text.split()) == sorted(passage.text.split())
-
-
 @settings(deadline=None)
 @given(st.lists(st.lists(st.integers(-2, 2), min_size=3, max_size=3), min_size=1, max_size=40), st.integers(1, 45))
 def test_ties_go_by_document_number(index: DenseIndex, rows: list[list[int]], count: int) -> None:

@@ -36,17 +36,6 @@ def test_files_and_progress(tmp_path: Path) -> None:
     assert (encoder.calls, file(path).read_bytes()) == ([1], before)
 
 
-def test_rebuilding_drops_the_vectors(own: Path, tmp_path: Path) -> None:
-    with DenseIndex(own, Hashing()) as reader:
-        build(tmp_path, records(5))
-        assert not list(own.rglob("vectors-*"))
-        assert len(reader.search("moon river", 1000)) == 1000  # who has it open keeps it
-    with pytest.raises(IndexFault, match="has no vectors"):
-        DenseIndex(own, Hashing())
-    embed_index(own, Hashing())
-    assert len(DenseIndex(own, Hashing())) == 5
-
-
 def test_an_interrupted_run_is_resumed(own: Path, built: Path) -> None:
     whole = file(built).read_bytes()
     part = file(own).with_name(f"{file(own).name}.part")

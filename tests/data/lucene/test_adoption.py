@@ -17,7 +17,7 @@ from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import adopt_index, build_index
 from polyhop.data.lucene.jvm import autoclass, call, open_directory
 from polyhop.data.passages import Hit, Passage
-from polyhop.data.sample import CORPUS, sample_passages
+from polyhop.data.sample import sample_passages
 from polyhop.scripts.main import app
 
 from ..dense.hashing import Hashing
@@ -42,19 +42,13 @@ def contents(folder: Path) -> dict[str, bytes]:
 # --- opening ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("options", "title", "text"),
-    [
-        ({"storeRaw": True}, "Rome", "Rome is the capital of Italy, with running fountains."),
-        ({"storeContents": True}, "Rome", "Rome is the capital of Italy, with running fountains."),
-    ],
-)
-def test_what_is_stored_is_read(tmp_path: Path, options: dict[str, Any], title: str, text: str) -> None:
-    folder = anserini_index(tmp_path / "ix", [PARIS, ROME], **options)
+@pytest.mark.parametrize("stored", ["storeRaw", "storeContents"])
+def test_what_is_stored_is_read(tmp_path: Path, stored: str) -> None:
+    folder = anserini_index(tmp_path / "ix", [PARIS, ROME], **{stored: True})
     with BM25Index(folder) as index:
         assert len(index) == 2
         [hit] = index.search("running fountains", 5)
-        assert hit.passage == Passage("r", title, text)
+        assert hit.passage == Passage("r", "Rome", "Rome is the capital of Italy, with running fountains.")
         assert index.passage("r") == hit.passage
         assert index.named("r") == [hit.passage]
 
@@ -111,33 +105,27 @@ def test_an_adopted_index_is_searched_like_polyhops_own(tmp_path: Path) -> None:
     more = anserini_index(tmp_path / "more", map(as_pyserini, passages[600:]), storeRaw=True)
     append(folder, more, deleted="obsolet")
     before = contents(folder)
-    manifest = adopt_index(folder)
+    with BM25Index(folder) as unadopted, pytest.raises(PolyhopError, match=f"polyhop index --adopt {folder}"):
+        ChainRetriever(unadopted)
+    result = CliRunner().invoke(app, ["index", "--adopt", str(folder)])
+    assert (result.exit_code, f"{len(passages):,}" in result.output) == (0, True), result.output
     assert contents(folder) == before
-    assert manifest.passages == len(passages)
+    assert "is sound" in CliRunner().invoke(app, ["index", "--check", str(folder)]).output
 
     with BM25Index(tmp_path / "own") as own, BM25Index(folder) as theirs:
+        assert len(theirs) == len(passages)
         assert theirs._lucene.has_deletions
         assert theirs.has_titles
         assert not theirs.search("obsolete", 1)
+        for passage in passages[:300:15]:
+            question = f"Who founded the company that {passage.title} belongs to?"
+            chains = (ChainRetriever(index).search(question, 3) for index in (theirs, own))
+            assert len({tuple(hit.passage for hit in chain) for chain in chains}) == 1
         for n in range(0, 900, 37):
             assert theirs.titled(f"title {n}") == own.titled(f"title {n}") != []
         for query in ("Where was the owner of Kestrel born?", "w1 w2 w3", "Title 7"):
             # Lucene counts deleted documents until they are merged away, so scores differ in the third decimal.
             assert [hit.passage for hit in theirs.search(query, 5)] == [hit.passage for hit in own.search(query, 5)]
-
-
-def test_chains_are_the_same(tmp_path: Path) -> None:
-    passages = sample_passages()
-    build_index([CORPUS], tmp_path / "own")
-    folder = anserini_index(tmp_path / "theirs", map(as_pyserini, passages), storeRaw=True)
-    with BM25Index(folder) as unadopted, pytest.raises(PolyhopError, match=f"polyhop index --adopt {folder}"):
-        ChainRetriever(unadopted)
-    adopt_index(folder)
-    with BM25Index(tmp_path / "own") as own, BM25Index(folder) as theirs:
-        assert found(theirs.search("the owner of a mill", 1000)) == found(own.search("the owner of a mill", 1000))
-        for passage in passages[::15]:
-            question = f"Who founded the company that {passage.title} belongs to?"
-            assert ChainRetriever(theirs).search(question, 5) == ChainRetriever(own).search(question, 5)
 
 
 def test_vectors_are_kept_beside_the_titles(tmp_path: Path) -> None:
@@ -174,23 +162,6 @@ def test_what_is_not_adopted(tmp_path: Path) -> None:
     assert not (folder / "polyhop").exists()
     with BM25Index(folder) as index:
         assert not index.has_titles
-
-
-# --- the command line ------------------------------------------------------------------------------------------------
-
-
-def test_the_command_line(tmp_path: Path) -> None:
-    folder = anserini_index(tmp_path / "ix", map(as_pyserini, sample_passages()), storeRaw=True)
-    ask = ["ask", "Who founded Kestrel?", "--index", str(folder), "--program", "naive"]
-    result = CliRunner().invoke(app, ask)
-    assert result.exit_code == 1
-    assert f"polyhop index --adopt {folder}" in result.output
-    assert CliRunner().invoke(app, [*ask, "--retriever", "bm25"]).exit_code == 0
-    result = CliRunner().invoke(app, ["index", "--adopt", str(folder)])
-    assert result.exit_code == 0, result.output
-    assert f"{len(sample_passages()):,}" in result.output
-    assert CliRunner().invoke(app, ask).exit_code == 0
-    assert "is sound" in CliRunner().invoke(app, ["index", "--check", str(folder)]).output
 
 
 # --- Pyserini's own indexes ------------------------------------------------------------------------------------------

@@ -14,8 +14,6 @@ from typing import Any
 
 import pytest
 
-from polyhop.data.chain.store import Store
-from polyhop.data.chain.words import record_of
 from polyhop.data.errors import IndexFault
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import build_index
@@ -142,17 +140,6 @@ def test_words_of_code_are_found_by_their_parts_in_an_index_and_in_a_pool(tmp_pa
             assert dict(found(hits)) == dict(ranked)
 
 
-@pytest.mark.parametrize("query", ["", "   ", "the of and", "?!*:()[]^~", "\x00", "notinanypassage"])
-def test_queries_that_find_nothing(index: BM25Index, query: str) -> None:
-    assert not index.search(query, 5)
-    assert not index.ranking(query, 5)
-
-
-@pytest.mark.parametrize("query", ["moon\x00river", "moon \ud800 river", 'moon AND (river "', "\ufeffmoon river"])
-def test_queries_with_oddities(index: BM25Index, query: str) -> None:
-    assert found(index.search(query, 5))[0] in found(index.search("moon river and", 1000))
-
-
 def test_very_long_queries_and_pages_past_the_end(index: BM25Index) -> None:
     assert index.search(" ".join(f"term{n} moon" for n in range(10_000)), 3)
     assert index.search("moon" * 50_000 + " zebras", 3)[0].passage.id == "untitled"
@@ -248,10 +235,3 @@ def test_rankings_have_the_scores_of_hits_which_know_their_rows(index: BM25Index
     assert len({row for row, _ in ranking}) == len(ranking)
     assert index.stored([hit.document for hit in hits if hit.document is not None]) == [hit.passage for hit in hits]
     assert hits == [Hit(hit.passage, hit.score, hit.rank) for hit in hits]
-
-
-def test_the_store_has_the_words_of_each_document(index: BM25Index) -> None:
-    rows = range(len(index))
-    records = [record_of(passage) for passage in index.stored(rows)]
-    assert len(index.store) == len(index)
-    assert index.store.records(rows).words.tolist() == Store.of(records).records(rows).words.tolist()

@@ -15,7 +15,6 @@ from threading import Event, Thread
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from polyhop.data.chain import ChainRetriever
 from polyhop.data.dense import DenseIndex, embed_index
@@ -24,8 +23,8 @@ from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import adopt_index, build_index, check_index
 from polyhop.data.lucene.jvm import autoclass, call, open_directory
 from polyhop.data.lucene.update import update_index
-from polyhop.scripts.main import app
 
+from ..dense.hashing import Hashing
 from ..office_files import write_pdf
 from .anserini import manifest_of
 
@@ -42,25 +41,6 @@ def put(root: Path, files: dict[str, str]) -> None:
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
-
-
-def test_ids_that_look_the_same_are_the_same(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text(
-        "".join(
-            json.dumps({"id": id, "title": "Kiln", "text": f"It is {id!r}."}) + "\n"
-            for id in ("k#1", "k", "k\n", "k\u202e")
-        )
-    )
-    (tmp_path / "long.md").write_text("# Long\n\n" + "The kiln burns all night. " * 60)
-    build_index([tmp_path / "a.jsonl", tmp_path / "long.md"], tmp_path / "ix")
-    (tmp_path / "b.jsonl").write_text(json.dumps({"id": "long.md#2", "title": "Long", "text": "It is cold."}) + "\n")
-    told: list[Problem] = []
-    assert update_index(tmp_path / "ix", add=[tmp_path / "b.jsonl"], on_problem=told.append).added == 0
-    assert "the id 'long.md#2' is in the index" in told[0].reason
-    with BM25Index(tmp_path / "ix") as index:
-        ids = [hit.passage.id for hit in index.search("kiln", 100)]
-    assert len(ids) == len(set(ids))
-    assert {"k", "k#1", "long.md#1", "long.md#2"} <= set(ids)
 
 
 @pytest.fixture
@@ -130,6 +110,16 @@ def test_add_a_file_of_a_folder_and_delete_by_id_or_file(tmp_path: Path, index: 
     assert contents(index) == before
 
 
+def test_a_segment_that_vanishes_moves_no_words(tmp_path: Path, index: Path) -> None:
+    """Lucene drops one without passages, which renumbers those that follow."""
+    for name in ("grebe", "tern"):
+        put(tmp_path, {f"notes/{name}.md": f"# {name}\n\nA {name}."})
+        update_index(index, add=[tmp_path / f"notes/{name}.md"])
+    update_index(index, delete=["grebe.md"])
+    with BM25Index(index) as opened:
+        assert [passage.id for passage in opened.titled("tern")] == ["notes/tern.md"]
+
+
 def test_what_cannot_be_changed_changes_nothing(tmp_path: Path, index: Path) -> None:
     put(tmp_path, {"notes/other/stork.md": "# Stork\n\nAnother stork."})
     update_index(index, add=[tmp_path / "notes/other/stork.md"])
@@ -196,44 +186,6 @@ def test_copies_and_twins_are_those_of_a_new_index(tmp_path: Path, seed: int) ->
         build_index([root], tmp_path / "fresh")
         assert texts(index) == texts(tmp_path / "fresh"), (seed, step)
     assert check_index(index).problems == ()
-
-
-def test_a_book_is_compared_with_pages_that_are_there(tmp_path: Path) -> None:
-    chapters = [" ".join(f"Chapter {n} documents the parameter p{m}x{n}." for m in range(20)) for n in range(3)]
-    put(tmp_path, {f"notes/z{n}.html": f"<h1>Z{n}</h1><p>{text}" for n, text in enumerate(chapters)})
-    root, index = tmp_path / "notes", tmp_path / "ix"
-    build_index([root], index)
-    write_pdf(root / "all.pdf", [f"{text}." for chapter in chapters for text in chapter.rstrip(".").split(". ")])
-    for _ in range(2):  # it is not converted again
-        problems: list[Problem] = []
-        assert update_index(index, folders=[root], on_problem=problems.append).documents == 0
-        [(problem, other)] = [(each.where, each.other) for each in problems]
-        assert (problem, other[:7]) == ("notes/all.pdf", "notes/z")
-    (tmp_path / other).write_text("<h1>Z</h1><p>Something else.")
-    update_index(index, folders=[root])
-    with BM25Index(index) as opened:
-        assert opened.search("Chapter documents", 10)[-1].passage.document == "notes/all.pdf"
-    write_pdf(
-        root / "again.pdf", [f"{text}." for chapter in chapters[::-1] for text in chapter.rstrip(".").split(". ")]
-    )
-    assert update_index(index, folders=[root]).documents == 1  # books are not compared with each other
-
-
-@pytest.mark.parametrize("before", [0, 1, 4])
-def test_a_contract_is_no_copy_of_others_with_the_same_clauses(tmp_path: Path, before: int) -> None:
-    """Whether these are in the index, new, or some of both."""
-    clauses = [f"Clause {n} documents the parameter p{n} of agreements." for n in range(40)]
-    root, index = tmp_path / "notes", tmp_path / "ix"
-    pages = {f"notes/c{n}.html": f"<h1>Contract {n}</h1><p>Signed by N{n}. {' '.join(clauses)}" for n in range(4)}
-    put(tmp_path, {"notes/other.md": "# Other", **dict(list(pages.items())[:before])})
-    build_index([root], index)
-    put(tmp_path, pages)
-    write_pdf(root / "signed.pdf", ["Signed by Ida Moor.", *clauses])
-    problems: list[Problem] = []
-    update_index(index, folders=[root], on_problem=problems.append)
-    assert problems == []
-    with BM25Index(index) as opened:
-        assert opened.search("Ida Moor", 1)[0].passage.document == "notes/signed.pdf"
 
 
 def test_a_page_that_lost_its_text_is_told_each_time(tmp_path: Path) -> None:
@@ -402,45 +354,19 @@ def test_many_updates_are_merged(tmp_path: Path, index: Path, monkeypatch: pytes
         ][:1]
 
 
-class Letters:
-    """Vectors of the counts of a few letters."""
-
-    name = "letters"
-
-    def __call__(self, texts: Any) -> Any:
-        return [[1.0 + text.count(letter) for letter in "aeioust"] for text in texts]
-
-
 def test_vectors_are_made_again(tmp_path: Path, index: Path) -> None:
-    embed_index(index, Letters())
-    with DenseIndex(index, Letters()) as dense, BM25Index(index) as opened:
+    embed_index(index, Hashing())
+    with DenseIndex(index, Hashing()) as dense, BM25Index(index) as opened:
         chain = ChainRetriever(opened, vectors=dense)
         update_index(index, delete=["r1"])
         assert not list(index.rglob("vectors-*"))
         assert "r1" in {hit.passage.id for hit in dense.search("egrets", 100)}  # still the state of the vectors
         assert "r1" in {hit.passage.id for hit in chain.search("egrets", 100)}
     with pytest.raises(IndexFault, match="has no vectors"):
-        DenseIndex(index, Letters())
-    embed_index(index, Letters())
-    with DenseIndex(index, Letters()) as dense:
+        DenseIndex(index, Hashing())
+    embed_index(index, Hashing())
+    with DenseIndex(index, Hashing()) as dense:
         assert {hit.passage.id for hit in dense.search("egrets", 100)} == contents(index).keys()
-
-
-def test_commands(tmp_path: Path, index: Path) -> None:
-    def run(*arguments: str | Path) -> str:
-        result = CliRunner().invoke(app, ["index", *map(str, arguments), "--out", str(index)])
-        assert result.exit_code == 0, result.output
-        return result.output
-
-    put(tmp_path, {"notes/grebe.md": "# Grebe\n\nThe grebe.", "b.png": ""})
-    assert "1 document: 1 passage added, 0 deleted" in run("--update", tmp_path / "notes")
-    assert "passages" not in run("--update", tmp_path / "notes").partition("time")[2]
-    assert "1 document: 0 passages added, 1 deleted" in run("--delete", "grebe.md")
-    assert "1 document: 1 passage added, 0 deleted" in run("--add", tmp_path / "notes" / "grebe.md")
-    put(tmp_path, {"notes/grebe.md": ""})
-    assert "removed   1 document whose files cannot be read any more" in run("--update", tmp_path / "notes")
-    wrong = CliRunner().invoke(app, ["index", "--add", "--delete", "x", "--out", str(index)])
-    assert (wrong.exit_code, "choose one of" in wrong.output) == (2, True)
 
 
 def test_readers_in_other_threads_never_fail(tmp_path: Path, index: Path) -> None:
