@@ -419,7 +419,9 @@ def _both(text: str, taken: int = 0) -> list[str]:
     if role := _ROLE.search(text):  # "Which film has the director who was born first, @0 or @1"
         steps = [f"Who is the {role[0]} of {name}" for name in names]
         names = [f"#{taken + 1}", f"#{taken + 2}"]
-    return [*steps, *(f"{text[: sides.start()]} {name} {text[sides.end() :]}" for name in names)]
+    whether, before = _WHETHER.match(text), text[: sides.start()]
+    before = f"What of{before[whether.end() :]}" if whether else before
+    return [*steps, *(f"{before} {name} {text[sides.end() :]}" for name in names)]
 
 
 @lru_cache(maxsize=1024)
@@ -534,18 +536,18 @@ class Chain:
         common = page.mentions & {*other.mentions, *other.names}
         return max((self._rarity(name) for name in common if f" {name} " not in self.key), default=0.0)
 
-    def sentences(self, pages: Sequence[Page], chosen: Sequence[Page], cited: Iterable[str]) -> list[Sentence]:
-        """The sentences of some of the chosen passages that carry the chain: those that are ``cited``, or have words of
-        the question or names of other chosen passages; at least one of each passage."""
+    def sentences(self, pages: Sequence[Page], chosen: Sequence[Page]) -> list[Sentence]:
+        """The sentences of some of the chosen passages that carry the chain, by words of the question and names of
+        other chosen passages; at least one of each passage."""
         asked = self.terms.union(*(_terms(replace_references(step, lambda _: " ")) for step in self.steps))
-        cited, carrying = frozenset(cited), list[Sentence]()
+        carrying = list[Sentence]()
         for page in pages:
             others = [other for other in chosen if other is not page and not self._asked_name(other)[0]]
             scores = []
             for row in page.sentences:
                 leads = any(f" {name} " in row.key for other in others for name in other.names if len(name) > 2)
                 words = self.worth((asked & row.terms) - page.title_terms) / (self.worth(asked) or 1.0)
-                scores.append(words + leads + 0.08 * (row is page.sentences[0]) + 0.75 * (row.id in cited))
+                scores.append(words + leads + 0.08 * (row is page.sentences[0]))
             pairs = zip(page.sentences, scores, strict=True)
             carrying += [row for row, score in pairs if score >= 0.92 * max(scores)]
         return carrying
@@ -722,8 +724,7 @@ class Agent:
         return [step.question for step in self.reading.steps if not step.guess and not references(step.question)]
 
     def rows(self, pages: Sequence[Page]) -> list[Sentence]:
-        cited = [step.guess.sentence.id for step in self.reading.steps if step.guess.sentence]
-        return self.reading.chain.sentences(pages, self.reading.chosen, cited)
+        return self.reading.chain.sentences(pages, self.reading.chosen)
 
     @cached_property
     def evidence(self) -> list[Sentence]:
@@ -735,8 +736,9 @@ class Agent:
 
     @property
     def cited(self) -> list[str]:
-        guesses = [self.reading.guess, *(step.guess for step in self.reading.steps)]
-        return list(dict.fromkeys(guess.sentence.id for guess in guesses if guess.sentence))
+        """The sentence of the answer, then those of the chain."""
+        sentence = self.reading.guess.sentence
+        return list(dict.fromkeys(row.id for row in ([sentence] if sentence else []) + self.evidence))
 
     @cached_property
     def next_query(self) -> str:
@@ -824,7 +826,6 @@ RULES: dict[str, Callable[[Agent], Any]] = {
     "keep": lambda agent: list(dict.fromkeys(agent.kept + agent.added)) if agent.reading.kept else agent.added,
     "add": lambda agent: agent.added,
     "spans": lambda agent: [f"{row.id} {row.text}" for row in agent.evidence],
-    **dict.fromkeys(("useful", "chosen"), lambda agent: [int(page.number) for page in agent.reading.chosen]),
     "answers": lambda agent: [str(step.guess) for step in agent.reading.steps],
     **dict.fromkeys(("required", "gaps"), lambda agent: agent.open),
     **dict.fromkeys(("doubtful", "contradicted"), lambda agent: []),
@@ -837,7 +838,7 @@ RULES: dict[str, Callable[[Agent], Any]] = {
     **dict.fromkeys(("answer", "correction"), lambda agent: agent.reading.guess.text),
     "confidence": lambda agent: round(agent.reading.guess.probability, 2),
     "citations": lambda agent: agent.cited,
-    "cited": lambda agent: [int(page.number) for page in agent.reading.chosen],
+    **dict.fromkeys(("useful", "chosen", "cited"), lambda agent: [int(page.number) for page in agent.reading.chosen]),
     "accuracy": lambda agent: round(agent.reading.guess.probability, 2) if agent.agrees else 0.0,
     "attribution": lambda agent: "extrapolatory",  # to agree with itself is no proof
     "decision": lambda agent: "unconfident",

