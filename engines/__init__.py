@@ -1,4 +1,4 @@
-"""Language models: by name and by role, with limits and budgets; and the embedded engine."""
+"""Language models: by name and by role, with limits and budgets; and the keyless engine."""
 
 import os
 

@@ -786,11 +786,15 @@ class Agent:
         known = self.prompt.listed("known")
         return [row.id for row in self.evidence if any(_most(fact, seen[row.id]) for fact in known)]
 
+    def options(self, type: str) -> list[str]:
+        """The values of a type such as Literal['a', 'b']."""
+        return re.findall(r"'((?:[^'\\]|\\.)*)'", type) or [""]
+
     def of_type(self, type: str) -> Any:
         """The value of a field that has no rule."""
         answer = self.reading.guess.text
         if type.startswith("Literal"):
-            options = re.findall(r"'((?:[^'\\]|\\.)*)'", type) or [""]
+            options = self.options(type)
             told = " ".join(row.text for row in self.evidence).lower()
             return next((option for option in options if option.lower() in told), options[0])
         if type in ("int", "float"):
@@ -814,6 +818,11 @@ RULES: dict[str, Callable[[Agent], Any]] = {
     "steps": lambda agent: [{"thought": "", "question": step} for step in agent.reading.planned],
     "route": lambda agent: "plan" if len(agent.reading.planned) > 1 else "single",
     "refined_question": Agent.refined,
+    # of dspy.ReAct: one search, then the answer
+    "next_tool_name": lambda agent: (
+        "finish" if agent.prompt.inputs.get("trajectory") else agent.options(agent.prompt.outputs["next_tool_name"])[0]
+    ),
+    "next_tool_args": lambda agent: {} if agent.prompt.inputs.get("trajectory") else {"query": agent.prompt.question},
     "action": lambda agent: "retrieve" if agent.next_query else "answer",
     "query": lambda agent: (
         agent.next_query if "queries" in agent.prompt.inputs else [*agent.open, agent.prompt.question][0]

@@ -35,9 +35,9 @@ class ProgramOptions(Options):
 
     lm: tuple[str, ...] = option(
         (),
-        "Language model of the program, of one ROLE, or of a group of roles (c3po: proxy): 'lexical' (embedded), a "
-        "LiteLLM name such as openai/gpt-4o-mini, or a profile (FILE.toml). May be repeated.  [default: $POLYHOP_LM or "
-        "lexical]",
+        "Language model of the program, of one ROLE, or of a group of roles (c3po: proxy): a LiteLLM name such as "
+        "openai/gpt-4o-mini, a profile (FILE.toml), recorded:FILE, or 'lexical' (none: quotes and guesses). May be "
+        "repeated.  [default: $POLYHOP_LM or lexical]",
         "[ROLE=]SPEC",
     )
     k: int | None = option(None, "Passages per search.", flag="-k", ge=1, le=1000)

@@ -160,7 +160,7 @@ class ReAct(dspy.Module):
 
     It writes queries, reads excerpts, goes further down a ranking before it writes another query, and reads whole
     passages, until it can answer; after ``steps`` tool calls it must. It is plain DSPy: no prompt is ours but the task.
-    The embedded engine cannot play it.
+    The keyless engine searches once.
 
     Args:
         retriever: BM25 with ``k1`` of 25 and ``b`` of 1 suits long pages.

@@ -107,7 +107,7 @@ def service_of(options: Serve) -> Service:
         chosen = options if name == default else ProgramOptions(lm=options.lm, no_cache=options.no_cache)
         return build_program(names[name], source, chosen)
 
-    # The embedded engine computes here: more threads would only keep events of others waiting.
+    # The keyless engine computes here: more threads would only keep events of others waiting.
     embedded = all(model.model in FREE for model in models_of(build(default)))
     service = Service(
         build,

@@ -181,7 +181,7 @@ def _differences(
     yield f"{paper.title} (arXiv {paper.arxiv})"
     yield f"Models: here {', '.join(sorted(models))}; published with {paper.models}."
     if models <= set(FREE):
-        yield "The embedded engine is not a language model: its figures say nothing about the paper."
+        yield "The keyless engine is not a language model: its figures say nothing about the paper."
     searched = sorted({"an index" if each.index else "the questions' own passages" for each in benchmarks})
     used = retriever or paper.retriever
     yield f"Searched: {' and '.join(searched)}, with {used}; published with {paper.retriever}."

@@ -52,7 +52,7 @@ def test_rows_are_runs_beside_published_figures(
         for figure in row.published.get("hotpotqa", {}).values():
             assert f"({figure})" in line
         assert line.partition(" | ")[2].count(" (") == len(row.published.get("hotpotqa", {}))
-    assert "The embedded engine is not a language model" in result.stdout
+    assert "The keyless engine is not a language model" in result.stdout
     assert f"published with {paper.models}" in result.stdout
     runs = {path: path.read_text() for path in (tmp_path / "runs").glob("*/predictions.jsonl")}
     assert len(runs) == sum(bool(row.program) for row in paper.rows)
@@ -88,7 +88,7 @@ def test_a_language_model_is_named_and_paid_from_one_budget(
         assert result.exit_code == 0, result.output
         assert "hotpotqa distractor, 1 questions: ours (published)" in result.stdout
         assert "Models: here openai/served; published with GPT-4o" in result.stdout
-        assert "embedded engine" not in result.stdout
+        assert "keyless engine" not in result.stdout
 
 
 def test_datasets_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
