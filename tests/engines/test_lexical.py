@@ -163,6 +163,15 @@ def test_modules_of_others_run_by_the_names_and_types_of_their_fields() -> None:
     assert plain.answer == "unknown"
 
 
+def test_it_plays_react_with_one_search() -> None:
+    tool = dspy.Tool(polyhop.PassagePool(sample_passages()), name="search")
+    with dspy.context(lm=polyhop.lm("lexical")):
+        reply = dspy.ReAct("question -> answer", tools=[tool])(question="Who directed Stalker?")
+    tools = [value for name, value in reply.trajectory.items() if name.startswith("tool_name")]
+    assert tools == ["search", "finish"]
+    assert reply.answer == "Andrei Tarkovsky"
+
+
 def test_it_reads_prompts_of_dspys_adapters_only() -> None:
     with pytest.raises(ValueError, match="reads prompts of dspy.ChatAdapter and dspy.JSONAdapter only"):
         read_prompt("You are helpful.", "Who?")
