@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import sys
 import zipfile
 from pathlib import Path
 
@@ -217,20 +216,6 @@ def test_a_term_stays_with_its_definition() -> None:
             assert passage.place.headings == goes_on
     passages = split(Document("t", "T", text.lines), 40)
     assert {"T > heat", "T > -a > --ash"} <= {passage.heading for passage in passages}
-
-
-def test_kinds_of_links() -> None:
-    rows = "".join(
-        f"<tr><td><a href=m{n}.html>mod{n}</a><td>It does a thing or two about number {n}." for n in range(10)
-    )
-    page = f"""<ul><li><a href=a.html>Ash</a><li><a href=b.html>Tarn</a></ul><ul><li>All about the
-    <a href=c.html>clay</a><li>Nothing</ul><table>{rows}</table><p>See also <a href=d.html>heat</a>.
-    <dl><dt>See Also:<dd><a href=e.html>Vale</a><dt>Since:<dd><a href=f.html>May</a></dl>
-    <h2>Further reading</h2><ul><li><a href=g.html>Glaze</a><li><a href=h.html>Pots</a></ul>"""
-    kinds = {link.target[:-5]: link.kind for line in of_html(page).lines for link in line.links}
-    listed = {f"m{n}": "contents" for n in range(10)}
-    others = {"c": "text", "f": "text", "d": "see", "e": "see", "g": "see", "h": "see"}
-    assert kinds == {"a": "contents", "b": "contents"} | listed | others
 
 
 PIECES = st.sampled_from("< > / &nbsp; p td tr table h1 pre nav main <td> <tr> </h1> x".split())
@@ -462,14 +447,6 @@ def test_depth_and_number_of_sentences(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(converters, "_MOST_LINES", 2)
     with pytest.raises(Unreadable, match="more than 2 sentences: split it"):
         convert(written(tmp_path / "a.csv", "a\nx\ny\nz"))
-
-
-def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("pypdfium2", "mammoth", "docutils"):
-        monkeypatch.setitem(sys.modules, module, None)
-    for name in ("a.pdf", "a.docx", "a.rst"):
-        with pytest.raises(Unreadable, match="run `make documents`"):
-            convert(written(tmp_path / name, "x"))
 
 
 def test_word_files(tmp_path: Path) -> None:

@@ -65,22 +65,6 @@ def test_single_agents_a_sample_and_another_model(run: Path) -> None:
     assert "no agent 'chef': the agents are analyzer, selector, " in refused("diagnose", run, "--agent", "chef")
 
 
-def test_a_run_with_aliases_is_repeated_with_them(tmp_path: Path) -> None:
-    contexts = [["Kestrel Mill", ["It is a mill.", "Ada Berg owns it."]], ["Ada Berg", ["She was born in Tarn."]]]
-    question = {
-        "_id": "q",
-        "question": "Where was the owner of Kestrel Mill born?",
-        "answer": "Tarnton",
-        "answer_id": "Q7",
-    }
-    facts = {"supporting_facts": [["Kestrel Mill", 1], ["Ada Berg", 0]], "evidences": [["a", "b", "c"]]}
-    (tmp_path / "q.json").write_text(json.dumps([{**question, **facts, "type": "bridge", "context": contexts}]))
-    (tmp_path / "id_aliases.json").write_text(json.dumps({"Q_id": "Q7", "aliases": ["Tarn"], "demonyms": []}) + "\n")
-    given = ["--questions", tmp_path / "q.json", "--aliases", tmp_path / "id_aliases.json", "--program", "naive"]
-    done("evaluate", "--dataset", "2wiki", *given, "--retriever", "bm25", "--out", tmp_path / "run")
-    assert json.loads(done("diagnose", tmp_path / "run", "--json").stdout)["questions"] == 1
-
-
 def test_a_budget_ends_with_what_is_known(run: Path) -> None:
     result = done("diagnose", run, "--budget-calls", "30")
     assert "the budget (30 LM calls) is spent after" in result.stderr

@@ -75,9 +75,3 @@ def test_every_program_and_format() -> None:
         assert (result.exit_code, "[[ ## question ## ]]" in result.stdout) == (0, True)
     one = json.loads(run("polyhop", "--format", "messages", "--agent", "planner", "--adapter", "json").stdout)
     assert one == json.loads(run("polyhop", "--format", "messages", "--adapter", "json").stdout)["planner"]
-
-
-def test_what_cannot_be_exported_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("mine")
-    assert "prism has no agent 'nope': its agents are analyzer" in refused("export", "prism", "--agent", "nope")
-    assert "cannot be read or written: " in refused("export", "prism", "--out", tmp_path / "file" / "x.md")

@@ -12,10 +12,6 @@ import pytest
 
 from polyhop.data.errors import PolyhopError
 from polyhop.engines.limits import unlimited
-from polyhop.optimizers.optimize import OptimizationSummary
-from polyhop.scripts.optimize import _print
-from polyhop.scripts.options import Tuning
-from polyhop.scripts.program import Named
 
 from .cli import polyhop
 
@@ -117,18 +113,3 @@ def test_who_writes_instructions_is_reached_as_the_profile_says(
     assert unlimited(model).kwargs["api_base"] == "http://localhost:9/v1"
     assert unlimited(model).kwargs["api_key"] == "some-key"
     assert model.engine.limit.limits.concurrency == 3
-
-
-def test_a_program_of_plain_dspy_is_named_with_its_state(capsys: pytest.CaptureFixture[str]) -> None:
-    summary = OptimizationSummary(ended="all stages ran", best="0-start", stages=[])
-    _print(summary, Path("run"), Tuning(program="react"), Named("react").own)
-    assert "polyhop.programs.baselines:ReAct=run/best: the program" in capsys.readouterr().out
-
-
-def test_ctrl_c_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("polyhop.scripts.optimize.run", interrupted)
-    done = run("--out", tmp_path / "run", *QUICK)
-    assert (done.exit_code, "run the same command again to resume" in done.stderr) == (130, True)

@@ -63,14 +63,6 @@ def test_rows_are_runs_beside_published_figures(
     assert {path: path.read_text() for path in runs} == runs  # nothing was asked again
 
 
-def test_without_questions_the_datasets_are_named_with_their_addresses(tmp_path: Path) -> None:
-    result = table(PAPERS[0], "--out", tmp_path / "runs")
-    assert result.exit_code == 1
-    for name, source in Paper.read(PAPERS[0]).datasets.items():
-        assert f"{name}: {source}" in result.stderr
-    assert not (tmp_path / "runs").exists()
-
-
 def test_a_language_model_is_named_and_paid_from_one_budget(
     write_hotpotqa: Callable[[int], Path], tmp_path: Path
 ) -> None:
@@ -89,17 +81,3 @@ def test_a_language_model_is_named_and_paid_from_one_budget(
         assert "hotpotqa distractor, 1 questions: ours (published)" in result.stdout
         assert "Models: here openai/served; published with GPT-4o" in result.stdout
         assert "embedded engine" not in result.stdout
-
-
-def test_datasets_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import datasets  # with pandas: a second that only this test needs
-
-    context = {"title": ["A", "B"], "sentences": [["A is a mill."], ["B is a weir."]]}
-    record = {"id": "q", "question": "What is A?", "answer": "a mill", "type": "bridge", "level": "easy"}
-    facts = {"title": ["A"], "sent_id": [0]}
-    made = datasets.Dataset.from_list([{**record, "context": context, "supporting_facts": facts}])
-    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: made)
-    on = ("--on", "hotpotqa:hub:some/hotpot:fullwiki")
-    result = table(*on, "--program", "naive", "--out", tmp_path / "runs", "--markdown")
-    assert result.exit_code == 0, result.output
-    assert "hotpotqa distractor, 1 questions" in result.stdout

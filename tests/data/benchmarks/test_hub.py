@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +73,3 @@ def test_names_configurations_and_defaults(monkeypatch: pytest.MonkeyPatch) -> N
         ("hotpotqa/hotpot_qa", "fullwiki", "train[:5]"),
         ("me/mine", None, "validation"),
     ]
-
-
-def test_without_the_library_the_command_is_told_that_adds_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(DataError, match=r"hotpotqa/hotpot_qa:distractor needs .*: run `make hub`"):
-        load_questions("hotpotqa")

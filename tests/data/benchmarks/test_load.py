@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from polyhop.data.benchmarks import BENCHMARKS, load_questions
+from polyhop.data.benchmarks import load_questions
 from polyhop.data.errors import DataError, Problem
-from polyhop.data.passages import Passage
 
 from . import records as r
 
@@ -34,21 +33,6 @@ def numbered(count: int) -> list[dict[str, Any]]:
 
 
 # --- the shape -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dataset", BENCHMARKS)
-@pytest.mark.parametrize("name", ["dev.json", "dev.jsonl.gz"])
-def test_one_shape(load: Load, dataset: str, name: str) -> None:
-    record = r.FIRST_RECORDS[dataset]
-    question = load(dataset, json.dumps(record if dataset == "squad" or "jsonl" in name else [record]), name)[0]
-    (sample,) = load_questions("sample", limit=1)
-    assert list(question.keys()) == list(sample.keys())
-    assert set(question.inputs().keys()) == {"question"} | ({"pool"} if question.pool else set())
-    assert question.where.startswith(f"{name}:")
-    assert isinstance(question.answers, tuple)
-    assert (question.pool is not None) == BENCHMARKS[dataset].has_contexts
-    assert all(isinstance(passage, Passage) for passage in question.pool or ())
-    assert question.official_id == question.id
 
 
 # --- settings --------------------------------------------------------------------------------------------------------

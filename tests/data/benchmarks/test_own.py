@@ -46,20 +46,6 @@ def test_all_that_can_be_said(tmp_path: Path) -> None:
     assert read(tmp_path, gold=["a.md", "B"]).hops == 2
 
 
-@pytest.mark.parametrize(
-    ("answer", "answers"),
-    [(1854, ("1854",)), (2.5, ("2.5",)), (3.0, ("3",)), ([1854, "in 1854"], ("1854", "in 1854")), ("a; b", ("a; b",))],
-)
-def test_answers(tmp_path: Path, answer: Any, answers: tuple[str, ...]) -> None:
-    assert read(tmp_path, answer=answer).answers == answers
-
-
-def test_what_the_passages_do_not_tell_needs_no_answer(tmp_path: Path) -> None:
-    question = read(tmp_path, answer=None, answerable=False)
-    assert not question.answerable
-    assert question.answers == ("unknown",)
-
-
 def test_gold_can_be_a_sentence_an_id_or_words(tmp_path: Path) -> None:
     gold = [{"title": "A", "sentence": 0}, {"id": 5}, {"title": "B", "text": "a mill"}]
     question = read(tmp_path, gold=gold)
@@ -149,11 +135,6 @@ def test_what_is_wrong_is_said(tmp_path: Path, fields: dict[str, Any], reason: s
     path = r.write(tmp_path / "q.jsonl", r.lines([ASKED | {"id": "sound"}, ASKED | fields]))
     with pytest.raises(DataError, match=rf"^q\.jsonl:2: {reason}"):
         load(path, strict=True)
-
-
-def test_there_is_no_hub_for_them() -> None:
-    with pytest.raises(DataError, match="Name the file of your own questions: --questions FILE"):
-        load_questions("own")
 
 
 # --- what a file looks like ------------------------------------------------------------------------------------------

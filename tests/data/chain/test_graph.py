@@ -104,34 +104,6 @@ def test_versions_of_a_page_are_copies_and_do_not_link(whole: Text, copy: Text, 
     assert LINK not in ties(graph, "whole", "copy")
 
 
-def test_of_a_title_with_more_passages_than_fit_the_first_are_candidates() -> None:
-    """They open the document; and a rarer title goes first."""
-    bands = [Passage.of(f"Noise {n}", f"A band, number {n}.", id=f"n{n}") for n in range(55)]
-    pages = [Passage.of("Smith", f"Text {n}.", id=f"s{n}") for n in range(65)]
-    rivers = [Passage.of("Moselle", f"Text of {n}.", id=f"m{n}") for n in range(45)]
-    graph = graph_of("Which band saw Smith or the Moselle?", *bands, *pages, *rivers)
-    found = {graph.passage(node).id for node in range(len(graph))}
-    assert {passage.id for passage in rivers} <= found
-    assert {passage.id for passage in pages} & found == {passage.id for passage in pages[:15]}
-
-
-def test_a_long_ranking_leaves_the_graph_as_it_was_for_a_short_one() -> None:
-    """The second hop has no word of the question."""
-    bridge = Passage.of("Solmar", "Solmar is a film of 1972 by Anna Berg.", id="bridge")
-    noise = [Passage.of(f"Noise {n}", f"A director made a film, number {n}.", id=f"n{n}") for n in range(55)]
-    target = Passage.of("Anna Berg", "Anna Berg is from Zabor.", id="target")
-    question = "Where does the director of the film Solmar live?"
-    used, fresh = graph_of(question, bridge, *noise, target), graph_of(question, bridge, *noise, target)
-    weights = ChainWeights()
-    assert len(follow(used, weights, 57)) == 57
-
-    def ids(graph: Graph) -> list[str]:
-        return [graph.passage(step.node).id for step in follow(graph, weights, 3)]
-
-    assert ids(used) == ids(fresh)
-    assert ids(used)[:2] == ["bridge", "target"]
-
-
 def test_a_passage_that_explains_nothing_lends_less_to_those_that_it_mentions() -> None:
     def gain(work: str) -> float:
         graph = graph_of(

@@ -105,12 +105,6 @@ def test_similar_vectors_count_as_much_as_their_weight(world: BM25Index) -> None
     assert set(asked) <= set(range(len(world)))
 
 
-def test_vectors_of_another_index_are_refused(world: BM25Index) -> None:
-    vectors: Any = Fixed({}, world)
-    with pytest.raises(ValueError, match="the vectors belong to another index"):
-        ChainRetriever(PassagePool(WORLD), vectors=vectors)
-
-
 # --- passages of documents -------------------------------------------------------------------------------------------
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,16 +11,13 @@ from polyhop.data.chain.words import (
     FORM_BITS,
     LONGEST_NAME,
     find_names,
-    hash_names,
-    hash_runs,
     names_in,
     read,
     record_of,
-    spanned,
     without_flags,
     wording,
 )
-from polyhop.data.passages import Passage, Place
+from polyhop.data.passages import Passage
 
 
 @pytest.mark.parametrize(
@@ -74,12 +69,6 @@ def test_of_a_very_long_passage_the_beginning_is_read(glue: str) -> None:
     assert words == without_flags(record_of(Passage.of("Page", text + text)).words).tolist()
 
 
-def test_the_headings_above_a_passage_are_its_first_sentence() -> None:
-    passage = replace(Passage.of("Guide", "It rained."), place=Place("guide.md", 3, ("Anna Berg", "Life")))
-    expected = [numbers(text) for text in ("guide", "guide", "anna berg life", "it rained")]
-    assert without_flags(record_of(passage).words).tolist() == [word for text in expected for word in (*text, 0)]
-
-
 WORDS = st.lists(st.integers(0, 6), max_size=40).map(lambda words: np.array(words, np.uint32))
 NAMES = st.lists(st.lists(st.integers(1, 6), max_size=4), min_size=1, max_size=8)
 
@@ -94,11 +83,3 @@ def test_names_are_found_wherever_their_words_stand(names: list[list[int]], word
     padded = np.array([name + [0] * (LONGEST_NAME - len(name)) for name in names], np.uint32)
     which, place = find_names(padded, words)
     assert set(zip(which.tolist(), place.tolist(), strict=True)) == expected
-
-
-@given(WORDS, st.integers(1, 5))
-def test_the_hash_of_a_run_is_that_of_the_name(words: np.ndarray, longest: int) -> None:
-    for length, found in enumerate(hash_runs(words, longest), 1):
-        starts = np.arange(len(words))
-        names = spanned(words, np.stack([starts, np.minimum(starts + length, len(words))], axis=1))
-        assert found.tolist() == hash_names(names).tolist()

@@ -55,10 +55,3 @@ def test_a_model_of_random_weights(tmp_path: Path) -> None:
             hits = list(pool.map(lambda n: index.search(f"moon {n % 2 * 'tarn'}", 2), range(20)))
         assert hits[:2] * 10 == hits
         assert pickle.loads(pickle.dumps(index)).search("moon", 2) == index.search("moon", 2)
-
-
-@INSTALLED
-def test_a_model_that_cannot_be_loaded(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(PolyhopError, match=f"the model {tmp_path / 'empty'} cannot be loaded: "):
-        SentenceEncoder(str(tmp_path / "empty"))(["text"])

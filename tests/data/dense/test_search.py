@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from polyhop.data import dense
 from polyhop.data.dense import DenseIndex
 
-from .hashing import Hashing, found, ranked
+from .hashing import found, ranked
 
 
 @pytest.mark.parametrize("block", [1, 7, 999, 4096])
@@ -28,23 +24,6 @@ def test_search_is_exact(index: DenseIndex, monkeypatch: pytest.MonkeyPatch, blo
             assert [hit.rank for hit in hits] == list(range(offset + 1, offset + 1 + len(hits)))
 
 
-@settings(deadline=None)
-@given(st.lists(st.lists(st.integers(-2, 2), min_size=3, max_size=3), min_size=1, max_size=40), st.integers(1, 45))
-def test_ties_go_by_document_number(index: DenseIndex, rows: list[list[int]], count: int) -> None:
-    """Among many equal vectors, in blocks of any size."""
-    view = object.__new__(DenseIndex)
-    view._rows = np.array(rows, np.float16)
-    query = np.array([1, 2, 3], np.float32)
-    scores = np.array(rows) @ [1, 2, 3]
-    expected = sorted(range(len(rows)), key=lambda n: (-scores[n], n))[:count]
-    with pytest.MonkeyPatch.context() as patch:
-        for block in (1, 4, 64):
-            patch.setattr(dense, "_BLOCK", block)
-            order, similar = view._nearest(query)
-            assert order[:count].tolist() == expected
-            assert similar.tolist() == scores.tolist()
-
-
 def test_similarities_and_rows(index: DenseIndex) -> None:
     scores = dict(found(index.search("moon river", 1000)))
     documents = [5, 0, 999, 5]
@@ -58,13 +37,3 @@ def test_similarities_and_rows(index: DenseIndex) -> None:
     assert index.similarities("moon", []).shape == (0,)
     with pytest.raises(IndexError):
         index.rows([1000])
-
-
-def test_a_query_is_encoded_once(built: Path) -> None:
-    encoder = Hashing()
-    with DenseIndex(built, encoder) as index:
-        assert index.search("", 5) == index.search(" \n", 5) == []
-        for page in range(3):
-            index.search("moon", 5, 5 * page)
-        index.similarities("moon", [1, 2])
-    assert encoder.calls == [1]
