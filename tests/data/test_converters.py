@@ -227,20 +227,6 @@ def test_no_html_fails(markup: str) -> None:
         assert line.text
 
 
-@pytest.mark.parametrize(
-    ("page", "title", "headings"),
-    [
-        ("<title>Heat</title><h2>Heat</h2><p>It is hot.<h1>Options</h1>", "Heat", ["Options"]),
-        ("<title>Kilns</title><h1>Kiln 1.2</h1><p>New.<h1>Kiln 1.3</h1><p>Newer.", "Kilns", ["Kiln 1.2", "Kiln 1.3"]),
-        ("<title>Kilns</title><h1>Kiln</h1><p>New.<h1>Heat</h1><p>It is hot.", "Kiln", ["Heat"]),
-    ],
-)
-def test_which_heading_is_the_title(page: str, title: str, headings: list[str]) -> None:
-    text = of_html(page)
-    found = dict.fromkeys(line.headings[-1] for line in text.lines if line.headings)
-    assert (text.title, list(found)) == (title, headings)
-
-
 LINKS = """<title>Kiln</title><main><h1 id=top>Kiln</h1>
 <p>Kiln uses <a href="ledger.html#pay">the <b>ledger</b></a>. <span id=mid></span>It calls
 <a href=tarn.html><img alt="Tarn"></a><a name=old></a> and <a href="mailto:a@example.org">Ada</a>.
@@ -350,27 +336,6 @@ import the second one from 'kiln'.
             *("Import 'glazes' first.", "import the second one from 'kiln'."),
         ],
     )
-    template = """--8<-- "kilns.md"
-
-{!ash.md!}
-
---8<--
-a.md
---8<--
-{{< note type="kilns" >}}
-{{% tabs %}}
-| Kiln | Heat |
-|---|---|
-| Ida | 900 |
-{{% /tabs %}}
-Fire{{< param "x" >}} it. {% if this %} stays
-{% endif %}
-
-See [ash]({{< ref "ash.md" >}}), `{{< note >}}`.
-"""
-    page = convert(written(tmp_path / "c.md", template))
-    assert texts(page) == ["Kiln: Ida; Heat: 900.", "Fire it.", "{% if this %} stays", "See ash, {{< note >}}."]
-    assert page.lines[-1].links == (Href(3, "ash.md", "ash"),)
     prose = written(tmp_path / "b.md", "import the second one from 'kiln', then\n\nexport it.")
     assert texts(convert(prose)) == ["import the second one from 'kiln', then", "export it."]
 

@@ -171,20 +171,6 @@ def test_a_class_in_every_command(folder: Path, tmp_path: Path) -> None:
     assert "Otto Lind" in run("ask", QUESTION, "--program", best, *lm).stdout
 
 
-def test_states_go_to_dspy_and_come_back(folder: Path, tmp_path: Path) -> None:
-    kind = import_named("hop_of_mine.py:Hop", "program")
-    program = kind()
-    program.respond.signature = program.respond.signature.with_instructions("Say the name.")
-    program.save(tmp_path / "hop.json")
-    saved = f":Hop={tmp_path / 'hop.json'}"
-    assert "Say the name." in run("export", saved).stdout
-    assert "+ Say" in run("diff", ":Hop", saved).stdout
-    run("export", saved, "--format", "dspy", "--out", str(tmp_path / "again.json"))
-    other = kind()
-    other.load(tmp_path / "again.json")
-    assert other.dump_state() == program.dump_state()
-
-
 @pytest.mark.parametrize(
     ("name", "metric", "score"),
     [(":Hop", ":noted", 0.75), (":Hop", ":judged", 0.5)],

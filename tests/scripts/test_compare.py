@@ -90,15 +90,3 @@ def test_what_cannot_be_compared(runs: tuple[Path, Path], tmp_path: Path) -> Non
     assert "is not the folder of a run" in polyhop("compare", runs[0], tmp_path / "none").stderr
     with pytest.raises(RunError, match=r"No metric .f1.: choose from answer_em, "):
         compare_runs(runs, ["f1"])
-
-
-@pytest.mark.parametrize("name", ["[/red] [bold]x", "\x1b[31mred"])
-def test_names_of_runs_are_only_text(name: str, sample_runs: tuple[Path, Path], tmp_path: Path) -> None:
-    shutil.copytree(sample_runs[0], tmp_path / "named")
-    manifest = json.loads((tmp_path / "named" / "manifest.json").read_text())
-    manifest["program"]["name"] = name
-    (tmp_path / "named" / "manifest.json").write_text(json.dumps(manifest))
-    shown = done("compare", tmp_path / "named", sample_runs[1]).output
-    assert "\x1b" not in shown
-    if name.startswith("["):
-        assert name in " ".join(shown.split())

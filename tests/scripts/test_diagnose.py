@@ -9,11 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import Result
 
-from ..faults.faults import FAULTS
-from ..faults.schedule import Always, Nth, Schedule
-from ..faults.server import Server
 from .cli import done, polyhop, refused
 
 
@@ -84,23 +80,6 @@ def test_a_changed_run_is_refused(part: str, name: str, what: str, run: Path, tm
     assert f"the {what}" in result.stderr
     assert "has changed since" in " ".join(result.stderr.split())
     assert polyhop("diagnose", tmp_path).exit_code == 1
-
-
-def test_questions_that_fail_do_not_count(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def diagnosed(schedule: Schedule) -> Result:
-        with Server([(schedule, FAULTS["401-echo"])]) as server:
-            monkeypatch.setenv("OPENAI_API_BASE", server.url)
-            lm = ("--lm", "openai/behind-http", "--limit", "2")
-            return polyhop("diagnose", run, *lm, "--metric", "evidence_f1", "--against", "lexical", "--json")
-
-    monkeypatch.setenv("OPENAI_API_KEY", "any")
-    result = diagnosed(Always())
-    assert result.exit_code == 1
-    assert "every question failed: " in result.stderr
-    result = diagnosed(Nth(6))
-    found = json.loads(result.stdout)
-    assert found["failed"] == 1
-    assert "1 of 2 questions failed and do not count: " in result.stderr
 
 
 def test_a_run_names_neither_code_nor_servers_nor_profiles(

@@ -7,11 +7,7 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 
-import dspy
 import pytest
-
-from polyhop.data.errors import PolyhopError
-from polyhop.engines.limits import unlimited
 
 from .cli import polyhop
 
@@ -85,31 +81,3 @@ def test_a_manifest_of_others_chooses_no_code_and_no_server(tmp_path: Path, monk
         done = run("--out", tmp_path / "run", "--config", config)
         assert done.exit_code == 1
         assert f"names {value}: give it as an option, --{name.replace('_', '-')}" in done.stderr
-
-
-@pytest.mark.parametrize("where", ["--lm", "POLYHOP_LM", "--prompt-lm"])
-def test_who_writes_instructions_is_reached_as_the_profile_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
-) -> None:
-    seen: list[dspy.LM] = []
-
-    def look(settings: object, program: object, prompt_model: dspy.LM) -> None:
-        seen.append(prompt_model)
-        raise PolyhopError("seen")
-
-    monkeypatch.setattr("polyhop.scripts.optimize.check_settings", look)
-    profile = tmp_path / "models.toml"
-    section = 'api_base = "http://localhost:9/v1"\napi_key_env = "MINE"\nconcurrency = 3'
-    profile.write_text(f'lm = "openai/writer"\n[models."openai/*"]\n{section}')
-    monkeypatch.setenv("MINE", "some-key")
-    named = ["--prompt-lm", "openai/writer"]
-    given = {"--lm": ["--lm", str(profile), *named], "--prompt-lm": ["--prompt-lm", str(profile)]}
-    if where == "POLYHOP_LM":
-        monkeypatch.setenv(where, str(profile))
-    done = run("--out", tmp_path / "run", *QUICK, *given.get(where, named))
-    assert done.stderr.endswith("seen\n"), done.output
-    (model,) = seen
-    assert model.model == "openai/writer"
-    assert unlimited(model).kwargs["api_base"] == "http://localhost:9/v1"
-    assert unlimited(model).kwargs["api_key"] == "some-key"
-    assert model.engine.limit.limits.concurrency == 3

@@ -88,11 +88,3 @@ def test_a_profile_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFix
     assert models == dict.fromkeys(models, "a/b") | {"selector": "lexical", "adder": "e/f"}
     assert build("direct", None, lm=[path]).answerer.lm.model == "a/b"
     assert '[models."x/*"] matches none of the models here (a/b, c/d, e/f, lexical)' in capsys.readouterr().err
-
-
-def test_a_role_that_no_program_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = written(tmp_path, '[roles]\nselektor = "lexical"')
-    for models in ([path], []):
-        with pytest.raises(PolyhopError, match="models.toml: no program has a role 'selektor'; known are .*selector"):
-            build("prism", lm=models)
-        monkeypatch.setenv("POLYHOP_LM", path)

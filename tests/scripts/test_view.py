@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ from polyhop.programs import trace as steps
 from polyhop.programs.prediction import conclude, read_answer
 from polyhop.programs.run import Run, running
 from polyhop.programs.trace import Trace
-from polyhop.scripts.view import cost, evidence_table, excerpt, hit_lines, print_answer, to_record, trace_tree
+from polyhop.scripts.view import evidence_table, excerpt, hit_lines, print_answer, to_record, trace_tree
 
 HOSTILE = Passage.of("[bold]Title[/bold]", sentences=["Fine.", "\x1b[31mred\x07 [link=x]y[/link]\nnext"], id="h")
 
@@ -85,28 +84,6 @@ def test_steps_are_shown_with_what_they_are_about() -> None:
         "Because.", "side by side 2 branches", "branch 2", "Who wrote it?", "revised Oslo", "stopped stable",
     ):  # fmt: skip
         assert text in tree, text
-
-
-def test_the_cost_tells_calls_waits_and_what_was_dropped() -> None:
-    side_by_side = steps.Parallel((Trace([steps.Recalled(())], 1), Trace([steps.Recalled(())], 1)))
-    prediction = close(Trace([side_by_side, steps.Selected(1, (), ("9s9", "x"))], 2))
-    line = cost(prediction, 1.0, Ledger())
-    assert "4 LM calls (3 sequential)" in line
-    assert "2 dropped from replies" in line
-    record = to_record("q?", prediction, 1.0, Ledger())
-    assert (record["lm_calls"], record["lm_calls_critical_path"], record["dropped"]) == (4, 3, 2)
-
-
-def test_evidence_that_states_the_answer_comes_first_and_none_supports_no_answer(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    passage = Passage.of("Mill", sentences=["It is old.", "Ada Berg owns it."])
-    for answer, sure, expected in (("ada berg", 0.5, ["Ada Berg owns it.", "It is old."]), ("unknown", 0.0, [])):
-        made = conclude(answer, sure, evidence=[Evidence(passage, 0), Evidence(passage, 1)], stop="stable")
-        print_answer("q?", made, 0.1, Ledger())
-        shown = capsys.readouterr().out
-        assert [line.partition("  ")[0] for line in re.findall(r"(?:It is|Ada Berg) .*", shown)] == expected
-        assert ("confidence" in shown) == bool(expected)
 
 
 def test_a_hit_is_shown_around_the_sentence_that_matches() -> None:

@@ -215,12 +215,3 @@ def test_records_are_recognize_file(name: str) -> None:
 
 
 # --- gold ------------------------------------------------------------------------------------------------------------
-
-
-def test_matching() -> None:
-    passage, namesake = Passage.of("Tarn", "A town."), Passage.of("Tarn", "A novel.")
-    by_id = GoldFact("Tarn", passage_id=passage.id)
-    by_title = GoldFact(" Tarn", passage_id=passage.id, unique_title=True)
-    assert [by_id.matches(passage), by_id.matches(namesake)] == [True, False]
-    assert [by_title.matches(passage), by_title.matches(namesake)] == [True, True]
-    assert not GoldFact("tarn").matches(passage)

@@ -38,19 +38,6 @@ def numbered(count: int) -> list[dict[str, Any]]:
 # --- settings --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dataset", ["nq", "sample"])
-def test_some_have_no_contexts(dataset: str, tmp_path: Path) -> None:
-    source = None if dataset == "sample" else r.write(tmp_path / "a.jsonl", r.lines([r.FIRST_RECORDS[dataset]]))
-    with pytest.raises(DataError, match="have no contexts of their own: use the setting open, with an index"):
-        load_questions(dataset, source, setting="distractor")
-
-
-def test_open_sets_have_no_contexts(load: Load) -> None:
-    with pytest.raises(DataError, match=r"dev\.jsonl:1 has no contexts of its own: use the setting open"):
-        load("2wiki", [r.TWOWIKI_OPEN], setting="distractor")
-    assert load("2wiki", [r.TWOWIKI_OPEN], setting="open")
-
-
 # --- limits and samples ----------------------------------------------------------------------------------------------
 
 

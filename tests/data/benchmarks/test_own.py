@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 from pathlib import Path
 from typing import Any
 
@@ -36,14 +35,6 @@ def test_a_question_and_its_answer_suffice(tmp_path: Path) -> None:
     assert question.answerable
     assert question.id == read(tmp_path, answer="Bo").id  # it goes by what is asked
     assert question.where == "q.jsonl:1"
-
-
-def test_all_that_can_be_said(tmp_path: Path) -> None:
-    question = read(tmp_path, id=7, answers=["Ada B.", "Ada"], hops=3, type="bridge", gold=["a.md", "B", "a.md"])
-    assert (question.id, question.hops, question.kind) == ("7", 3, "bridge")
-    assert question.answers == ("Ada", "Ada B.")
-    assert question.gold == (NamedFact("a.md"), NamedFact("B"))
-    assert read(tmp_path, gold=["a.md", "B"]).hops == 2
 
 
 def test_gold_can_be_a_sentence_an_id_or_words(tmp_path: Path) -> None:
@@ -138,11 +129,6 @@ def test_what_is_wrong_is_said(tmp_path: Path, fields: dict[str, Any], reason: s
 
 
 # --- what a file looks like ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("record", [ASKED, ASKED | {"answer": ["Ada"]}, {"question": "Who?"}])
-def test_plain_questions_are_ones_own(tmp_path: Path, record: dict[str, Any]) -> None:
-    assert recognize_file(r.write(tmp_path / "q.json", json.dumps([record]))) == "own"
 
 
 def test_what_cannot_be_recognize_file(tmp_path: Path) -> None:

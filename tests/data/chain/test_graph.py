@@ -10,9 +10,6 @@ from polyhop.data.chain.retriever import follow
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 
-Text = tuple[str, str]
-QUOTE = "Anna Berg is a singer from Uppsala who sings of the moon."
-
 
 def graph_of(question: str, *passages: Passage) -> Graph:
     graph = Graph(question, PassagePool(passages))
@@ -59,13 +56,6 @@ def test_a_title_is_recognized_as_texts_write_it(title: str, text: str) -> None:
     assert asked.match_certainty[other] > 0
 
 
-@pytest.mark.parametrize("title", ["", "The Who", "It", "The The", "!!!", "?", "  "])
-def test_a_title_without_a_topic_word_is_mentioned_nowhere(title: str) -> None:
-    text = "It was the who, and the the: !!! and ? are it."
-    graph = graph_of("Who?", Passage.of("One", text, id="one"), Passage.of(title, "", id="other"))
-    assert ties(graph, "one", "other") == {}
-
-
 def test_a_name_is_whole_words_of_one_sentence() -> None:
     passages = [
         Passage.of("One", sentences=["There lives Anna", "Berg is a town.", "The Artist came."], id="one"),
@@ -84,24 +74,6 @@ def test_a_name_that_the_question_has_is_not_shared() -> None:
     ]
     assert ties(graph_of("Who?", *passages), "one", "two") == {SHARED: {"anna berg", "uppsala"}}
     assert ties(graph_of("Who met Anna Berg?", *passages), "one", "two") == {SHARED: {"uppsala"}}
-
-
-@pytest.mark.parametrize(
-    ("whole", "copy", "other"),
-    [
-        # the same title and mostly the same words
-        (("Anna Berg", QUOTE), ("Anna Berg", f"{QUOTE} Now."), ("Anna Berg", "A ship that sank near Kiel in winter.")),
-        # without a title, a part of a text is none
-        (("", QUOTE), ("", f"{QUOTE[:-1]}!"), ("", "A singer from Uppsala.")),
-        (("The Who", QUOTE), ("The Who", f"{QUOTE[:-1]}!"), ("It", "A singer from Uppsala.")),
-    ],
-)
-def test_versions_of_a_page_are_copies_and_do_not_link(whole: Text, copy: Text, other: Text) -> None:
-    passages = [Passage.of(*text, id=id) for id, text in (("whole", whole), ("copy", copy), ("other", other))]
-    graph = graph_of("Who?", *passages)
-    names = [graph.passage(node).id for node in range(3)]
-    assert [names[node] for node in graph.copies(names.index("whole"))] == ["copy"]
-    assert LINK not in ties(graph, "whole", "copy")
 
 
 def test_a_passage_that_explains_nothing_lends_less_to_those_that_it_mentions() -> None:

@@ -15,23 +15,8 @@ from polyhop.data.chain.words import (
     read,
     record_of,
     without_flags,
-    wording,
 )
 from polyhop.data.passages import Passage
-
-
-@pytest.mark.parametrize(
-    ("start", "end", "expected"),
-    [
-        (0, 4, "time.perf_counter"),  # the whole word, and its parts "time", "perf" and "counter"
-        (1, 2, "time"),
-        (4, 7, "of python 3.3"),
-        (7, 8, "klm"),
-        (0, 0, ""),
-    ],
-)
-def test_words_of_code_and_numbers_are_told_as_written(start: int, end: int, expected: str) -> None:
-    assert wording(read("time.perf_counter of Python 3.3 K.L.M."), start, end) == expected
 
 
 def numbers(text: str) -> list[int]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from polyhop.data import dense
 from polyhop.data.dense import DenseIndex
 
-from .hashing import found, ranked
+from .hashing import ranked
 
 
 @pytest.mark.parametrize("block", [1, 7, 999, 4096])
@@ -22,18 +21,3 @@ def test_search_is_exact(index: DenseIndex, monkeypatch: pytest.MonkeyPatch, blo
             assert [hit.passage.id for hit in hits] == ids
             assert [hit.score for hit in hits] == pytest.approx([s for _, s in expected[offset : offset + k]], abs=1e-6)
             assert [hit.rank for hit in hits] == list(range(offset + 1, offset + 1 + len(hits)))
-
-
-def test_similarities_and_rows(index: DenseIndex) -> None:
-    scores = dict(found(index.search("moon river", 1000)))
-    documents = [5, 0, 999, 5]
-    passages = index._lucene.stored(documents)
-    assert index.similarities("moon river", documents).tolist() == [scores[passage.id] for passage in passages]
-    rows = index.rows(documents)
-    assert rows.shape == (4, 16)
-    assert rows.dtype == np.float32
-    assert np.linalg.norm(rows, axis=1) == pytest.approx(1, abs=1e-3)
-    assert index.rows([]).shape == (0, 16)
-    assert index.similarities("moon", []).shape == (0,)
-    with pytest.raises(IndexError):
-        index.rows([1000])
