@@ -41,9 +41,10 @@ def test_short_sections_are_joined_below_the_headings_that_they_share() -> None:
     assert second.searched.startswith("Team > Leave\nteam\nSick")
 
 
-def test_the_parts_of_a_section_have_about_the_same_length() -> None:
-    sizes = [len(passage.sentences) for passage in split(Document("d", "T", [Line("Four words are here.")] * 31), 120)]
-    assert sizes == [16, 15]
+def test_a_document_of_headings_keeps_them() -> None:
+    lines = [Line("One", ("One",), True), Line("Two", ("Two",), True)]
+    assert [passage.text for passage in split(Document("d", "T", lines), 1)] == ["Two"]
+    assert [passage.text for passage in split(Document("d", "T", lines))] == ["One Two"]
 
 
 def test_code_is_kept_apart_and_in_lines() -> None:

@@ -26,10 +26,3 @@ def test_programs_are_rows_and_runs_are_kept(hotpotqa: Path, tmp_path: Path) -> 
     assert again.exit_code == 0, again.output
     assert (run / "predictions.jsonl").read_text() == lines  # nothing was asked again
     assert "hotpotqa distractor, 3 questions" in again.stdout
-
-
-def test_runs_that_would_share_a_folder_are_refused(hotpotqa: Path, tmp_path: Path) -> None:
-    on = ("--on", f"hotpotqa:{hotpotqa}") * 2
-    result = table(*on, "--out", tmp_path / "runs", "--program", "direct")
-    assert result.exit_code == 2
-    assert "two of these runs have the same folder" in result.stderr

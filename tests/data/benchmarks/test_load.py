@@ -81,13 +81,6 @@ def test_another_benchmarks_file_is_told(load: Load, asked: str) -> None:
             load(asked, [record])
 
 
-def test_no_question_at_all(load: Load) -> None:
-    with pytest.raises(DataError, match=r"No question can be read as MuSiQue\. .*'id is missing' \(dev\.jsonl:1\)"):
-        load("musique", [r.without(r.MUSIQUE, "id")])
-    with pytest.raises(DataError, match=r"No question can be read as MuSiQue\.$"):
-        load("musique", "[]", "dev.json")
-
-
 @pytest.mark.parametrize(
     ("dataset", "options"),
     [

@@ -28,15 +28,6 @@ def read(folder: Path, **fields: Any) -> Any:
     return question
 
 
-def test_a_question_and_its_answer_suffice(tmp_path: Path) -> None:
-    question = read(tmp_path)
-    assert (question.question, question.answers, question.gold, question.hops) == ("Who owns it?", ("Ada",), (), None)
-    assert question.pool is None
-    assert question.answerable
-    assert question.id == read(tmp_path, answer="Bo").id  # it goes by what is asked
-    assert question.where == "q.jsonl:1"
-
-
 def test_gold_can_be_a_sentence_an_id_or_words(tmp_path: Path) -> None:
     gold = [{"title": "A", "sentence": 0}, {"id": 5}, {"title": "B", "text": "a mill"}]
     question = read(tmp_path, gold=gold)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from polyhop.data.chain import ChainWeights
-from polyhop.data.chain.graph import BACK, LINK, SHARED, Graph
+from polyhop.data.chain.graph import BACK, LINK, Graph
 from polyhop.data.chain.retriever import follow
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
@@ -54,26 +54,6 @@ def test_a_title_is_recognized_as_texts_write_it(title: str, text: str) -> None:
     asked = graph_of(text, *passages)
     [other] = [node for node in range(2) if asked.passage(node).id == "other"]
     assert asked.match_certainty[other] > 0
-
-
-def test_a_name_is_whole_words_of_one_sentence() -> None:
-    passages = [
-        Passage.of("One", sentences=["There lives Anna", "Berg is a town.", "The Artist came."], id="one"),
-        Passage.of("Anna Berg", "She sings.", id="person"),
-        Passage.of("Art", "It is old.", id="art"),
-    ]
-    graph = graph_of("Who?", *passages)
-    assert LINK not in ties(graph, "one", "person")
-    assert ties(graph, "one", "art") == {}
-
-
-def test_a_name_that_the_question_has_is_not_shared() -> None:
-    passages = [
-        Passage.of("One", "She met Anna Berg near Uppsala.", id="one"),
-        Passage.of("Two", "It was Anna Berg who went to Uppsala.", id="two"),
-    ]
-    assert ties(graph_of("Who?", *passages), "one", "two") == {SHARED: {"anna berg", "uppsala"}}
-    assert ties(graph_of("Who met Anna Berg?", *passages), "one", "two") == {SHARED: {"uppsala"}}
 
 
 def test_a_passage_that_explains_nothing_lends_less_to_those_that_it_mentions() -> None:

@@ -252,6 +252,17 @@ def test_the_first_hits_are_of_several_documents() -> None:
     assert documents(without.search(question, 3)) == ["Arn.html"] * 3
 
 
+def test_documents_come_before_their_other_passages() -> None:
+    good = [manual(f"Arn{name}", f"{WELL} daily.", f"The village well: clear water {name}.") for name in "ABCDEFGHIJ"]
+    weak = [manual(f"Bel{name}", f"A village {name}.", f"A well {name}.") for name in "ABCD"]
+    pages = [page for pages in (*good, *weak) for page in pages]
+    hits = documents(ChainRetriever(PassagePool(pages), ChainWeights(again=0.0)).search(QUESTION, len(pages)))
+    assert len(set(hits[:14])) == 14
+    assert sorted(hits[14:]) == sorted(hits[:14])
+    hits = documents(over(*pages).search(QUESTION, len(pages)))
+    assert len(set(hits[:10])) == 10
+
+
 ASKED = "What does the pump take in winter at the Oil Mill?"
 TELLS = "The pump takes seed oil in winter."
 CARE = "Ida cleans its valves with sand, soap, brushes and hot water."

@@ -17,13 +17,6 @@ from .hashing import Hashing, build, file
 INSTALLED = pytest.mark.skipif(not find_spec("sentence_transformers"), reason="the extra `dense` is not installed")
 
 
-def test_without_the_extra(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polyhop.data.dense.find_spec", lambda name: None)
-    for act in (DenseIndex, embed_index):
-        with pytest.raises(PolyhopError, match=r"make dense"):
-            act(own)
-
-
 def test_the_encoder_is_that_of_the_vectors(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("polyhop.data.dense.find_spec", lambda name: True)
     assert DenseIndex(own).encoder.name == "tests/hashing"
