@@ -77,6 +77,12 @@ def test_a_build_adds_one_folder_to_lucenes_files(tmp_path: Path, write: Write) 
     assert found(out, "capital of France") == ["p", "r"]
 
 
+def test_passages_of_a_document_have_ids_of_their_own(tmp_path: Path, write: Write) -> None:
+    build_index([write()], tmp_path / "ix", max_words=4)
+    with BM25Index(tmp_path / "ix") as index:
+        assert index.passage("r#2").text == "of Italy."
+
+
 @pytest.mark.parametrize(
     ("records", "options", "message"),
     [
