@@ -121,10 +121,3 @@ for job, text in converters.conversions([(0, Path(sys.argv[1]))]):
         while running() - before and time.monotonic() < end:
             time.sleep(0.1)
         assert not running() - before
-
-
-@pytest.mark.slow
-def test_headings_count_for_the_size_of_a_document(tmp_path: Path) -> None:
-    headings = "".join(f"<h{level}>{str(level) * 199}</h{level}>" for level in range(1, 7))
-    (tmp_path / "a.html").write_text(headings + "<p>Ok." * 160_000)
-    assert converted(tmp_path / "a.html") == ["its text is larger than 32 MB: split it"]

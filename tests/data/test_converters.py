@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import sys
 import zipfile
 from pathlib import Path
 
@@ -219,20 +218,6 @@ def test_a_term_stays_with_its_definition() -> None:
     assert {"T > heat", "T > -a > --ash"} <= {passage.heading for passage in passages}
 
 
-def test_kinds_of_links() -> None:
-    rows = "".join(
-        f"<tr><td><a href=m{n}.html>mod{n}</a><td>It does a thing or two about number {n}." for n in range(10)
-    )
-    page = f"""<ul><li><a href=a.html>Ash</a><li><a href=b.html>Tarn</a></ul><ul><li>All about the
-    <a href=c.html>clay</a><li>Nothing</ul><table>{rows}</table><p>See also <a href=d.html>heat</a>.
-    <dl><dt>See Also:<dd><a href=e.html>Vale</a><dt>Since:<dd><a href=f.html>May</a></dl>
-    <h2>Further reading</h2><ul><li><a href=g.html>Glaze</a><li><a href=h.html>Pots</a></ul>"""
-    kinds = {link.target[:-5]: link.kind for line in of_html(page).lines for link in line.links}
-    listed = {f"m{n}": "contents" for n in range(10)}
-    others = {"c": "text", "f": "text", "d": "see", "e": "see", "g": "see", "h": "see"}
-    assert kinds == {"a": "contents", "b": "contents"} | listed | others
-
-
 PIECES = st.sampled_from("< > / &nbsp; p td tr table h1 pre nav main <td> <tr> </h1> x".split())
 
 
@@ -240,20 +225,6 @@ PIECES = st.sampled_from("< > / &nbsp; p td tr table h1 pre nav main <td> <tr> <
 def test_no_html_fails(markup: str) -> None:
     for line in of_html(markup).lines:
         assert line.text
-
-
-@pytest.mark.parametrize(
-    ("page", "title", "headings"),
-    [
-        ("<title>Heat</title><h2>Heat</h2><p>It is hot.<h1>Options</h1>", "Heat", ["Options"]),
-        ("<title>Kilns</title><h1>Kiln 1.2</h1><p>New.<h1>Kiln 1.3</h1><p>Newer.", "Kilns", ["Kiln 1.2", "Kiln 1.3"]),
-        ("<title>Kilns</title><h1>Kiln</h1><p>New.<h1>Heat</h1><p>It is hot.", "Kiln", ["Heat"]),
-    ],
-)
-def test_which_heading_is_the_title(page: str, title: str, headings: list[str]) -> None:
-    text = of_html(page)
-    found = dict.fromkeys(line.headings[-1] for line in text.lines if line.headings)
-    assert (text.title, list(found)) == (title, headings)
 
 
 LINKS = """<title>Kiln</title><main><h1 id=top>Kiln</h1>
@@ -365,27 +336,6 @@ import the second one from 'kiln'.
             *("Import 'glazes' first.", "import the second one from 'kiln'."),
         ],
     )
-    template = """--8<-- "kilns.md"
-
-{!ash.md!}
-
---8<--
-a.md
---8<--
-{{< note type="kilns" >}}
-{{% tabs %}}
-| Kiln | Heat |
-|---|---|
-| Ida | 900 |
-{{% /tabs %}}
-Fire{{< param "x" >}} it. {% if this %} stays
-{% endif %}
-
-See [ash]({{< ref "ash.md" >}}), `{{< note >}}`.
-"""
-    page = convert(written(tmp_path / "c.md", template))
-    assert texts(page) == ["Kiln: Ida; Heat: 900.", "Fire it.", "{% if this %} stays", "See ash, {{< note >}}."]
-    assert page.lines[-1].links == (Href(3, "ash.md", "ash"),)
     prose = written(tmp_path / "b.md", "import the second one from 'kiln', then\n\nexport it.")
     assert texts(convert(prose)) == ["import the second one from 'kiln', then", "export it."]
 
@@ -462,14 +412,6 @@ def test_depth_and_number_of_sentences(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(converters, "_MOST_LINES", 2)
     with pytest.raises(Unreadable, match="more than 2 sentences: split it"):
         convert(written(tmp_path / "a.csv", "a\nx\ny\nz"))
-
-
-def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("pypdfium2", "mammoth", "docutils"):
-        monkeypatch.setitem(sys.modules, module, None)
-    for name in ("a.pdf", "a.docx", "a.rst"):
-        with pytest.raises(Unreadable, match="run `make documents`"):
-            convert(written(tmp_path / name, "x"))
 
 
 def test_word_files(tmp_path: Path) -> None:

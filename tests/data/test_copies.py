@@ -80,21 +80,6 @@ def test_files_of_one_name_that_differ_are_both_read(tmp_path: Path) -> None:
     )
 
 
-def test_the_next_format_counts_where_the_richest_is_not_read(tmp_path: Path) -> None:
-    folder = tmp_path / "docs"
-    for name in ("a.html", "a.md", "a.txt", "a.pdf"):
-        put(folder / name, WORDS)
-    (folder / ".gitignore").write_text("a.html\n")
-    assert read(folder)[0] == {"docs/a.md"}
-    (folder / "a.md").write_bytes(b"a\x00b")
-    problems: list[Problem] = []
-    assert {passage.document for passage, _ in Corpus([folder], on_problem=problems.append)} == {"docs/a.txt"}
-    assert [(problem.where, problem.kind) for problem in problems] == [
-        ("docs/a.md", "damaged"),
-        ("docs/a.pdf", "duplicate"),
-    ]
-
-
 def test_copies_are_left_out(tmp_path: Path) -> None:
     folder = tmp_path / "docs"
     for name in ("a.md", "deep/b.md", "c.txt"):

@@ -96,7 +96,10 @@ def test_a_mixed_folder(tmp_path: Path) -> None:
         "a/x.md": b"Intro.\n\n## The *Title* ##\n\nBody.\n",
         "a/bad.txt": b"\xcf\xf0\xe8\xe2\xe5\xf2",
         "a/binary.txt": b"a\x00b",
+        "README": "Größe zählt.".encode(),
         "b.txt": "Grüße.".encode(),
+        "run": b"#!/bin/sh\necho",
+        "x.txt.gz": gzip.compress(b"Packed."),
         "c.csv": b"service,owner\nLedger,Ada",
         "d.csv": b"title,text\nTarn,A town.",
         "e.jsonl": b'{"id": "r", "text": "Record."}\nnot json',
@@ -112,6 +115,7 @@ def test_a_mixed_folder(tmp_path: Path) -> None:
     problems: list[Problem] = []
     corpus = Corpus([folder], on_problem=problems.append)
     assert [(passage.title, passage.text, where) for passage, where in corpus] == [
+        ("README", "Größe zählt.", "notes/README"),
         ("The Title", "Intro. Body.", "notes/a/x.md"),
         ("b", "Grüße.", "notes/b.txt"),
         ("c", "Service: Ledger; Owner: Ada.", "notes/c.csv"),
@@ -121,6 +125,8 @@ def test_a_mixed_folder(tmp_path: Path) -> None:
     ]
     assert corpus.share == 1.0
     assert {problem.where: (problem.reason.partition(": ")[0], problem.kind) for problem in problems} == {
+        "notes/run": ("without a suffix, and not a text in UTF-8", "other"),
+        "notes/x.txt.gz": ("compressed", "other"),
         "notes/d.xyz": ("no reader for files of the kind .xyz", "other"),
         "notes/a/bad.txt": ("not UTF-8 (byte 1)", "damaged"),
         "notes/a/binary.txt": ("a binary file", "damaged"),
@@ -154,44 +160,6 @@ def test_a_heading_that_most_pages_share_is_no_title(tmp_path: Path) -> None:
     }
     assert passages["docs/a.md"].text == "It is hot. More: Very."
     assert passages["docs/c.html"].anchors == ("x",)
-
-
-def test_files_without_a_suffix_are_read_if_they_are_text(tmp_path: Path) -> None:
-    files = {
-        "README": "Größe zählt.".encode(),
-        "INSTALL": b"\xef\xbb\xbfRun make.\x0c",
-        "NOTES": b"[![Build](https://ci/x.svg)](https://ci/x)",  # no JSON
-        "kiln.FAQ": b"Is it hot?",
-        "README.fire": b"Light it.",
-        "v2.1-notes": b"It is new.",
-        "README.img": b"\x89PNG\r\n\x1a\n\x00",
-        "kiln.PNG": b"\x89PNG\r\n\x1a\n\x00",
-        "kiln.R": b"print(1)",
-        "kiln.log": b"It is hot.",
-        "run": b"#!/bin/sh\necho",
-        "core": b"\x7fELF\x01",
-        "old": b"Gr\xf6\xdfe",
-        "a.txt.gz": gzip.compress(b"Packed."),
-    }
-    for name, content in files.items():
-        made(tmp_path / "docs" / name, content)
-    passages, problems = read(tmp_path / "docs")
-    assert [(passage.id, passage.title) for passage, _ in passages] == [
-        ("docs/INSTALL", "INSTALL"),
-        ("docs/NOTES", "NOTES"),
-        ("docs/README", "README"),
-        ("docs/README.fire", "README.fire"),
-        ("docs/kiln.FAQ", "kiln.FAQ"),
-        ("docs/v2.1-notes", "v2.1-notes"),
-    ]
-    unread = {problem.where.partition("/")[2]: problem.reason for problem in problems if problem.kind == "other"}
-    assert unread == {
-        "a.txt.gz": "compressed: unpack it, if you want it read",
-        "README.img": "no reader for files of the kind .img",
-        **{f"kiln.{kind}": f"no reader for files of the kind .{kind.lower()}" for kind in ("PNG", "R", "log")},
-        **dict.fromkeys(("run", "core", "old"), "without a suffix, and not a text in UTF-8"),
-    }
-    assert [passage.id for passage, _ in read(tmp_path / "docs" / "README")[0]] == ["README"]
 
 
 @pytest.mark.parametrize("name", [b"caf\xe9.jsonl", b"caf\xe9.txt", b"notes\xe9/a.txt"])
@@ -247,24 +215,6 @@ def test_documents_are_split_and_passages_are_not(tmp_path: Path) -> None:
     assert [passage.id for passage, _ in read(long)[0]][:5] == ["r0#1", "r0#2", "r0#3", "r0#4", "r1#1"]
     handbook = made(tmp_path / "mixed.jsonl", texts(9, 40) + texts(1, 2400).replace(b"r0", b"book"))
     assert [passage.id for passage, _ in read(handbook)[0]][8:11] == ["r8", "book#1", "book#2"]
-
-
-def test_splitting_everything_or_nothing(tmp_path: Path) -> None:
-    file = made(tmp_path / "c.jsonl", texts(1, 40))
-    note = made(tmp_path / "a.txt", b"A short sentence. " * 100)
-    assert [passage.id for passage, _ in Corpus([file], max_words=20)] == ["r0#1", "r0#2"]
-    assert [passage.id for passage, _ in Corpus([file, note], max_words=0)] == ["r0", "a.txt"]
-    questions = {"_id": "q", "question": "Who?", "answer": "Ada", "type": "bridge", "level": "easy"}
-    contexts = [[f"T{n}", ["Ada wrote odes. "] * 99] for n in range(2)]
-    hotpot = made(
-        tmp_path / "q.json", json.dumps([questions | {"context": contexts, "supporting_facts": [["T0", 0]]}]).encode()
-    )
-    assert len(read(hotpot)[0]) == 2
-    pieces = [passage for passage, _ in Corpus([hotpot], max_words=100)]
-    assert [(piece.title, piece.place and piece.place.sentence) for piece in pieces] == [
-        *(("T0", n) for n in (0, 33, 66)),
-        *(("T1", n) for n in (0, 33, 66)),
-    ]
 
 
 def test_links_out_of_a_folder_are_not_followed(tmp_path: Path) -> None:

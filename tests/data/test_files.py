@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from polyhop.data.errors import IndexFault, PolyhopError
-from polyhop.data.files import read_bytes, read_json
+from polyhop.data.files import read_json
 from polyhop.data.lucene.index import build_index
 from polyhop.engines.budget import read_spent
 from polyhop.engines.models import read_profile
@@ -57,14 +57,6 @@ def test_half_a_character_is_refused(text: bytes, tmp_path: Path) -> None:
         read_json(tmp_path / "a")
     (tmp_path / "a").write_bytes(rb'["\ud83d\ude00"]')
     assert read_json(tmp_path / "a") == ["\U0001f600"]
-
-
-def test_bytes_up_to_the_limit(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"1234")
-    assert read_bytes(tmp_path / "a", 4) == b"1234"
-    assert read_json(tmp_path / "a") == 1234
-    with pytest.raises(OSError, match="larger"):
-        read_bytes(tmp_path / "a", 3)
 
 
 def test_an_index_is_not_built_through_links(tmp_path: Path) -> None:

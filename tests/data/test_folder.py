@@ -47,21 +47,6 @@ def test_rules_of_the_checkout_count_unless_they_name_the_folder(tmp_path: Path)
     assert names(tmp_path / "data") == ["c.md", "d.out.md"]  # named, so it is wanted
 
 
-@pytest.mark.parametrize(
-    ("rule", "left_out"),
-    [
-        *(("*.md", "a.md sub/b.md sub/deep/c.md"), ("/*.md", "a.md"), ("sub/", "sub/b.md sub/deep/c.md")),
-        *(("b.md/", ""), ("sub/*.md", "sub/b.md"), ("sub/**", "sub/b.md sub/deep/c.md"), ("*eep", "sub/deep/c.md")),
-        ("sub/**/c.md", "sub/deep/c.md"),
-        *(("*.md\n!b.md", "a.md sub/deep/c.md"), ("sub\n!b.md", "sub/b.md sub/deep/c.md")),
-    ],
-)
-def test_the_rules_of_git(rule: str, left_out: str, tmp_path: Path) -> None:
-    """As `git status --ignored` has them."""
-    folder = tree(tmp_path / "docs", "a.md", "sub/b.md", "sub/deep/c.md", f".gitignore={rule}")
-    assert {"a.md", "sub/b.md", "sub/deep/c.md"} - set(names(folder)) == set(left_out.split())
-
-
 def test_rules_with_many_stars_take_no_time(tmp_path: Path) -> None:
     long = "a" * 200
     assert names(tree(tmp_path, f"{long}.md", ".polyhopignore=" + "*a" * 30 + "b")) == [f"{long}.md"]

@@ -45,12 +45,6 @@ def test_depth_and_pages() -> None:
         assert fused.search("q", k, offset) == whole[offset : offset + k]
 
 
-@pytest.mark.parametrize(("retrievers", "k", "depth"), [((), 60, 9), ((Fixed("a"),), -1, 9), ((Fixed("a"),), 60, 0)])
-def test_refused(retrievers: Sequence[Fixed], k: int, depth: int) -> None:
-    with pytest.raises(ValueError, match="at least one|must not be negative"):
-        FusedRetriever(retrievers, k, depth)
-
-
 RANKINGS = st.lists(st.permutations("abcdefgh").map(lambda order: order[:5]), min_size=1, max_size=4)
 
 

@@ -136,25 +136,6 @@ def test_a_target_is_mapped_to_a_document(base: str, href: str, target: str) -> 
     assert LinkMap(SITE)(base, resolve(base, href)) == target
 
 
-NUMBERED = ("01-app/02-api/beta.md", "01-app/02-api/03_index/1. gamma.md", "02-pages/02-api/beta.md", "2024-05-01-a.md")
-
-
-@pytest.mark.parametrize(
-    ("base", "href", "target"),
-    [
-        ("02-pages/x.md", "/docs/app/api/beta#a", "01-app/02-api/beta.md#a"),
-        ("02-pages/x.md", "/docs/api/beta", "02-pages/02-api/beta.md"),
-        ("02-pages/x.md", "/01-app/02-api/beta", "01-app/02-api/beta.md"),
-        ("01-app/02-api/beta.md", "/docs/api/index/gamma", "01-app/02-api/03_index/1. gamma.md"),
-        ("01-app/x.md", "api/beta", "01-app/02-api/beta.md"),
-        ("01-app/02-api/beta.md", "../../pages/api/beta.md", "02-pages/02-api/beta.md"),
-        ("01-app/x.md", "/docs/a", "/docs/a"),  # the number is a date
-    ],
-)
-def test_the_address_of_a_site_leaves_out_the_numbers_of_files(base: str, href: str, target: str) -> None:
-    assert LinkMap(NUMBERED)(base, resolve(base, href)) == target
-
-
 def test_pages_give_themselves_addresses(tmp_path: Path) -> None:
     pages = {
         "kilns/index.md": '---\ntitle: Kilns\naliases:\n- /old/ovens/\n- "heat"\nurl: /k\n---\nHot.',

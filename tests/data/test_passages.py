@@ -34,12 +34,6 @@ def test_of_a_book_the_first_page_is_read(given: bool) -> None:
     assert Passage.from_record(book.to_record()) == book  # nothing of it is lost
 
 
-@pytest.mark.parametrize("arguments", [{}, {"text": "x", "sentences": ["x"]}, {"text": None}])
-def test_a_passage_needs_a_text_or_sentences(arguments: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="either text or sentences"):
-        Passage.of("T", **arguments)
-
-
 @pytest.mark.parametrize(
     ("record", "message"),
     [

@@ -74,26 +74,6 @@ def test_headers_that_change_by_chapter_are_left_out(tmp_path: Path) -> None:
     assert found[1::2] == [f"Its end is {letter}." for letter in "abcdefghijklm"]
 
 
-def test_short_lines_of_a_pdf_are_apart(tmp_path: Path) -> None:
-    text = "It burns in all of the long nights of the winter, and heats the old house of"
-    lines = [
-        "Kilns",
-        "By Ada Berg",
-        "Published by",
-        "Tarn Press",
-        "In May",
-        *[text, "Otto."] * 4,
-        "Fuel",
-        text,
-        "Otto.",
-    ]
-    shown = " 0 -14 Td ".join(f"({line}) Tj" for line in lines)
-    pdf_of(f"BT /F1 12 Tf 72 700 Td {shown} ET").write(tmp_path / "a.pdf")
-    found = texts(convert(tmp_path / "a.pdf"))
-    assert found[:3] == ["By Ada Berg", "Published by Tarn Press", f"In May {text} Otto."]
-    assert found[-1] == f"Fuel {text} Otto."  # a term, and what it is
-
-
 @pytest.mark.parametrize(
     ("first", "named", "title"),
     [

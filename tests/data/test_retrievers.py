@@ -8,17 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from polyhop.data.chain import ChainRetriever
 from polyhop.data.errors import PolyhopError
-from polyhop.data.fusion import FusedRetriever
 from polyhop.data.passages import Hit, Passage, Place, one_a_document
 from polyhop.data.pool import PassagePool
 from polyhop.data.retrievers import (
     OTHER,
-    RETRIEVERS,
     build_retriever,
     describe_retriever,
-    follows_chain,
     retriever_name,
 )
 
@@ -38,18 +34,6 @@ class Shallow(Reversed):
     def search(self, query, k):
         return []
 """
-
-
-def test_names_and_descriptions() -> None:
-    for source in (POOL, None):
-        assert [retriever_name(build_retriever(name, source)) for name in ("chain", "bm25")] == ["chain", "bm25"]
-    fused = FusedRetriever([POOL, ChainRetriever(POOL)])
-    assert retriever_name(fused) == "fused"
-    assert retriever_name(object()) == OTHER  # type: ignore[arg-type]
-    assert [name for name in (*RETRIEVERS, OTHER) if follows_chain(name)] == ["chain", "chain-dense"]
-    assert describe_retriever(None) is None
-    assert describe_retriever(POOL) == "PassagePool"
-    assert describe_retriever(fused) == "FusedRetriever+PassagePool+ChainRetriever"
 
 
 def test_an_own_retriever_is_a_function_of_what_is_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,18 +28,6 @@ TEAM = Document(
 )
 
 
-def test_a_short_document_is_one_passage() -> None:
-    [passage] = split(TEAM)
-    assert passage == TEAM.whole()
-    assert (passage.id, passage.document, passage.place, passage.metadata) == (
-        "team.md",
-        "team.md",
-        None,
-        TEAM.metadata,
-    )
-    assert passage.sentences == tuple(line.text for line in TEAM.lines)
-
-
 def test_short_sections_are_joined_below_the_headings_that_they_share() -> None:
     first, second = split(TEAM, 11)
     assert (first.id, first.text, first.heading) == (
@@ -53,25 +41,10 @@ def test_short_sections_are_joined_below_the_headings_that_they_share() -> None:
     assert second.searched.startswith("Team > Leave\nteam\nSick")
 
 
-def test_a_section_of_its_own_has_its_headings_above_it() -> None:
-    passages = split(TEAM, 4)
-    assert [(passage.text, passage.place and passage.place.headings) for passage in passages] == [
-        ("We build things.", ()),
-        ("Tollgate is on call.", ("On call",)),
-        ("Tell Ada Berg.", ("Leave", "Sick")),
-        ("It has 25 days.", ("Leave", "Vacation")),
-    ]
-    assert [passage.fact_of(0) for passage in passages] == [
-        ("team.md", 0),
-        ("team.md", 2),
-        ("team.md", 5),
-        ("team.md", 7),
-    ]
-
-
-def test_the_parts_of_a_section_have_about_the_same_length() -> None:
-    sizes = [len(passage.sentences) for passage in split(Document("d", "T", [Line("Four words are here.")] * 31), 120)]
-    assert sizes == [16, 15]
+def test_a_document_of_headings_keeps_them() -> None:
+    lines = [Line("One", ("One",), True), Line("Two", ("Two",), True)]
+    assert [passage.text for passage in split(Document("d", "T", lines), 1)] == ["Two"]
+    assert [passage.text for passage in split(Document("d", "T", lines))] == ["One Two"]
 
 
 def test_code_is_kept_apart_and_in_lines() -> None:
@@ -92,12 +65,6 @@ def test_code_is_kept_apart_and_in_lines() -> None:
     assert len(whole.sentences) == len(lines)
     for passage in (code, whole):
         assert Passage.from_record(passage.to_record()) == passage
-
-
-def test_a_document_of_headings_keeps_them() -> None:
-    lines = [Line("One", ("One",), True), Line("Two", ("Two",), True)]
-    assert [passage.text for passage in split(Document("d", "T", lines), 1)] == ["Two"]
-    assert [passage.text for passage in split(Document("d", "T", lines))] == ["One Two"]
 
 
 @pytest.mark.parametrize(

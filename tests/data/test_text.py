@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -116,35 +112,6 @@ def test_the_longest_runs_are_read(start: str) -> None:
         text = f"{start}{run * (30_000 // len(run))}x"
         for function in (split_sentences, terms, WORD.findall, title_key, bare_title, short_title, with_code_parts):
             function(text)
-
-
-def given_sentences(folder: Path) -> Iterator[list[str]]:
-    with gzip.open(folder / "hotpotqa_corpus.jsonl.gz", "rt") as lines:
-        for line, _ in zip(lines, range(4000), strict=False):
-            yield json.loads(line)["sentences"]
-    with gzip.open(folder / "2wiki_dev_with_context.json.gz", "rt") as file:
-        for question in json.load(file)[:100]:
-            yield from (sentences for _, sentences in question["context"])
-
-
-def test_agrees_with_the_boundaries_of_the_benchmarks(shared_data: Path) -> None:
-    both = ours = theirs = 0
-    for sentences in given_sentences(shared_data):
-        expected = _boundaries(sentences)
-        found = _boundaries(split_sentences(" ".join(sentence.strip() for sentence in sentences)))
-        both, ours, theirs = both + len(expected & found), ours + len(found), theirs + len(expected)
-    assert both > 10_000
-    assert both / ours > 0.99  # precision
-    assert both / theirs > 0.97  # recall; much of the rest are boundaries in the middle of a sentence
-
-
-def _boundaries(sentences: list[str]) -> set[int]:
-    """Where sentences end, in characters that are not white space."""
-    position, ends = 0, set()
-    for sentence in sentences:
-        position += len(re.sub(r"\s", "", sentence))
-        ends.add(position)
-    return ends - {position}
 
 
 # --- terms -----------------------------------------------------------------------------------------------------------

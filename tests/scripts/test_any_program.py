@@ -171,20 +171,6 @@ def test_a_class_in_every_command(folder: Path, tmp_path: Path) -> None:
     assert "Otto Lind" in run("ask", QUESTION, "--program", best, *lm).stdout
 
 
-def test_states_go_to_dspy_and_come_back(folder: Path, tmp_path: Path) -> None:
-    kind = import_named("hop_of_mine.py:Hop", "program")
-    program = kind()
-    program.respond.signature = program.respond.signature.with_instructions("Say the name.")
-    program.save(tmp_path / "hop.json")
-    saved = f":Hop={tmp_path / 'hop.json'}"
-    assert "Say the name." in run("export", saved).stdout
-    assert "+ Say" in run("diff", ":Hop", saved).stdout
-    run("export", saved, "--format", "dspy", "--out", str(tmp_path / "again.json"))
-    other = kind()
-    other.load(tmp_path / "again.json")
-    assert other.dump_state() == program.dump_state()
-
-
 @pytest.mark.parametrize(
     ("name", "metric", "score"),
     [(":Hop", ":noted", 0.75), (":Hop", ":judged", 0.5)],
@@ -227,18 +213,3 @@ def test_examples_of_python_without_an_answer(folder: Path, tmp_path: Path) -> N
 def test_the_model_that_the_code_configures_is_used(folder: Path, parrot: Any) -> None:
     dspy.configure(lm=parrot("".join(f"[[ ## {name} ## ]]\n{text}\n\n" for name, text in REPLY.items())))
     assert "Otto Lind" in run("ask", QUESTION, "--program", ":Hop").stdout
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("hop_of_mine.py:find", "nor makes one with a retriever or without arguments"),
-        ("hop_of_mine.py:Nope", "cannot import the program"),
-        ("hop_of_mine.py:Hop=nowhere.json", "is no saved state"),
-        ("hop_of_mine.py:Hop=q.jsonl", "is not an artifact"),
-        ("json.py:Hop", "cannot import the program"),
-    ],
-)
-def test_what_is_no_program_is_one_line(name: str, message: str) -> None:
-    result = CliRunner().invoke(app, ["ask", QUESTION, "--program", name, "--lm", "m.toml"])
-    assert (result.exit_code, message in result.stderr, result.stderr.count("\n")) == (1, True, 1), result.stderr

@@ -11,7 +11,6 @@ import pytest
 
 from polyhop.eval.comparison import compare_runs
 from polyhop.eval.folder import RunError
-from polyhop.eval.metrics import METRICS, metric
 from polyhop.eval.run import evaluate
 from polyhop.eval.statistics import holm
 
@@ -45,17 +44,6 @@ def test_two_real_runs(runs: tuple[Path, Path]) -> None:
     chances = [row.versus.p_permutation for row in rows if row.versus]
     assert [row.p_holm for row in rows] == holm(chances)
     assert min(holm(chances)) == 2 * min(chances) < 0.05  # the smaller of two counts twice
-
-
-def test_an_own_metric_keeps_its_label(tmp_path: Path) -> None:
-    try:
-        metric(label="Long words", maximize=False)(lambda attempt: 0.5)
-        for name in ("a", "b"):
-            evaluate(Fake(), numbered(4), tmp_path / name)
-    finally:
-        del METRICS["<lambda>"]
-    found = re.findall("Long words .*", done("compare", tmp_path / "a", tmp_path / "b").stdout)
-    assert found[0].split() == ["Long", "words", "50.0", "50.0"]
 
 
 def test_what_the_cache_spared_is_no_difference(runs: tuple[Path, Path], tmp_path: Path) -> None:
@@ -102,15 +90,3 @@ def test_what_cannot_be_compared(runs: tuple[Path, Path], tmp_path: Path) -> Non
     assert "is not the folder of a run" in polyhop("compare", runs[0], tmp_path / "none").stderr
     with pytest.raises(RunError, match=r"No metric .f1.: choose from answer_em, "):
         compare_runs(runs, ["f1"])
-
-
-@pytest.mark.parametrize("name", ["[/red] [bold]x", "\x1b[31mred"])
-def test_names_of_runs_are_only_text(name: str, sample_runs: tuple[Path, Path], tmp_path: Path) -> None:
-    shutil.copytree(sample_runs[0], tmp_path / "named")
-    manifest = json.loads((tmp_path / "named" / "manifest.json").read_text())
-    manifest["program"]["name"] = name
-    (tmp_path / "named" / "manifest.json").write_text(json.dumps(manifest))
-    shown = done("compare", tmp_path / "named", sample_runs[1]).output
-    assert "\x1b" not in shown
-    if name.startswith("["):
-        assert name in " ".join(shown.split())

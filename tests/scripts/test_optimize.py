@@ -7,15 +7,7 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 
-import dspy
 import pytest
-
-from polyhop.data.errors import PolyhopError
-from polyhop.engines.limits import unlimited
-from polyhop.optimizers.optimize import OptimizationSummary
-from polyhop.scripts.optimize import _print
-from polyhop.scripts.options import Tuning
-from polyhop.scripts.program import Named
 
 from .cli import polyhop
 
@@ -89,46 +81,3 @@ def test_a_manifest_of_others_chooses_no_code_and_no_server(tmp_path: Path, monk
         done = run("--out", tmp_path / "run", "--config", config)
         assert done.exit_code == 1
         assert f"names {value}: give it as an option, --{name.replace('_', '-')}" in done.stderr
-
-
-@pytest.mark.parametrize("where", ["--lm", "POLYHOP_LM", "--prompt-lm"])
-def test_who_writes_instructions_is_reached_as_the_profile_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
-) -> None:
-    seen: list[dspy.LM] = []
-
-    def look(settings: object, program: object, prompt_model: dspy.LM) -> None:
-        seen.append(prompt_model)
-        raise PolyhopError("seen")
-
-    monkeypatch.setattr("polyhop.scripts.optimize.check_settings", look)
-    profile = tmp_path / "models.toml"
-    section = 'api_base = "http://localhost:9/v1"\napi_key_env = "MINE"\nconcurrency = 3'
-    profile.write_text(f'lm = "openai/writer"\n[models."openai/*"]\n{section}')
-    monkeypatch.setenv("MINE", "some-key")
-    named = ["--prompt-lm", "openai/writer"]
-    given = {"--lm": ["--lm", str(profile), *named], "--prompt-lm": ["--prompt-lm", str(profile)]}
-    if where == "POLYHOP_LM":
-        monkeypatch.setenv(where, str(profile))
-    done = run("--out", tmp_path / "run", *QUICK, *given.get(where, named))
-    assert done.stderr.endswith("seen\n"), done.output
-    (model,) = seen
-    assert model.model == "openai/writer"
-    assert unlimited(model).kwargs["api_base"] == "http://localhost:9/v1"
-    assert unlimited(model).kwargs["api_key"] == "some-key"
-    assert model.engine.limit.limits.concurrency == 3
-
-
-def test_a_program_of_plain_dspy_is_named_with_its_state(capsys: pytest.CaptureFixture[str]) -> None:
-    summary = OptimizationSummary(ended="all stages ran", best="0-start", stages=[])
-    _print(summary, Path("run"), Tuning(program="react"), Named("react").own)
-    assert "polyhop.programs.baselines:ReAct=run/best: the program" in capsys.readouterr().out
-
-
-def test_ctrl_c_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("polyhop.scripts.optimize.run", interrupted)
-    done = run("--out", tmp_path / "run", *QUICK)
-    assert (done.exit_code, "run the same command again to resume" in done.stderr) == (130, True)

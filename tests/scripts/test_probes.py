@@ -29,16 +29,6 @@ def findings(server: Local, tmp_path: Path) -> dict[str, Any]:
     return {check["check"]: check for check in json.loads(result.stdout)["checks"]}
 
 
-def test_a_good_server(tmp_path: Path) -> None:
-    with Local(lambda asked, n: playing(asked)) as server:
-        found = findings(server, tmp_path)
-    assert {name: found[name]["status"] for name in ("thinking", "schema", "context", "speed")} == dict.fromkeys(
-        ("thinking", "schema", "context", "speed"), "ok"
-    )
-    assert found["schema"]["found"] == "it enforces JSON schemas"
-    assert "naive" in found["speed"]["found"]
-
-
 def test_a_long_prompt_that_is_cut_without_a_word_is_a_failure(tmp_path: Path) -> None:
     with Local(lambda asked, n: playing(asked, schema=False), window=4096) as server:
         found = findings(server, tmp_path)

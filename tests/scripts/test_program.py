@@ -12,8 +12,8 @@ from polyhop.data.errors import PolyhopError
 from polyhop.data.pool import PassagePool
 from polyhop.eval.options import ProgramOptions
 from polyhop.optimizers.artifact import save
-from polyhop.programs import Naive, Prism, ReAct, tunables
-from polyhop.scripts.program import Named, build_program
+from polyhop.programs import Prism, tunables
+from polyhop.scripts.program import build_program
 
 POOL = PassagePool([])
 
@@ -71,31 +71,6 @@ def test_what_does_not_go_with_a_program_is_refused(program: str, options: dict[
         build(program, **options)
 
 
-def test_differences_of_an_artifact_are_printed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr("polyhop.optimizers.artifact.version", lambda package: "0.0.1")
-        path = str(save(Prism(ChainRetriever()), tmp_path / "best"))
-    build(path)
-    assert "it was saved with polyhop 0.0.1, this is" in capsys.readouterr().err
-
-
-def test_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Named("prism").label == "prism"
-    tuned = save(Naive(), tmp_path / "runs" / "tuned" / "best")
-    candidate = save(Naive(), tmp_path / "runs" / "tuned" / "start")
-    assert (Named(str(tuned)).label, Named(str(candidate)).label) == ("naive (runs/tuned)", "naive (tuned/start)")
-    monkeypatch.chdir(tuned.parent)
-    assert Named("best").label == "naive (runs/tuned)"  # independent of the current folder, so that runs resume
-
-
-def test_the_plain_baseline_has_a_name() -> None:
-    program = build("react", set=["steps=3"])
-    assert (type(program), Named("react").label, Named("react").searches) == (ReAct, "ReAct", True)
-    assert tunables(program)["steps"].value == 3
-
-
 # --- models ----------------------------------------------------------------------------------------------------------
 
 
@@ -113,19 +88,3 @@ def test_a_profile_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFix
     assert models == dict.fromkeys(models, "a/b") | {"selector": "lexical", "adder": "e/f"}
     assert build("direct", None, lm=[path]).answerer.lm.model == "a/b"
     assert '[models."x/*"] matches none of the models here (a/b, c/d, e/f, lexical)' in capsys.readouterr().err
-
-
-def test_a_role_that_no_program_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = written(tmp_path, '[roles]\nselektor = "lexical"')
-    for models in ([path], []):
-        with pytest.raises(PolyhopError, match="models.toml: no program has a role 'selektor'; known are .*selector"):
-            build("prism", lm=models)
-        monkeypatch.setenv("POLYHOP_LM", path)
-
-
-@pytest.mark.parametrize("no_cache", [False, True])
-def test_replies_come_from_the_cache_unless_it_is_off(no_cache: bool, tmp_path: Path) -> None:
-    path = written(tmp_path, 'lm = "a/b"\n[models."a/b"]\ncache = true')
-    program = build("prism", lm=[path, "adder=e/f", "selector=lexical"], no_cache=no_cache)
-    used = {name: predictor.lm.cache for name, predictor in program.named_predictors()}
-    assert used == dict.fromkeys(used, not no_cache) | {"selector": False}

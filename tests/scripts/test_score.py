@@ -65,13 +65,6 @@ def test_predictions_are_scored_like_those_of_a_program(tmp_path: Path) -> None:
     assert run("score", changed, "--questions", questions, "--out", tmp_path / "run").exit_code == 1
 
 
-def test_the_sample_is_scored_on_the_questions_that_are_evaluated_by_default(tmp_path: Path) -> None:
-    made = written(tmp_path / "theirs.jsonl", [{"id": "arts-008", "answer": "x"}])
-    scored, evaluated = run("score", made, "--json"), run("evaluate", "--program", "direct", "--json")
-    sizes = [json.loads(result.stdout)["counts"]["questions"] for result in (scored, evaluated)]
-    assert sizes == [55, 55]
-
-
 @pytest.mark.parametrize(
     ("predictions", "message"),
     [

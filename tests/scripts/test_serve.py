@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from threading import Event
 from time import monotonic, sleep
@@ -33,7 +32,7 @@ from ..faults.server import Server
 from .cli import refused
 
 pytest.importorskip("fastapi")
-from polyhop.scripts.serve import application, service_of
+from polyhop.scripts.serve import application
 
 from ..serve.conftest import listening
 
@@ -55,11 +54,6 @@ QUESTION = "Where was the director of Stalker born?"
 def test_wrong_options_are_told(options: str, told: str) -> None:
     assert told in refused("serve", *options.split())
     assert "the token is empty" in refused("serve", "--index", "sample", "--token", "")
-
-
-def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polyhop.scripts.serve.find_spec", lambda name: None if name == "fastapi" else find_spec(name))
-    assert "make serve" in refused("serve", "--index", "sample")
 
 
 def test_an_index_is_served_by_its_name_and_keeps_no_document_in_itself(tmp_path: Path) -> None:
@@ -114,14 +108,6 @@ def test_a_program_of_dspy_that_returns_an_answer_alone(tmp_path: Path, monkeypa
             assert (failed.status_code, "no such page" in failed.text) == (500, True)
             assert client.post("/search", json={"query": "Kestrel"}).status_code == 404
             assert client.get("/").status_code == 200
-
-
-def test_a_program_of_your_own_may_have_the_name_of_another(tmp_path: Path) -> None:
-    (tmp_path / "named_alike.py").write_text("import polyhop\n\n\ndef prism():\n    return polyhop.Direct()\n")
-    service = service_of(Serve(program=f"{tmp_path / 'named_alike.py'}:prism", index=Path("sample")))
-    assert service.programs[0] == "prism"
-    assert [type(service.program(name)).__name__ for name in ("prism", "kair")] == ["Direct", "Kair"]
-    service.close()
 
 
 @contextmanager

@@ -6,12 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import polyhop
-from polyhop.eval.comparison import compare_runs
-from polyhop.programs import Naive
-from polyhop.scripts.program import Named
-from polyhop.scripts.table import Benchmark
-
 from .cli import polyhop as run_polyhop
 
 table = partial(run_polyhop, "table", columns=120)
@@ -32,27 +26,3 @@ def test_programs_are_rows_and_runs_are_kept(hotpotqa: Path, tmp_path: Path) -> 
     assert again.exit_code == 0, again.output
     assert (run / "predictions.jsonl").read_text() == lines  # nothing was asked again
     assert "hotpotqa distractor, 3 questions" in again.stdout
-
-
-def test_tuned_programs_of_one_name_and_programs_that_do_not_search(hotpotqa: Path, tmp_path: Path) -> None:
-    tuned = [polyhop.save(Naive(), tmp_path / name) for name in ("one/best", "a|b\x1b[31m/<b>[x](y)")]
-    arguments: list[Any] = ["--on", f"hotpotqa:{hotpotqa}", "--out", tmp_path / "runs", "--markdown"]
-    arguments += [part for program in (*tuned, "direct") for part in ("--program", program)]
-    result = table(*arguments, "--retriever", "bm25")  # which is not for those that do not search
-    assert result.exit_code == 0, result.output
-    one, hostile = f"naive ({tmp_path.name}/one)", "naive (a|b [31m/<b>[x](y))"
-    _, _, *rows = result.stdout.strip().splitlines()
-    assert [row.split(" | ")[0] for row in rows] == [f"| {one}", r"| naive (a\|b \[31m/\<b\>\[x\](y))", "| direct"]
-    assert "\x1b[31m" not in result.stdout
-    runs = [
-        tmp_path / "runs" / Benchmark("hotpotqa", str(hotpotqa)).folder(Named(str(each)).label, "bm25")
-        for each in tuned
-    ]
-    assert [run.name for run in compare_runs(runs).runs] == [one, hostile]
-
-
-def test_runs_that_would_share_a_folder_are_refused(hotpotqa: Path, tmp_path: Path) -> None:
-    on = ("--on", f"hotpotqa:{hotpotqa}") * 2
-    result = table(*on, "--out", tmp_path / "runs", "--program", "direct")
-    assert result.exit_code == 2
-    assert "two of these runs have the same folder" in result.stderr

@@ -57,11 +57,3 @@ def test_multihoprag_articles(tmp_path: Path) -> None:
     assert len(list(Corpus([r.write(tmp_path / "others.json", json.dumps([others]))]))) > 1
     (question,) = load_questions("multihoprag", r.write(tmp_path / "q.json", json.dumps([r.MULTIHOPRAG])))
     assert [fact.matches(article) for fact in question.gold] == [True, False]
-
-
-@pytest.mark.parametrize("name", ["nq", "triviaqa", "multihoprag"])
-def test_questions_without_contexts_are_no_corpus(name: str, tmp_path: Path) -> None:
-    problems: list[Problem] = []
-    path = r.write(tmp_path / "q.jsonl", r.lines([r.FIRST_RECORDS[name]]))
-    assert not passages(path, on_problem=problems.append)
-    assert [problem.where for problem in problems] == ["q.jsonl:1"]

@@ -165,12 +165,6 @@ def test_multihoprag() -> None:
     assert (null.id, null.gold, null.hops, null.answerable) == ("17", (), None, False)
 
 
-def test_ids_of_questions_without_one() -> None:
-    question, other = read("nq", r.NQ, {"question": "Who?", "answer": ["Ben"]})
-    assert question.id == "d99d5169b14e9458" != other.id
-    assert read("nq", {**r.NQ, "question": " who founded  tarn"})[0].id == question.id
-
-
 def test_squad() -> None:
     document, flat = read("squad", r.SQUAD), read("squad", *r.SQUAD_FLAT)
     assert list(map(told, document)) == list(map(told, flat))
@@ -211,14 +205,6 @@ def test_malformed(dataset: str, record: Any, reason: str) -> None:
     assert refused(dataset, record).startswith(reason)
 
 
-def test_a_bad_question_of_a_squad_document_leaves_the_rest() -> None:
-    article = {"title": "Tarn", "paragraphs": [{"context": "Tarn.", "qas": [{"id": "x"}]}]}
-    problems: list[Problem] = []
-    made = list(find_benchmark("squad").read([r.as_record({"data": [article, *r.SQUAD["data"]]})], problems.append))
-    assert len(problems) == 1
-    assert [item.id for item in made] == ["s1", "s2", "s3", "s4"]
-
-
 # --- names -----------------------------------------------------------------------------------------------------------
 
 
@@ -229,12 +215,3 @@ def test_records_are_recognize_file(name: str) -> None:
 
 
 # --- gold ------------------------------------------------------------------------------------------------------------
-
-
-def test_matching() -> None:
-    passage, namesake = Passage.of("Tarn", "A town."), Passage.of("Tarn", "A novel.")
-    by_id = GoldFact("Tarn", passage_id=passage.id)
-    by_title = GoldFact(" Tarn", passage_id=passage.id, unique_title=True)
-    assert [by_id.matches(passage), by_id.matches(namesake)] == [True, False]
-    assert [by_title.matches(passage), by_title.matches(namesake)] == [True, True]
-    assert not GoldFact("tarn").matches(passage)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -55,28 +54,3 @@ def test_splits(tmp_path_factory: pytest.TempPathFactory) -> None:
     assert (train.question, dev.question) == ("who founded tarn", "who is ben")
     with pytest.raises(DataError, match=r"The split 'nope' of the dataset .* cannot be loaded: .*nope"):
         load_questions("nq", f"hub:{folder}", split="nope")
-
-
-def test_names_configurations_and_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, str | None, str]] = []
-
-    def load_dataset(path: str, name: str | None, *, split: str) -> Any:
-        asked.append((path, name, split))
-        return datasets.Dataset.from_list([r.HOTPOTQA_COLUMNS])
-
-    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-    (question,) = load_questions("hotpotqa")
-    assert question.where == "hotpotqa/hotpot_qa:distractor:validation:1"
-    list(load_questions("hotpotqa", "hub:hotpotqa/hotpot_qa:fullwiki", split="train[:5]"))
-    list(load_questions("hotpotqa", "hub:me/mine"))
-    assert asked == [
-        ("hotpotqa/hotpot_qa", "distractor", "validation"),
-        ("hotpotqa/hotpot_qa", "fullwiki", "train[:5]"),
-        ("me/mine", None, "validation"),
-    ]
-
-
-def test_without_the_library_the_command_is_told_that_adds_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(DataError, match=r"hotpotqa/hotpot_qa:distractor needs .*: run `make hub`"):
-        load_questions("hotpotqa")

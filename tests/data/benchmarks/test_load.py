@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from polyhop.data.benchmarks import BENCHMARKS, load_questions
+from polyhop.data.benchmarks import load_questions
 from polyhop.data.errors import DataError, Problem
-from polyhop.data.passages import Passage
 
 from . import records as r
 
@@ -36,35 +35,7 @@ def numbered(count: int) -> list[dict[str, Any]]:
 # --- the shape -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dataset", BENCHMARKS)
-@pytest.mark.parametrize("name", ["dev.json", "dev.jsonl.gz"])
-def test_one_shape(load: Load, dataset: str, name: str) -> None:
-    record = r.FIRST_RECORDS[dataset]
-    question = load(dataset, json.dumps(record if dataset == "squad" or "jsonl" in name else [record]), name)[0]
-    (sample,) = load_questions("sample", limit=1)
-    assert list(question.keys()) == list(sample.keys())
-    assert set(question.inputs().keys()) == {"question"} | ({"pool"} if question.pool else set())
-    assert question.where.startswith(f"{name}:")
-    assert isinstance(question.answers, tuple)
-    assert (question.pool is not None) == BENCHMARKS[dataset].has_contexts
-    assert all(isinstance(passage, Passage) for passage in question.pool or ())
-    assert question.official_id == question.id
-
-
 # --- settings --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dataset", ["nq", "sample"])
-def test_some_have_no_contexts(dataset: str, tmp_path: Path) -> None:
-    source = None if dataset == "sample" else r.write(tmp_path / "a.jsonl", r.lines([r.FIRST_RECORDS[dataset]]))
-    with pytest.raises(DataError, match="have no contexts of their own: use the setting open, with an index"):
-        load_questions(dataset, source, setting="distractor")
-
-
-def test_open_sets_have_no_contexts(load: Load) -> None:
-    with pytest.raises(DataError, match=r"dev\.jsonl:1 has no contexts of its own: use the setting open"):
-        load("2wiki", [r.TWOWIKI_OPEN], setting="distractor")
-    assert load("2wiki", [r.TWOWIKI_OPEN], setting="open")
 
 
 # --- limits and samples ----------------------------------------------------------------------------------------------
@@ -108,13 +79,6 @@ def test_another_benchmarks_file_is_told(load: Load, asked: str) -> None:
         message = "No question can be read as " if given == "own" else r"dev\.jsonl:1 looks like .*, not like "
         with pytest.raises(DataError, match=message):
             load(asked, [record])
-
-
-def test_no_question_at_all(load: Load) -> None:
-    with pytest.raises(DataError, match=r"No question can be read as MuSiQue\. .*'id is missing' \(dev\.jsonl:1\)"):
-        load("musique", [r.without(r.MUSIQUE, "id")])
-    with pytest.raises(DataError, match=r"No question can be read as MuSiQue\.$"):
-        load("musique", "[]", "dev.json")
 
 
 @pytest.mark.parametrize(

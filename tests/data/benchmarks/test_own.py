@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 from pathlib import Path
 from typing import Any
 
@@ -27,37 +26,6 @@ def read(folder: Path, **fields: Any) -> Any:
     """The question of one record, which must be sound."""
     (question,) = load(r.write(folder / "q.jsonl", r.lines([ASKED | fields])), strict=True)
     return question
-
-
-def test_a_question_and_its_answer_suffice(tmp_path: Path) -> None:
-    question = read(tmp_path)
-    assert (question.question, question.answers, question.gold, question.hops) == ("Who owns it?", ("Ada",), (), None)
-    assert question.pool is None
-    assert question.answerable
-    assert question.id == read(tmp_path, answer="Bo").id  # it goes by what is asked
-    assert question.where == "q.jsonl:1"
-
-
-def test_all_that_can_be_said(tmp_path: Path) -> None:
-    question = read(tmp_path, id=7, answers=["Ada B.", "Ada"], hops=3, type="bridge", gold=["a.md", "B", "a.md"])
-    assert (question.id, question.hops, question.kind) == ("7", 3, "bridge")
-    assert question.answers == ("Ada", "Ada B.")
-    assert question.gold == (NamedFact("a.md"), NamedFact("B"))
-    assert read(tmp_path, gold=["a.md", "B"]).hops == 2
-
-
-@pytest.mark.parametrize(
-    ("answer", "answers"),
-    [(1854, ("1854",)), (2.5, ("2.5",)), (3.0, ("3",)), ([1854, "in 1854"], ("1854", "in 1854")), ("a; b", ("a; b",))],
-)
-def test_answers(tmp_path: Path, answer: Any, answers: tuple[str, ...]) -> None:
-    assert read(tmp_path, answer=answer).answers == answers
-
-
-def test_what_the_passages_do_not_tell_needs_no_answer(tmp_path: Path) -> None:
-    question = read(tmp_path, answer=None, answerable=False)
-    assert not question.answerable
-    assert question.answers == ("unknown",)
 
 
 def test_gold_can_be_a_sentence_an_id_or_words(tmp_path: Path) -> None:
@@ -151,17 +119,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, fields: dict[str, Any], reason: s
         load(path, strict=True)
 
 
-def test_there_is_no_hub_for_them() -> None:
-    with pytest.raises(DataError, match="Name the file of your own questions: --questions FILE"):
-        load_questions("own")
-
-
 # --- what a file looks like ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("record", [ASKED, ASKED | {"answer": ["Ada"]}, {"question": "Who?"}])
-def test_plain_questions_are_ones_own(tmp_path: Path, record: dict[str, Any]) -> None:
-    assert recognize_file(r.write(tmp_path / "q.json", json.dumps([record]))) == "own"
 
 
 def test_what_cannot_be_recognize_file(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from pathlib import Path
 from typing import Any
 
@@ -62,14 +60,3 @@ def test_gold_and_contexts_stand_in_the_corpus(name: str, shared_data: Path) -> 
         for fact in question.gold:
             assert fact.matches(corpus[fact.passage_id] if fact.passage_id else titles[fact.title])
         assert all(passage.id in corpus for passage in question.pool or ())
-
-
-def test_squad_questions_as_counted_by_hand(shared_data: Path) -> None:
-    with gzip.open(shared_data / "squad_dev-v1.1.json.gz") as file:
-        articles = json.load(file)["data"]
-    asked = [asked["id"] for article in articles for paragraph in article["paragraphs"] for asked in paragraph["qas"]]
-    questions = list(load_questions("squad", shared_data / "squad_dev-v1.1.json.gz", strict=True))
-    assert [question.id for question in questions] == asked
-    assert all(any(question.gold[0].matches(passage) for passage in question.pool) for question in questions)
-    passages = list(Corpus([shared_data / "squad_dev-v1.1.json.gz"]))
-    assert len(passages) == sum(len(article["paragraphs"]) for article in articles)

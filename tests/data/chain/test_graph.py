@@ -5,13 +5,10 @@ from __future__ import annotations
 import pytest
 
 from polyhop.data.chain import ChainWeights
-from polyhop.data.chain.graph import BACK, LINK, SHARED, Graph
+from polyhop.data.chain.graph import BACK, LINK, Graph
 from polyhop.data.chain.retriever import follow
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
-
-Text = tuple[str, str]
-QUOTE = "Anna Berg is a singer from Uppsala who sings of the moon."
 
 
 def graph_of(question: str, *passages: Passage) -> Graph:
@@ -57,79 +54,6 @@ def test_a_title_is_recognized_as_texts_write_it(title: str, text: str) -> None:
     asked = graph_of(text, *passages)
     [other] = [node for node in range(2) if asked.passage(node).id == "other"]
     assert asked.match_certainty[other] > 0
-
-
-@pytest.mark.parametrize("title", ["", "The Who", "It", "The The", "!!!", "?", "  "])
-def test_a_title_without_a_topic_word_is_mentioned_nowhere(title: str) -> None:
-    text = "It was the who, and the the: !!! and ? are it."
-    graph = graph_of("Who?", Passage.of("One", text, id="one"), Passage.of(title, "", id="other"))
-    assert ties(graph, "one", "other") == {}
-
-
-def test_a_name_is_whole_words_of_one_sentence() -> None:
-    passages = [
-        Passage.of("One", sentences=["There lives Anna", "Berg is a town.", "The Artist came."], id="one"),
-        Passage.of("Anna Berg", "She sings.", id="person"),
-        Passage.of("Art", "It is old.", id="art"),
-    ]
-    graph = graph_of("Who?", *passages)
-    assert LINK not in ties(graph, "one", "person")
-    assert ties(graph, "one", "art") == {}
-
-
-def test_a_name_that_the_question_has_is_not_shared() -> None:
-    passages = [
-        Passage.of("One", "She met Anna Berg near Uppsala.", id="one"),
-        Passage.of("Two", "It was Anna Berg who went to Uppsala.", id="two"),
-    ]
-    assert ties(graph_of("Who?", *passages), "one", "two") == {SHARED: {"anna berg", "uppsala"}}
-    assert ties(graph_of("Who met Anna Berg?", *passages), "one", "two") == {SHARED: {"uppsala"}}
-
-
-@pytest.mark.parametrize(
-    ("whole", "copy", "other"),
-    [
-        # the same title and mostly the same words
-        (("Anna Berg", QUOTE), ("Anna Berg", f"{QUOTE} Now."), ("Anna Berg", "A ship that sank near Kiel in winter.")),
-        # without a title, a part of a text is none
-        (("", QUOTE), ("", f"{QUOTE[:-1]}!"), ("", "A singer from Uppsala.")),
-        (("The Who", QUOTE), ("The Who", f"{QUOTE[:-1]}!"), ("It", "A singer from Uppsala.")),
-    ],
-)
-def test_versions_of_a_page_are_copies_and_do_not_link(whole: Text, copy: Text, other: Text) -> None:
-    passages = [Passage.of(*text, id=id) for id, text in (("whole", whole), ("copy", copy), ("other", other))]
-    graph = graph_of("Who?", *passages)
-    names = [graph.passage(node).id for node in range(3)]
-    assert [names[node] for node in graph.copies(names.index("whole"))] == ["copy"]
-    assert LINK not in ties(graph, "whole", "copy")
-
-
-def test_of_a_title_with_more_passages_than_fit_the_first_are_candidates() -> None:
-    """They open the document; and a rarer title goes first."""
-    bands = [Passage.of(f"Noise {n}", f"A band, number {n}.", id=f"n{n}") for n in range(55)]
-    pages = [Passage.of("Smith", f"Text {n}.", id=f"s{n}") for n in range(65)]
-    rivers = [Passage.of("Moselle", f"Text of {n}.", id=f"m{n}") for n in range(45)]
-    graph = graph_of("Which band saw Smith or the Moselle?", *bands, *pages, *rivers)
-    found = {graph.passage(node).id for node in range(len(graph))}
-    assert {passage.id for passage in rivers} <= found
-    assert {passage.id for passage in pages} & found == {passage.id for passage in pages[:15]}
-
-
-def test_a_long_ranking_leaves_the_graph_as_it_was_for_a_short_one() -> None:
-    """The second hop has no word of the question."""
-    bridge = Passage.of("Solmar", "Solmar is a film of 1972 by Anna Berg.", id="bridge")
-    noise = [Passage.of(f"Noise {n}", f"A director made a film, number {n}.", id=f"n{n}") for n in range(55)]
-    target = Passage.of("Anna Berg", "Anna Berg is from Zabor.", id="target")
-    question = "Where does the director of the film Solmar live?"
-    used, fresh = graph_of(question, bridge, *noise, target), graph_of(question, bridge, *noise, target)
-    weights = ChainWeights()
-    assert len(follow(used, weights, 57)) == 57
-
-    def ids(graph: Graph) -> list[str]:
-        return [graph.passage(step.node).id for step in follow(graph, weights, 3)]
-
-    assert ids(used) == ids(fresh)
-    assert ids(used)[:2] == ["bridge", "target"]
 
 
 def test_a_passage_that_explains_nothing_lends_less_to_those_that_it_mentions() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from polyhop.data.passages import Hit, Link, Passage, Place, Reason
 from polyhop.data.pool import PassagePool
 from polyhop.data.splitting import Document, Line, split
 
-from .searching import QUESTIONS, ids, over
+from .searching import QUESTIONS, over
 from .world import WORLD
 
 
@@ -306,29 +306,3 @@ def test_no_copy_of_a_chosen_passage_comes_fourth() -> None:
     hits = [hit.passage for hit in ChainRetriever(pool).search(question, 5)]
     assert hits[0] == new
     assert old not in hits
-
-
-@pytest.mark.parametrize("listed", [0, 1])
-def test_a_list_of_links_comes_later(listed: int) -> None:
-    """Two documents with the same words; in one of them these are links."""
-    links = [("x.html", "well of the village"), ("y.html", "clear water")]
-    pages = [
-        part(f"{name}.html", 0, "", f"{WELL}, as one {says}.", links=links if at == listed else ())
-        for at, (name, says) in enumerate((("a", "says"), ("b", "tells")))
-    ]
-    assert ids(over(*pages).search(QUESTION, 2)) == [pages[1 - listed].id, pages[listed].id]
-
-
-def test_where_names_are_few_words_count_more_for_all_passages() -> None:
-    """The same words with and without capitals: names lead to the second passage, words to one that repeats them."""
-    one = "The well of the village is beside the house of Ida Storm and Per Lund."
-    two = "Ida Storm and Per Lund have a grey roof and a red door."
-    same = "The well of the village is the well of a village, and the well of the village is a well."
-    question = "What covers the house beside the well of the village?"
-
-    def second(change: Callable[[str], str]) -> str:
-        pages = [Passage.of("", change(text), id=str(n)) for n, text in enumerate((one, two, same), 1)]
-        return ids(over(*pages).search(question, 2))[1]
-
-    assert second(str) == "2"
-    assert second(str.lower) == "3"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import pickle
 from collections.abc import Callable
@@ -13,7 +12,6 @@ from typing import Any
 import pytest
 
 from polyhop.data.chain import ChainRetriever, ChainWeights
-from polyhop.data.errors import PolyhopError
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.passages import Passage, Reason
 from polyhop.data.pool import PassagePool
@@ -105,12 +103,6 @@ def test_similar_vectors_count_as_much_as_their_weight(world: BM25Index) -> None
     assert set(asked) <= set(range(len(world)))
 
 
-def test_vectors_of_another_index_are_refused(world: BM25Index) -> None:
-    vectors: Any = Fixed({}, world)
-    with pytest.raises(ValueError, match="the vectors belong to another index"):
-        ChainRetriever(PassagePool(WORLD), vectors=vectors)
-
-
 # --- passages of documents -------------------------------------------------------------------------------------------
 
 
@@ -170,26 +162,6 @@ def test_with_bm25_alone_the_ranking_is_bm25s(source: BM25Index | PassagePool) -
         assert [hit.score for hit in ours] == pytest.approx([hit.score / theirs[0].score for hit in theirs[:7]])
         better = {hit.passage.id for hit in theirs if hit.score > theirs[6].score}
         assert better <= set(ids(ours)) <= {hit.passage.id for hit in theirs if hit.score >= theirs[6].score}
-
-
-def test_without_anything_to_search_the_message_says_what_to_do() -> None:
-    with pytest.raises(PolyhopError, match="nothing to search: give ChainRetriever an index, or each question its own"):
-        ChainRetriever().search("moon", 1)
-    chain = ChainRetriever(None, ChainWeights(link=2.5), adaptive=True).over(PassagePool(WORLD))
-    assert sorted(ids(chain.with_weights(ChainWeights(), adaptive=False).search("moon", 1000))) == sorted(
-        passage.id for passage in WORLD
-    )
-    assert (chain.weights, chain.adaptive, copy.deepcopy(chain)) == (ChainWeights(link=2.5), True, chain)
-    assert (ChainRetriever().k1, ChainRetriever().b) == (0.9, 0.4)
-
-
-def test_weights_have_a_range() -> None:
-    for weight in fields(ChainWeights):
-        low, high = weight.metadata["low"], weight.metadata["high"]
-        assert getattr(ChainWeights(**{weight.name: high}), weight.name) == high
-        for value in (low - 0.01, high + 0.01, float("nan")):
-            with pytest.raises(ValueError, match=f"{weight.name} must be in {low}..{high}, got {value}"):
-                ChainWeights(**{weight.name: value})
 
 
 # --- other corpora ---------------------------------------------------------------------------------------------------

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,30 +11,12 @@ from polyhop.data.chain.words import (
     FORM_BITS,
     LONGEST_NAME,
     find_names,
-    hash_names,
-    hash_runs,
     names_in,
     read,
     record_of,
-    spanned,
     without_flags,
-    wording,
 )
-from polyhop.data.passages import Passage, Place
-
-
-@pytest.mark.parametrize(
-    ("start", "end", "expected"),
-    [
-        (0, 4, "time.perf_counter"),  # the whole word, and its parts "time", "perf" and "counter"
-        (1, 2, "time"),
-        (4, 7, "of python 3.3"),
-        (7, 8, "klm"),
-        (0, 0, ""),
-    ],
-)
-def test_words_of_code_and_numbers_are_told_as_written(start: int, end: int, expected: str) -> None:
-    assert wording(read("time.perf_counter of Python 3.3 K.L.M."), start, end) == expected
+from polyhop.data.passages import Passage
 
 
 def numbers(text: str) -> list[int]:
@@ -74,12 +54,6 @@ def test_of_a_very_long_passage_the_beginning_is_read(glue: str) -> None:
     assert words == without_flags(record_of(Passage.of("Page", text + text)).words).tolist()
 
 
-def test_the_headings_above_a_passage_are_its_first_sentence() -> None:
-    passage = replace(Passage.of("Guide", "It rained."), place=Place("guide.md", 3, ("Anna Berg", "Life")))
-    expected = [numbers(text) for text in ("guide", "guide", "anna berg life", "it rained")]
-    assert without_flags(record_of(passage).words).tolist() == [word for text in expected for word in (*text, 0)]
-
-
 WORDS = st.lists(st.integers(0, 6), max_size=40).map(lambda words: np.array(words, np.uint32))
 NAMES = st.lists(st.lists(st.integers(1, 6), max_size=4), min_size=1, max_size=8)
 
@@ -94,11 +68,3 @@ def test_names_are_found_wherever_their_words_stand(names: list[list[int]], word
     padded = np.array([name + [0] * (LONGEST_NAME - len(name)) for name in names], np.uint32)
     which, place = find_names(padded, words)
     assert set(zip(which.tolist(), place.tolist(), strict=True)) == expected
-
-
-@given(WORDS, st.integers(1, 5))
-def test_the_hash_of_a_run_is_that_of_the_name(words: np.ndarray, longest: int) -> None:
-    for length, found in enumerate(hash_runs(words, longest), 1):
-        starts = np.arange(len(words))
-        names = spanned(words, np.stack([starts, np.minimum(starts + length, len(words))], axis=1))
-        assert found.tolist() == hash_names(names).tolist()

@@ -17,13 +17,6 @@ from .hashing import Hashing, build, file
 INSTALLED = pytest.mark.skipif(not find_spec("sentence_transformers"), reason="the extra `dense` is not installed")
 
 
-def test_without_the_extra(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polyhop.data.dense.find_spec", lambda name: None)
-    for act in (DenseIndex, embed_index):
-        with pytest.raises(PolyhopError, match=r"make dense"):
-            act(own)
-
-
 def test_the_encoder_is_that_of_the_vectors(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("polyhop.data.dense.find_spec", lambda name: True)
     assert DenseIndex(own).encoder.name == "tests/hashing"
@@ -55,10 +48,3 @@ def test_a_model_of_random_weights(tmp_path: Path) -> None:
             hits = list(pool.map(lambda n: index.search(f"moon {n % 2 * 'tarn'}", 2), range(20)))
         assert hits[:2] * 10 == hits
         assert pickle.loads(pickle.dumps(index)).search("moon", 2) == index.search("moon", 2)
-
-
-@INSTALLED
-def test_a_model_that_cannot_be_loaded(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(PolyhopError, match=f"the model {tmp_path / 'empty'} cannot be loaded: "):
-        SentenceEncoder(str(tmp_path / "empty"))(["text"])

@@ -11,7 +11,6 @@ import pytest
 from typer.testing import CliRunner
 
 from polyhop.data.chain import ChainRetriever
-from polyhop.data.dense import DenseIndex, embed_index
 from polyhop.data.errors import IndexFault, PolyhopError
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import adopt_index, build_index
@@ -20,7 +19,6 @@ from polyhop.data.passages import Hit, Passage
 from polyhop.data.sample import sample_passages
 from polyhop.scripts.main import app
 
-from ..dense.hashing import Hashing
 from .anserini import anserini_index, manifest_of
 
 PARIS = {"id": "p", "contents": "Paris\nParis is the capital of France."}
@@ -126,42 +124,6 @@ def test_an_adopted_index_is_searched_like_polyhops_own(tmp_path: Path) -> None:
         for query in ("Where was the owner of Kestrel born?", "w1 w2 w3", "Title 7"):
             # Lucene counts deleted documents until they are merged away, so scores differ in the third decimal.
             assert [hit.passage for hit in theirs.search(query, 5)] == [hit.passage for hit in own.search(query, 5)]
-
-
-def test_vectors_are_kept_beside_the_titles(tmp_path: Path) -> None:
-    folder = anserini_index(tmp_path / "ix", map(as_pyserini, large(20)), storeRaw=True)
-    before = contents(folder)
-    with pytest.raises(IndexFault, match="is not adopted"):
-        embed_index(folder, Hashing())
-    adopt_index(folder)
-    embed_index(folder, Hashing())
-    assert contents(folder) == before
-    with DenseIndex(folder, Hashing()) as vectors, BM25Index(folder) as index:
-        assert len(vectors.search("w1 w2", 20)) == 20
-        assert ChainRetriever(index, vectors=vectors).search("w1 w2", 5)
-        append(folder, anserini_index(tmp_path / "more", [ROME], storeRaw=True), deleted="w1")
-    adopt_index(folder)
-    with pytest.raises(IndexFault, match="has deleted documents"):
-        embed_index(folder, Hashing())
-
-
-def test_what_is_not_adopted(tmp_path: Path) -> None:
-    corpus = tmp_path / "corpus.jsonl"
-    corpus.write_text('{"title": "Rome", "text": "A city."}\n')
-    build_index([corpus], tmp_path / "own")
-    for folder, message in ((tmp_path / "own", "was made by polyhop"), (tmp_path / "nowhere", "There is no index")):
-        with pytest.raises(IndexFault, match=message):
-            adopt_index(folder)
-
-    def stop(done: int, total: int) -> None:
-        raise KeyboardInterrupt
-
-    folder = anserini_index(tmp_path / "ix", map(as_pyserini, large(600)), storeRaw=True)
-    with pytest.raises(KeyboardInterrupt):
-        adopt_index(folder, on_progress=stop)
-    assert not (folder / "polyhop").exists()
-    with BM25Index(folder) as index:
-        assert not index.has_titles
 
 
 # --- Pyserini's own indexes ------------------------------------------------------------------------------------------

@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 
 from polyhop.data.chain import ChainRetriever
-from polyhop.data.errors import DataError, IndexFault, Problem
+from polyhop.data.errors import DataError, IndexFault
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import BuildProgress, build_index, check_index
 from polyhop.data.lucene.jvm import autoclass, call
 from polyhop.data.lucene.layout import stamp
 from polyhop.data.lucene.update import update_index
-from polyhop.data.passages import Passage, Place
+from polyhop.data.passages import Passage
 
 from .anserini import manifest_of
 
@@ -77,38 +77,10 @@ def test_a_build_adds_one_folder_to_lucenes_files(tmp_path: Path, write: Write) 
     assert found(out, "capital of France") == ["p", "r"]
 
 
-def test_what_is_left_out(tmp_path: Path, write: Write) -> None:
-    untitled = {"text": "Without title or id."}
-    problems: list[Problem] = []
-    corpus = write([*RECORDS, {"title": 1, "text": "x"}, {"id": "p", "text": "Another p."}, untitled, untitled])
-    manifest = build_index([corpus, corpus], tmp_path / "ix", on_problem=problems.append)
-    assert (manifest.passages, manifest.malformed, manifest.duplicates) == (4, 2, 8)
-    assert problems[:2] == [
-        Problem("corpus.jsonl:4", "'title' must be a string, got int"),
-        Problem("corpus.jsonl:5", "the same id 'p' as corpus.jsonl:2", "duplicate"),
-    ]
-    assert problems[2].where == "corpus.jsonl:7"
-    assert problems[2].kind == "duplicate"
-    listed = (manifest.home(tmp_path / "ix") / "problems.jsonl").read_text().splitlines()
-    assert [json.loads(line) for line in listed] == [
-        {"where": each.where, "reason": each.reason, "kind": each.kind}
-        for each in sorted(problems, key=lambda each: each.kind)
-    ]
+def test_passages_of_a_document_have_ids_of_their_own(tmp_path: Path, write: Write) -> None:
+    build_index([write()], tmp_path / "ix", max_words=4)
     with BM25Index(tmp_path / "ix") as index:
-        assert index.passage("p").title == "Paris"
-
-
-def test_splitting_and_files_of_one_name(tmp_path: Path, write: Write) -> None:
-    manifest = build_index([write()], tmp_path / "ix", max_words=4)
-    assert (manifest.passages, manifest.documents, manifest.max_words, manifest.split) == (6, 3, 4, "everything")
-    with BM25Index(tmp_path / "ix") as index:
-        assert index.passage("r#2") == Passage("r#2", "Rome", "of Italy.", ("of Italy.",), Place("r"))
-        assert [passage.id for passage in index.named("r")] == ["r#1", "r#2"]
-    for folder, text in (("a", "Kestrels hover."), ("b", "Owls are silent.")):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "README.md").write_text(text)
-    manifest = build_index([tmp_path / "a", tmp_path / "b"], tmp_path / "ix")
-    assert (manifest.passages, manifest.duplicates) == (2, 0)
+        assert index.passage("r#2").text == "of Italy."
 
 
 @pytest.mark.parametrize(
@@ -311,15 +283,6 @@ def test_a_manifest_that_is_wrong_is_one_clear_line(damaged: Path, field: str | 
     assert "\n" not in str(raised.value)
     assert field != "schema" or "Build it again: polyhop index CORPUS --out" in str(raised.value)
     assert files_in(damaged.parent) == before
-
-
-def test_what_is_no_index(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("x")
-    for path in (tmp_path / "nowhere", tmp_path, tmp_path / "file"):
-        for use in (BM25Index, check_index):
-            with pytest.raises(IndexFault, match="There is no index at"):
-                use(path)
-    assert files_in(tmp_path) == {"file"}
 
 
 def test_numbers_of_commits_have_36_digits(tmp_path: Path) -> None:

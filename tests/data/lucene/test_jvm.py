@@ -57,20 +57,6 @@ def test_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         jvm.find_java()
 
 
-def test_interrupt_stays_with_python() -> None:
-    done = python("""
-        import os, signal, threading, time
-        from polyhop.data.lucene.jvm import attach
-        attach()
-        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
-        try:
-            time.sleep(10)
-        except KeyboardInterrupt:
-            print("caught")
-    """)
-    assert (done.stdout, done.returncode) == ("caught\n", 0)
-
-
 def test_threads_leave_nothing_behind() -> None:
     done = python("""
         from concurrent.futures import ThreadPoolExecutor
@@ -113,24 +99,3 @@ def test_a_forked_child_is_told() -> None:
     told, status = done.stdout.splitlines()
     assert "spawn" in told
     assert (status, done.stderr) == ("7 x", "")
-
-
-def test_java_that_the_program_started() -> None:
-    adopted = python("""
-        import os
-        from polyhop.data.lucene import jvm
-        os.environ["JAVA_HOME"] = str(jvm.find_java())
-        import jnius_config
-        jnius_config.set_classpath(str(jvm.anserini_jar()))
-        import jnius
-        print(jvm.autoclass("io.anserini.index.Constants").RAW)
-    """)
-    assert adopted.stdout == "raw\n", adopted.stderr
-    refused = python("""
-        import os
-        from polyhop.data.lucene import jvm
-        os.environ["JAVA_HOME"] = str(jvm.find_java())
-        import jnius
-        jvm.attach()
-    """)
-    assert "JavaError: Java was started without Anserini" in refused.stderr

@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
-import subprocess
-import sys
-from importlib.util import find_spec
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,53 +12,7 @@ from polyhop.data.errors import PolyhopError
 from polyhop.data.fusion import FusedRetriever
 from polyhop.data.lucene.pyserini import passage_of
 from polyhop.data.passages import Hit, Passage, Retriever
-from polyhop.data.sample import sample_passages
 from polyhop.programs.search import Search
-
-from .anserini import anserini_index
-
-COMPLETE = all(find_spec(package) for package in ("torch", "transformers", "PIL"))
-
-SCRIPT = """
-import sys
-from concurrent.futures import ThreadPoolExecutor
-import polyhop
-polyhop.start_java()
-from pyserini.search.lucene import LuceneSearcher
-from polyhop.data.errors import PolyhopError
-
-folder = sys.argv[1]
-searcher = LuceneSearcher(folder)
-index = polyhop.BM25Index(folder)
-for k1, b in ((0.9, 0.4), (25.0, 1.0)):
-    searcher.set_bm25(k1, b)
-    for query in ("w1 w2 w3", "Where was the owner of Kestrel born?", "w7"):
-        theirs, ours = searcher.search(query, 1000), index.with_bm25(k1, b).search(query, 1000)
-        assert [hit.docid for hit in theirs] == [hit.passage.id for hit in ours], query
-        assert len(ours) > 100 or query.startswith("Where"), len(ours)
-        # Anserini rounds to four decimals, less 0.000001 for each hit that ties with the one before.
-        assert all(abs(a.score - b.score) < 0.00006 + 1e-6 * len(ours) for a, b in zip(theirs, ours)), query
-
-program = polyhop.Naive(searcher)
-for ranked_by in (searcher.unset_rm3, searcher.set_rm3, searcher.set_qld):
-    ranked_by()
-    theirs, found = searcher.search("w1 w2 w3", 30), program.search("w1 w2 w3", k=20, offset=10)
-    assert [(hit.passage.id, hit.score) for hit in found] == [(hit.docid, hit.score) for hit in theirs[10:]]
-    assert [hit.passage for hit in found] == index.passages([hit.passage.id for hit in found])
-    with ThreadPoolExecutor(4) as pool:
-        assert all(hits == found for hits in pool.map(lambda _: program.search("w1 w2 w3", k=20, offset=10), range(20)))
-
-polyhop.adopt_index(folder)
-searcher = LuceneSearcher(folder)
-own = polyhop.ChainRetriever(polyhop.BM25Index(folder, 0.9, 0.4))
-searcher.set_bm25(0.9, 0.4)
-assert polyhop.ChainRetriever(searcher).search("w1 w2 w3", 5) == own.search("w1 w2 w3", 5)
-searcher.set_qld()
-try:
-    polyhop.ChainRetriever(searcher)
-except PolyhopError as error:
-    print(error)
-"""
 
 
 class LuceneSearcher:
@@ -123,19 +72,3 @@ def test_records(record: dict[str, Any], title: str, text: str) -> None:
     assert passage_of("1", record) == Passage("1", title, text.strip())
     sentences = ["A city.", "It is old."]
     assert passage_of("1", record | {"sentences": sentences}).sentences == tuple(sentences)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not COMPLETE, reason="all of Pyserini is not installed: make pyserini")
-def test_ids_and_scores_are_pyserinis(tmp_path: Path) -> None:
-    many = [Passage.of(f"Title {n}", f"w{n % 7} w{n % 11} w{n % 3} " * (1 + n % 5), id=f"d{n}") for n in range(3000)]
-    records = (
-        {**passage.to_record(), "contents": f"{passage.title}\n{passage.text}"}
-        for passage in (*sample_passages(), *many)
-    )
-    folder = anserini_index(tmp_path / "ix", records, storeRaw=True, storeDocvectors=True)
-    environment = {**os.environ, "OPENAI_API_KEY": "unused"}  # Pyserini wants one at import
-    command = [sys.executable, "-c", SCRIPT, str(folder)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "the chain retriever searches with BM25 alone" in done.stdout
