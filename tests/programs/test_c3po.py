@@ -183,19 +183,6 @@ def test_an_answer_is_forced_above_the_number_of_passages_and_nothing_is_cut() -
     assert prediction.trace.dropped == 0
 
 
-@pytest.mark.parametrize(
-    ("route", "order"),
-    [
-        ("direct", ["answerer"]),
-        ("single", ["filter", "answerer"]),
-        ("plan", ["roadmap", "decider", "answerer"]),
-    ],
-)
-def test_a_route_for_all_questions_needs_no_router(route: str, order: list[str]) -> None:
-    script, _ = play(set={"routes": route})
-    assert script.order == order
-
-
 def test_the_proxy_plays_router_filters_and_decision_maker(tmp_path: Path) -> None:
     def played(*specs: str) -> dict[str, str]:
         program = C3PO()
@@ -212,20 +199,3 @@ def test_the_proxy_plays_router_filters_and_decision_maker(tmp_path: Path) -> No
     with pytest.raises(ModelError, match=r"its roles are .*, proxy \(router, filter, step_filter, decider\)$"):
         played("proxi=small/model")
     assert all(set(members) <= set(roles(C3PO())) for members in C3PO.role_groups.values())
-
-
-# --- nothing to find, nonsense, failures -----------------------------------------------------------------------------
-
-
-def test_a_forgotten_query_is_the_thought_and_a_forgotten_thought_the_query() -> None:
-    script, prediction = play(
-        decider=[
-            {"thought": "Find Alfred Hitchcock.", "action": "retrieve", "query": "none"},
-            {"thought": "", "action": "retrieve", "query": "Vertigo"},
-            {"thought": "", "action": "retrieve", "query": ""},
-            ENOUGH,
-        ],
-    )
-    assert [step.query for step in steps(prediction, Searched)] == ["Find Alfred Hitchcock.", "Vertigo", QUESTION]
-    objectives = [request.inputs["objective"] for request in script.asked("filter")]
-    assert objectives == ["Find Alfred Hitchcock.", "Vertigo", QUESTION]

@@ -111,35 +111,6 @@ def test_filters(
     assert page.text_content("#count").startswith(f"{len(right)} question")
 
 
-def test_one_set_of_questions_is_shown_at_a_time(visit: Callable[..., Any], tmp_path: Path) -> None:
-    for count in (3, 5):
-        evaluate(Fake(), numbered(count), tmp_path / str(count))
-    polyhop("report", tmp_path / "3", tmp_path / "5", "--out", tmp_path / "report.html")
-    page = visit((tmp_path / "report.html").as_uri())
-    chosen = "[...document.querySelectorAll('table [aria-pressed=true]')].map((each) => each.dataset.choose)"
-    for place, count in enumerate((3, 5)):
-        page.locator(f"[data-choose='{place}']").first.click()
-        assert page.text_content("#count") == f"{count} questions of {count}."
-        assert set(page.evaluate(chosen)) == {str(place)}
-        assert page.locator("#group").input_value() == str(place)
-        assert page.locator("#parts [data-group]:visible").count() == 1
-    page.select_option("#group", "0")
-    assert page.text_content("#count") == "3 questions of 3."
-
-
-def test_an_address_opens_its_question(visit: Callable[..., Any], report: Path, lines: list[dict[str, Any]]) -> None:
-    page = visit(report.as_uri())
-    page.goto(f"{report.as_uri()}#questions/0/naive/{lines[7]['id']}")
-    page.reload()
-    wait_until_open(page, lines[7]["question"])
-    assert page.evaluate("location.hash").endswith(f"/{lines[7]['id']}")
-    for cut in ("naive/%E0%A4%A", "%E0%A4%A/id", "naive/none"):
-        page.goto(f"{report.as_uri()}#questions/0/{cut}")
-        page.reload()
-        page.wait_for_selector("#rows a")
-        assert page.is_visible("#question .empty")
-
-
 def test_hostile_texts_do_nothing(visit: Callable[..., Any], report_on: Callable[..., Path]) -> None:
     hostile = "</script><script>alert(1)</script><img src=http://127.0.0.1:9/x onerror=alert(2)><b>'\"&amp;"
     path = report_on(
