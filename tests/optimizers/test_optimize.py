@@ -267,23 +267,6 @@ def test_division_keeps_equal_questions_together(numbers: list[int], seed: int) 
     ]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"metric": "evidence_f1"}, "evidence_f1 cannot be measured on the train questions"),
-        ({"cost": "money"}, "no cost 'money': choose from lm_calls"),
-        ({"cost": "tokens_in"}, "tokens_in is unknown for replies from DSPy's cache"),
-        ({"freeze": ("no.*",)}, "no tunable 'no.\\*'"),
-        ({"stages": ("prompts",), "optimizer": "magic"}, "unknown prompt optimizer 'magic'"),
-    ],
-)
-def test_settings_that_do_not_fit_are_refused_first(tmp_path: Path, change: dict[str, Any], message: str) -> None:
-    engine = Engine()
-    with pytest.raises(PolyhopError, match=message):
-        optimize(make(engine, cache=True), SPLITS, tmp_path / "run", changed(**change))
-    assert engine.calls == 0
-
-
 # --- interrupted and resumed -----------------------------------------------------------------------------------------
 
 

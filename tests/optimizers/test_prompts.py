@@ -10,15 +10,13 @@ from typing import Any
 import dspy
 import pytest
 
-from polyhop.data.errors import PolyhopError
 from polyhop.engines.budget import Budget, BudgetSpent
-from polyhop.engines.models import language_model
 from polyhop.eval import metrics
 from polyhop.optimizers import prompts
 from polyhop.optimizers.artifact import dump
 from polyhop.optimizers.prompts import OPTIMIZERS, Size, optimize_prompts
 from polyhop.optimizers.replay import scored_runs
-from polyhop.programs import Naive, Prism
+from polyhop.programs import Prism
 from polyhop.programs.agent import Agent
 
 from ..programs.scripted import lm
@@ -122,23 +120,6 @@ def test_demos_that_do_not_help_are_dropped_and_no_fault_costs_no_validation() -
 
 
 # --- refusals, failures, budgets -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("magic", "unknown prompt optimizer 'magic': choose from labeled, .*or dspy:NAME"),
-        ("dspy:Signature", "unknown prompt optimizer 'dspy:Signature'"),
-        ("dspy:KNNFewShot", "use it from Python"),
-        ("gepa", "lexical cannot write instructions: choose a prompt model"),
-        ("dspy:MIPROv2", "lexical cannot write instructions: choose a prompt model"),
-    ],
-)
-def test_what_cannot_start_is_refused(name: str, message: str) -> None:
-    student = Naive()
-    student.set_lm(language_model("lexical"))
-    with pytest.raises(PolyhopError, match=message):
-        optimize_prompts(name, student, questions(2, 0), questions(2, 0), metrics.answer_em)
 
 
 def test_agents_keep_models_of_their_own() -> None:

@@ -183,6 +183,19 @@ def test_an_answer_is_forced_above_the_number_of_passages_and_nothing_is_cut() -
     assert prediction.trace.dropped == 0
 
 
+@pytest.mark.parametrize(
+    ("route", "order"),
+    [
+        ("direct", ["answerer"]),
+        ("single", ["filter", "answerer"]),
+        ("plan", ["roadmap", "decider", "answerer"]),
+    ],
+)
+def test_a_route_for_all_questions_needs_no_router(route: str, order: list[str]) -> None:
+    script, _ = play(set={"routes": route})
+    assert script.order == order
+
+
 def test_the_proxy_plays_router_filters_and_decision_maker(tmp_path: Path) -> None:
     def played(*specs: str) -> dict[str, str]:
         program = C3PO()

@@ -189,6 +189,22 @@ def test_alpha_and_exemplars_follow_the_estimated_number_of_hops(misjudged: int,
 # --- the final answer ------------------------------------------------------------------------------------------------
 
 
+def test_without_a_plan_the_question_is_the_only_step() -> None:
+    script, prediction = play(set=lambda program: setattr(program.planned, "value", False))
+    assert "planner" not in script.order
+    assert [request.inputs["question"] for request in script.asked("step_answerer")] == [QUESTION]
+    assert not steps(prediction, Decomposed)
+    assert not steps(prediction, Recalled)
+    assert prediction.trace.lm_calls == len(script.requests)
+
+
+def test_without_judges_every_answer_passes() -> None:
+    script, prediction = play(set=lambda program: setattr(program.review.judges, "value", "none"))
+    assert set(script.order) == {"planner", "refiner", "step_answerer", "answerer"}
+    assert prediction.confidence == pytest.approx(0.9)  # the answerer's own
+    assert prediction.stop_reason == "plan done"
+
+
 @pytest.mark.parametrize(("accuracy", "stop"), [(0.2, "unconfident"), (1.0, "confident")])
 def test_a_final_answer_is_judged_and_given_with_its_confidence(accuracy: float, stop: str) -> None:
     script, prediction = play(
@@ -270,19 +286,6 @@ def test_confidence_is_accuracy_and_credibility(verdict: str, credibility: float
     (weighed,) = of(trace, Weighed)
     assert weighed.confidence == pytest.approx(0.5 * 0.8 + 0.5 * credibility)
     assert weighed.passed == (weighed.confidence >= 0.75) == (not of(trace, Revised))
-
-
-@pytest.mark.parametrize(
-    ("hops", "accuracy", "credibility", "confidence"),
-    [(4.0, 0.0, 1.0, 0.0), (1.0, 1.0, 0.001, 0.82), (4.0, 0.04, 1.0, 0.04)],
-)
-def test_minima_keep_a_wrong_or_contradicted_answer_from_passing(
-    hops: float, accuracy: float, credibility: float, confidence: float
-) -> None:
-    weighed = Confidence().weigh(hops, accuracy, credibility)
-    assert weighed.confidence == pytest.approx(confidence, abs=0.005)
-    assert not weighed.passed
-    assert Confidence(least_accuracy=0.0, least_credibility=0.0).weigh(hops, accuracy, credibility).passed
 
 
 def test_an_answer_that_cites_nothing_is_extrapolatory_unasked() -> None:

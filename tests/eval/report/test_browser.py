@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from polyhop.eval.folder import RunRecord
-from polyhop.eval.report.runs import Outcome, outcome
 from polyhop.eval.run import evaluate
 from polyhop.scripts.main import app
 
@@ -88,27 +86,6 @@ def test_a_question_is_found_and_read_with_the_keyboard(
     page.keyboard.press("Escape")
     page.wait_for_selector("#question .empty")
     assert page.evaluate("document.activeElement.textContent").startswith(lines[1]["question"])
-
-
-def test_filters(
-    visit: Callable[..., Any], report: Path, lines: list[dict[str, Any]], sample_runs: tuple[Path, Path]
-) -> None:
-    others = list(read_lines(sample_runs[1]))
-    page = visit(report.as_uri())
-    page.select_option("#other", label="naive")
-    gained = sum(a["scores"]["answer_em"] > b["scores"]["answer_em"] for a, b in zip(lines, others, strict=True))
-    assert gained
-    assert page.text_content("#count").startswith(f"{gained} question")
-    page.select_option("#other", label="none")
-    page.select_option("#outcome", "reading error")
-    reading = [line for line in lines if outcome(RunRecord.model_validate(line)) is Outcome.reading]
-    assert page.text_content("#count").startswith(f"{len(reading)} question")
-    page.select_option("#sort", "confidence-")
-    first = max(reading, key=lambda line: (line["confidence"], -line["n"]))
-    assert page.text_content("#rows li a").startswith(first["question"])
-    page.click("[data-outcome=correct][data-run='1']")
-    right = [line for line in others if outcome(RunRecord.model_validate(line)) is Outcome.correct]
-    assert page.text_content("#count").startswith(f"{len(right)} question")
 
 
 def test_hostile_texts_do_nothing(visit: Callable[..., Any], report_on: Callable[..., Path]) -> None:
