@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from contextvars import copy_context
 from types import SimpleNamespace
 from typing import Any
 
 import dspy
 import pytest
 
-from polyhop.engines.costs import OTHER, Abandoned, Ledger, pause, price, record_incident
+from polyhop.engines.costs import OTHER, Abandoned, Ledger, pause, price
 
 MODEL = "openai/gpt-4o-mini"
 
@@ -71,19 +70,6 @@ def test_dollars(lm: str, usage: dict[str, Any], cost: float | None) -> None:
         ledger.add_usage(MODEL, used(0, 0))
     assert ledger.costs().get("cost_usd") == (None if cost is None else pytest.approx(cost))
     assert ledger.by_agent()["b"]["cost_usd"] == 0
-
-
-def test_incidents_are_noted_where_there_is_a_ledger() -> None:
-    ledger = Ledger()
-    record_incident("nobody looks")
-    with dspy.context(usage_tracker=ledger):
-        record_incident("b")
-        record_incident("a")
-        copy_context().run(record_incident, "b")
-    with dspy.track_usage():
-        record_incident("not ours")
-    assert ledger.incidents == {"a": 1, "b": 2}
-    assert list(ledger.incidents) == ["a", "b"]
 
 
 def test_who_is_given_up_is_told_at_the_next_call() -> None:

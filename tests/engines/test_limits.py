@@ -11,10 +11,9 @@ from typing import Any
 
 import dspy
 import pytest
-from dspy import LMError, LMRateLimitError, LMServerError, lm15
-from dspy.utils.callback import BaseCallback
+from dspy import LMError, LMRateLimitError, lm15
 
-from polyhop.engines.budget import Budget, BudgetSpent
+from polyhop.engines.budget import BudgetSpent
 from polyhop.engines.costs import CANCELLED, Abandoned, Ledger
 from polyhop.engines.limits import Limits, RateLimit
 
@@ -116,29 +115,6 @@ def test_what_is_no_error_of_a_model_passes_through(kind: type[BaseException]) -
 # --- in a program ----------------------------------------------------------------------------------------------------
 
 
-def test_a_call_is_one_call() -> None:
-    """For callbacks, histories and trackers, although one model stands before another."""
-
-    class Counting(BaseCallback):
-        started = 0
-
-        def on_lm_start(self, *arguments: Any, **more: Any) -> None:
-            self.started += 1
-
-    everywhere, own, ledger = Counting(), Counting(), Ledger()
-    lm = limited(Scripted(), callbacks=[own])
-    with dspy.context(callbacks=[everywhere], usage_tracker=ledger):
-        assert ask(lm) == "42"
-    assert (everywhere.started, own.started, len(lm.history), ledger.costs()["lm_calls"]) == (1, 1, 1, 1)
-
-
-def test_a_plain_model_and_its_limited_one_share_their_cache() -> None:
-    engine = Scripted()
-    lm = dspy.LM(f"made/up-{id(engine)}", engine=engine)
-    assert [ask(lm), ask(limited(lm))] == ["42"] * 2
-    assert engine.calls == 1
-
-
 def test_a_saved_program_has_the_plain_model(tmp_path: Path) -> None:
     lm = dspy.LM("openai/some-model", api_key=KEY, temperature=0.25, max_tokens=77, headers={"X-Auth": KEY})
     program = dspy.Predict("question -> answer")
@@ -156,16 +132,6 @@ def test_a_saved_program_has_the_plain_model(tmp_path: Path) -> None:
 
 
 # --- streams and event loops -----------------------------------------------------------------------------------------
-
-
-def test_a_stream_has_the_whole_reply() -> None:
-    engine = Scripted([LMServerError("boom", retry_after=0.01)])
-    program = dspy.streamify(dspy.Predict("question -> answer"), async_streaming=False)
-    with dspy.context(lm=limited(engine)):
-        *chunks, found = program(question="What?")
-    assert found.answer == "42"
-    assert "".join(each.choices[0]["delta"]["content"] or "" for each in chunks) == ANSWER
-    assert engine.calls == 2
 
 
 def test_many_coroutines_at_once() -> None:
@@ -210,17 +176,6 @@ def test_an_attempt_is_one_request(engine: str, status: int, server: Listening) 
     (seen,) = server.seen
     assert (seen["key"], seen["model"], seen["temperature"]) == (f"Bearer {KEY}", "some-model", 0.25)
     assert "max_retries" not in seen
-
-
-@pytest.mark.parametrize("engine", ["auto", "litellm"])
-def test_what_only_this_server_knows_reaches_it(engine: str, server: Listening) -> None:
-    extra = {"guided": {"a": 1}, "top_k": 5}
-    lm = dspy.LM("openai/some-model", api_base=server.url, api_key=KEY, engine=engine, extra_body=extra, cache=False)
-    for each in (lm, limited(lm), Budget().meter(limited(lm)), Budget().meter(lm)):
-        ask(each)
-    for seen in server.seen:
-        assert (seen["guided"], seen["top_k"], seen.get("metadata")) == ({"a": 1}, 5, None)
-    assert limited(lm).dump_state() == lm.dump_state()
 
 
 def test_replies_of_two_servers_are_cached_apart() -> None:

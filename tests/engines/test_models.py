@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import dspy
 import pytest
-from dspy.utils import exceptions as errors
 
-from polyhop.data.errors import PolyhopError
-from polyhop.engines.limits import Limits, unlimited
+from polyhop.engines.limits import unlimited
 from polyhop.engines.models import (
     Profile,
     ProfileError,
@@ -24,7 +20,7 @@ from polyhop.engines.models import (
     read_profile,
     roles,
 )
-from polyhop.engines.replies import ModelError, explain, model_errors
+from polyhop.engines.replies import ModelError, model_errors
 from polyhop.programs import Direct, Prism
 
 KEY = "planted-0123456789"
@@ -59,21 +55,6 @@ def test_a_role_beats_the_default_and_the_environment_names_it(
         assert names(program) == {"adder": "c/d=e"} | dict.fromkeys(set(names(program)) - {"adder"}, "a/b")
 
 
-@pytest.mark.parametrize(
-    ("specs", "message"),
-    [
-        (["judge=lexical"], "Prism has no role 'judge': its roles are analyzer, selector, "),
-        (["adder="], "unknown language model ''"),
-        (["a/b", "c/d"], "two models for all roles"),
-        (["adder=a/b", "adder=c/d"], "two models for the adder"),
-        (["a.toml", "b.toml"], "two profiles: a.toml and b.toml"),
-    ],
-)
-def test_wrong_specs_are_errors(specs: list[str], message: str) -> None:
-    with pytest.raises(ModelError, match=message):
-        assign_models(Prism(), specs)
-
-
 def test_a_profile_gives_models_to_roles_and_may_know_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     profile(tmp_path, 'lm = "a/b"\n[roles]\nselector = "lexical"\njudge = "c/d"')
     path = str(tmp_path / "models.toml")
@@ -96,16 +77,6 @@ def test_a_profile_gives_models_to_roles_and_may_know_others(tmp_path: Path, mon
 # --- errors ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_reply_without_the_fields_is_explained(parrot: Callable[[str], Any]) -> None:
-    program = Direct()
-    program.set_lm(parrot("I would rather\ntalk about cats."))
-    with pytest.raises(ModelError) as caught, model_errors():
-        program(question="Who?")
-    for part in ("reply to AnswerDirectly", "(reasoning, answer, confidence)", "'I would rather talk about cats.'"):
-        assert part in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
 def test_a_missing_key_and_a_missing_server_are_explained_without_the_key() -> None:
     program = Direct()
     assign_models(program, ["openai/gpt-4o-mini"])
@@ -117,43 +88,7 @@ def test_a_missing_key_and_a_missing_server_are_explained_without_the_key() -> N
     assert "sk-planted" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("error", "way_out"),
-    [
-        (errors.LMTimeoutError("no reply within 60 s"), "(a profile can raise the timeout)"),
-        (errors.LMRateLimitError("slow down"), "(wait, use fewer --threads, or set requests_per_minute in a profile)"),
-        (errors.LMAuthError("no"), "(check the provider's key in the environment)"),
-        (errors.ContextWindowExceededError(message="no"), "(give the program fewer passages with -k)"),
-        (errors.LMProviderError("too long", code="overlong_reply"), "or try a more capable model)"),
-        (errors.LMTransportError("connection reset"), "--lm lexical needs neither)"),
-        (PolyhopError(f"{'?' * 600_000}: ask something"), ": ask something"),
-        (ValueError("?" * 600_000), "?"),
-    ],
-)
-def test_errors_say_the_way_out_in_one_short_line(error: Exception, way_out: str) -> None:
-    assert explain(error).endswith(way_out)
-    assert len(explain(error)) < 2_100
-    assert "\n" not in explain(error)
-
-
 # --- profiles --------------------------------------------------------------------------------------------------------
-
-
-def test_all_that_a_profile_can_say(tmp_path: Path) -> None:
-    limits = {"concurrency": 16, "requests_per_minute": 500, "timeout": 60, "retries": 0}
-    settings = {"api_base": "https://localhost:11434/v1", "api_version": "1", "model_type": "responses", "seed": 7}
-    settings |= {"reasoning_effort": "low", "temperature": 1, "top_p": 0.9, "max_tokens": 100, "cache": False}
-    lines = [f"{name} = {json.dumps(value)}" for name, value in (limits | settings).items()]
-    lines.append("extra_body = { guided = true, stop_token_ids = [1, 2] }")
-    told = profile(tmp_path, "\n".join(['lm = "openai/gpt-4o-mini"', '[models."openai/*"]', *lines]))
-    section = told.section("openai/gpt-4o-mini")
-    assert section is not None
-    assert section.limit.limits == Limits(**limits)
-    extra = {"guided": True, "stop_token_ids": [1, 2]}
-    assert told.settings("openai/gpt-4o-mini") == settings | {"extra_body": extra}
-    lm = language_model("openai/gpt-4o-mini", told)
-    assert (lm.cache, lm.model_type, lm.kwargs["temperature"], lm.kwargs["seed"]) == (False, "responses", 1, 7)
-    assert unlimited(lm).kwargs["api_base"] == "https://localhost:11434/v1"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from dspy.utils.exceptions import LMError, LMInvalidRequestError, LMServerError,
 
 from polyhop.engines.costs import Ledger
 from polyhop.engines.limits import LimitedLM, Limits, RateLimit
-from polyhop.engines.replies import LONGEST_REPLY, checked, diagnosed, estimate_usage, explain, without_thinking
+from polyhop.engines.replies import LONGEST_REPLY, checked, diagnosed, explain, without_thinking
 
 from ..faults.faults import FAULTS, Fault, drip, slow
 from ..faults.schedule import Always
@@ -203,15 +203,6 @@ def test_thinking_is_removed_before_a_reply_is_parsed(reply: str, text: str) -> 
 def test_half_of_a_pair_is_replaced_and_a_pair_is_joined() -> None:
     text = checked(response("a\ud83d\ude00b\ud83dc"), REQUEST).message.text
     assert text == "a\U0001f600b\N{REPLACEMENT CHARACTER}c"
-
-
-def test_what_is_reported_is_not_estimated() -> None:
-    reported = response("42", input_tokens=3, output_tokens=5)
-    assert estimate_usage(reported, REQUEST) is reported
-    estimated = estimate_usage(response("12345", input_tokens=0, output_tokens=0), REQUEST).usage
-    assert (estimated.input_tokens, estimated.output_tokens, estimated.total_tokens) == (10, 2, 12)
-    half = estimate_usage(response("12345", input_tokens=7), REQUEST).usage
-    assert (half.input_tokens, half.output_tokens) == (7, 2)
 
 
 TOO_LONG, OTHER = "context_window_exceeded", "invalid_request"

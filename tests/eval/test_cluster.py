@@ -22,7 +22,6 @@ from polyhop.engines.limits import LimitedLM, Limits, RateLimit
 from polyhop.eval.cluster import Counted, Ray
 from polyhop.eval.folder import RunRecord, read_records
 from polyhop.eval.metrics import METRICS, Attempt, metric
-from polyhop.eval.options import Resources
 from polyhop.eval.run import evaluate
 
 from . import small
@@ -52,20 +51,6 @@ def facts(run: Path) -> list[dict[str, Any]]:
         return {**record.model_dump(), "costs": {k: v for k, v in record.costs.items() if k != "seconds"}}
 
     return sorted(map(fact, read_records(run)), key=lambda each: each["n"])
-
-
-def test_the_workers_that_options_ask_for() -> None:
-    assert Resources(threads=8).executor is None
-    assert Resources(threads=8, workers=2).executor == Ray(None, 2, 8)
-    assert Resources(threads=8, workers=2, cluster="auto").executor == Ray("auto", 2, 8)
-    with pytest.raises(PolyhopError, match="--cluster auto needs --workers N"):
-        _ = Resources(cluster="auto").executor
-
-
-def test_without_ray_the_message_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(PolyhopError, match="workers need Ray: make ray; .*--threads"):
-        evaluate(Fake(), numbered(1), executor=Ray(workers=1))
 
 
 class DiesOnce:

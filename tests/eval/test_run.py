@@ -13,10 +13,9 @@ import pytest
 from dspy import lm15
 
 from polyhop.data.passages import Evidence, Passage
-from polyhop.data.pool import PassagePool
 from polyhop.engines.costs import Ledger
 from polyhop.engines.replies import respond
-from polyhop.eval.folder import RunError, RunManifest
+from polyhop.eval.folder import RunError
 from polyhop.eval.metrics import COSTS, METRICS
 from polyhop.eval.run import QuestionTask, evaluate
 from polyhop.programs import Agent, Program
@@ -233,19 +232,6 @@ def test_questions_that_cannot_be_scored_are_refused_before_any_is_asked(
     assert not (tmp_path / "run").exists()
 
 
-def test_what_cannot_be_a_run_is_refused_before_any_question(tmp_path: Path) -> None:
-    program = Fake()
-    (tmp_path / "file").touch()
-    with pytest.raises(RunError, match="cannot be the folder of a run"):
-        evaluate(program, examples("a"), tmp_path / "file")
-    manifest = RunManifest.of(program, examples("a"), name="caf\udce9")
-    with pytest.raises(RunError, match=r"manifest.json cannot be written: .*caf.udce9' is not UTF-8. Rename"):
-        evaluate(program, examples("a"), tmp_path / "run", manifest=manifest)
-    with pytest.raises(ValueError, match="threads must be positive"):
-        evaluate(program, examples("a"), tmp_path / "other", threads=0)
-    assert not program.asked
-
-
 def test_a_late_result_is_a_timeout_even_if_it_waits_to_be_read() -> None:
     record = QuestionTask(Fake(seconds=0.05), timeout=0.01).ask(0, examples("a")[0], Ledger())
     assert record.error is not None
@@ -291,15 +277,3 @@ def test_only_a_program_that_says_so_gets_the_gold_evidence() -> None:
     record = QuestionTask(Knowing()).ask(0, lost.with_inputs("question", "pool"), Ledger())
     assert record.error is not None
     assert "lack one of them" in record.error.message
-
-
-POOL = PassagePool([Passage.of("Paris", "Paris is a city.")])
-
-
-def test_searches_of_retrievers_as_tools_are_counted() -> None:
-    class Looks(dspy.Module):
-        def forward(self, question: str) -> dspy.Prediction:
-            return dspy.Prediction(answer=POOL(question, k=1)[0].partition(" | ")[0])
-
-    summary = evaluate(Looks(), [dspy.Example(question="Which city?", answer="Paris").with_inputs("question")])
-    assert (summary["metrics"]["searches"], summary["metrics"]["answer_em"]) == (1, 1)

@@ -15,7 +15,6 @@ import pytest
 
 import polyhop
 from polyhop.data.chain import ChainRetriever
-from polyhop.data.pool import PassagePool
 from polyhop.data.sample import load_sample
 from polyhop.optimizers.artifact import (
     ARTIFACT,
@@ -30,7 +29,7 @@ from polyhop.optimizers.artifact import (
     hash_of,
     read,
 )
-from polyhop.programs import PROGRAMS, Direct, Exemplar, ExemplarMemory, Naive, PolyHop, Prism, new_program, tunables
+from polyhop.programs import PROGRAMS, Direct, Exemplar, ExemplarMemory, PolyHop, Prism, new_program, tunables
 from polyhop.signatures import NumberedPassage, NumberedPassages
 
 Edit = Callable[[Any], Any]
@@ -273,16 +272,6 @@ def test_harmless_differences_are_told(artifact: Path) -> None:
         polyhop.load(artifact, ChainRetriever())
     with pytest.raises(ArtifactError, match="not both"):
         polyhop.load(artifact, ChainRetriever(), program=PolyHop())
-
-
-def test_a_retriever_of_another_kind(tmp_path: Path) -> None:
-    polyhop.save(Naive(PassagePool([])), tmp_path / "bm25")
-    refused(tmp_path / "bm25", "give it no ChainRetriever", retriever=ChainRetriever())
-    polyhop.save(Naive(ChainRetriever()), tmp_path / "chain")
-    refused(tmp_path / "chain", "give it a ChainRetriever", retriever=PassagePool([]))
-    assert isinstance(polyhop.load(tmp_path / "chain").search.retriever, ChainRetriever)
-    polyhop.save(Direct(), tmp_path / "direct")
-    assert isinstance(polyhop.load(tmp_path / "direct", PassagePool([])), Direct)
 
 
 # --- what differs ----------------------------------------------------------------------------------------------------

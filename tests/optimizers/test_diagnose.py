@@ -9,13 +9,11 @@ from typing import Any
 import dspy
 import pytest
 
-from polyhop.engines.budget import Budget, BudgetSpent
 from polyhop.eval.metrics import answer_f1, evidence_f1
 from polyhop.optimizers.diagnose import RETRIEVAL, Diagnosis, QuestionCosts, diagnose, training_pairs, write_pairs
-from polyhop.programs import Prism
 
-from ..programs.scripted import Request, Script, answer, lm
-from .towns import GOLD, example, prism, questions
+from ..programs.scripted import Request, answer
+from .towns import GOLD, example, prism
 
 METRICS = (answer_f1, evidence_f1)
 
@@ -82,16 +80,6 @@ def test_the_interval_of_a_cost(changes: list[float], mean: float, low: float, h
     assert Diagnosis(asked, [], ["a", "b"]).costs("b", "m") is None
 
 
-def test_searches_cost_what_they_do_not_find() -> None:
-    program, _ = prism()
-    program.search.k.value = 1
-    found = costs(program)
-    assert found[RETRIEVAL] == (0.0, 0.0)  # one passage is not enough for two hops, whichever it is
-    program.search.k.value = 2
-    lost = example().copy(question="Stones, stones: where was the author born?")
-    assert costs(program, lost)[RETRIEVAL][1] > 0
-
-
 def test_what_the_annotations_do_not_tell_is_unknown() -> None:
     plain = dspy.Example(question=example().question, pool=example().pool, answers=("Aldea",))
     program, _ = prism()
@@ -104,28 +92,6 @@ def test_what_the_annotations_do_not_tell_is_unknown() -> None:
 def test_another_model_is_a_reference() -> None:
     better, _ = prism()
     assert costs(prism(selector={"keep": ["1s2"]})[0], against=better.selector.lm)["selector"][0] == 1.0
-
-
-def test_costs_are_grouped_and_ranked() -> None:
-    asked = [one.copy(hops=hops) for one, hops in zip(questions(2, 0), (2, 3), strict=True)]
-    script = Script({**prism()[1].replies, "answerer": [answer("Aldea")]})
-    program = Prism()
-    program.set_lm(lm(script))
-    found = diagnose(program, asked, [answer_f1])
-    assert found.ranked("answer_f1")[0] == "answerer"
-    assert {name: len(group) for name, group in found.groups("hops").items()} == {"2": 1, "3": 1}
-    by_hops = {name: found.costs("answerer", "answer_f1", group) for name, group in found.groups("hops").items()}
-    assert by_hops["2"] is not None
-    assert by_hops["3"] is not None
-    assert (by_hops["2"].mean, by_hops["3"].mean) == (0.0, 1.0)
-
-
-def test_a_spent_budget_stops_at_once() -> None:
-    program, script = prism(answerer=answer("Paris"))
-    Budget(calls=3).meter_program(program)
-    with pytest.raises(BudgetSpent):
-        diagnose(program, [example()], METRICS)
-    assert len(script.order) == 3
 
 
 # --- training data ---------------------------------------------------------------------------------------------------

@@ -9,33 +9,12 @@ from typing import Any
 import pytest
 
 import polyhop
-from polyhop.bench.exemplars import main
 from polyhop.data.sample import SubQuestion, load_sample, sample_passages
-from polyhop.eval.folder import RunError
 from polyhop.eval.run import evaluate
-from polyhop.optimizers.exemplars import at_most, from_musique, from_run, readable
-from polyhop.programs.exemplars import Exemplar, ExemplarMemory
+from polyhop.optimizers.exemplars import at_most, from_musique, from_run
+from polyhop.programs.exemplars import Exemplar
 
 from ..eval.small import read_lines
-
-
-@pytest.mark.parametrize(
-    ("step", "question"),
-    [
-        ("Solaris >> director", "Who is the director of Solaris?"),
-        ("#1 >> place of birth", "Where was #1 born?"),
-        ("#2 >> country", "In which country is #2?"),
-        ("Emma >> original language", "What is the original language of Emma?"),
-        ("#1 >> Headquarters location", "What is the headquarters location of #1?"),
-        ("Ann {the first} >> spouse", "Who is the spouse of Ann {the first}?"),
-        ("Peak (#1 ) >> part of", "What is Peak (#1) a part of?"),
-        ("where is #1 located ?", "Where is #1 located?"),
-        ("Who is #1 's mother?", "Who is #1's mother?"),
-        ("when did  it open", "When did it open?"),
-    ],
-)
-def test_steps_in_words(step: str, question: str) -> None:
-    assert readable(step) == question
 
 
 def musique(question: str, *steps: str, hops: int = 2) -> Any:
@@ -92,13 +71,3 @@ def test_successes_become_exemplars(run: Path) -> None:
 def test_the_first_exemplars_of_each_number_of_hops() -> None:
     plans = [Exemplar(text, ("Why?",), hops) for text, hops in (("a", 2), ("a", 2), ("b", 2), ("c", 2), ("d", 1))]
     assert [each.question for each in at_most(2, plans)] == ["d", "a", "b"]
-
-
-def test_the_command_fills_a_file(run: Path, tmp_path: Path) -> None:
-    out = tmp_path / "memory.jsonl"
-    main([str(out), "--run", str(run), str(run)])
-    assert list(ExemplarMemory.load(out).exemplars) == list(from_run(run))
-    with pytest.raises(SystemExit, match="no exemplars"):
-        main([str(out)])
-    with pytest.raises(RunError, match="is not the folder of a run"):
-        list(from_run(tmp_path))

@@ -13,8 +13,8 @@ import polyhop
 from polyhop.data.errors import PolyhopError
 from polyhop.data.pool import PassagePool
 from polyhop.data.sample import load_sample, sample_passages
-from polyhop.optimizers.export import FORMATS, AdapterName, markdown, prompts
-from polyhop.programs import PROGRAMS, Exemplars, PolyHop, Prism, new_program
+from polyhop.optimizers.export import AdapterName, markdown, prompts
+from polyhop.programs import PROGRAMS, Exemplars, Prism, new_program
 from polyhop.signatures import NumberedPassages
 from polyhop.signatures.fields import fenced
 
@@ -70,50 +70,6 @@ def test_exports_equal_what_programs_send(name: str, adapter: AdapterName, demos
         exemplars = messages[len(own) - 1 : -1]  # shown after the agent's own demos
         assert [*own[:-1], *exemplars, own[-1]] == messages
         assert bool(exemplars) <= prompt["shown_exemplars"]
-
-
-@pytest.mark.parametrize("off", [{"mode": "none"}, {"count": 0}, {}])
-def test_exemplars_are_announced_only_where_there_are_some(off: dict[str, Any]) -> None:
-    program = PolyHop()
-    assert [prompt["agent"] for prompt in prompts(program) if prompt["shown_exemplars"]] == ["planner"]
-    assert "At each call the program adds exemplars" in markdown(program, "it")
-    for name, value in off.items():
-        getattr(program.exemplars, name).value = value
-    if not off:
-        program.exemplars.memory = polyhop.Exemplars(memory=()).memory
-    assert not any(prompt["shown_exemplars"] for prompt in prompts(program))
-    assert "At each call the program adds exemplars" not in markdown(program, "it")
-
-
-def test_fields_are_described() -> None:
-    class Own(dspy.Signature):
-        """Do it."""
-
-        question: str = dspy.InputField()
-        weights: dict[str, float] = dspy.InputField(desc="by name")
-        passages: NumberedPassages = dspy.InputField()
-        keep: list[str] = dspy.OutputField(desc="ids")
-
-    (prompt,) = prompts(dspy.Predict(Own))
-    fields = [(field["name"], field["format"]) for field in prompt["inputs"]]
-    assert fields == [("question", "text"), ("weights", "value"), ("passages", "passages")]
-    assert {format for _, format in fields} == set(FORMATS)
-    assert [field["description"] for field in prompt["inputs"]][:2] == ["", "by name"]
-    assert [(field["type"], field["description"]) for field in prompt["outputs"]] == [("list", "ids")]
-
-
-def test_any_dspy_program_is_exported() -> None:
-    class Own(dspy.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.steps = [dspy.ChainOfThought("question, strict: bool -> answer") for _ in "ab"]
-
-    found = prompts(Own())
-    assert [prompt["agent"] for prompt in found] == ["steps[0].predict", "steps[1].predict"]
-    sent = dspy.ChatAdapter().format(Own().steps[0].predict.signature, [], {"question": "Who?", "strict": True})
-    *before, last = [dict(message) for message in found[0]["messages"]]
-    last["content"] = last["content"].replace("{{question}}", "Who?").replace("{{strict}}", "True")
-    assert [*before, last] == sent
 
 
 def test_inputs_must_be_text() -> None:

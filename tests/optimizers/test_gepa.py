@@ -49,14 +49,6 @@ def test_what_is_refused_without_a_test() -> None:
     assert PairedAcceptance(longest=400).should_accept(better, inherited)
 
 
-def test_any_metric_becomes_one_that_gepa_calls() -> None:
-    def own(gold: Any, pred: Any, trace: Any, pred_name: Any, pred_trace: Any) -> float:
-        return 1.0
-
-    assert feedback_metric(own) is own
-    assert feedback_metric(lambda example, prediction: 0.5)(None, None, None, "respond", None) == 0.5
-
-
 def test_where_a_new_instruction_does_not_help_the_next_agent_has_its_turn() -> None:
     question = towns.question(1, "hard")
     script = scripted(
@@ -74,34 +66,6 @@ def test_where_a_new_instruction_does_not_help_the_next_agent_has_its_turn() -> 
     chosen = [select(None, [trajectory], [0.0], 0, names) for _ in range(3)]
     assert chosen == [["answerer"], ["verifier"], ["answerer"]]
     assert select(None, [trajectory], [0.0], 1, names) == ["answerer"]  # of another candidate
-
-
-@pytest.mark.parametrize(("reply", "chosen"), [("no", "judge"), ("yes", "scout")])
-def test_examples_need_no_question(reply: str, chosen: str) -> None:
-    scout, judge = dspy.Predict("claim -> query"), dspy.Predict("claim, notes -> answer")
-    program = dspy.Module()
-    program.scout, program.judge = scout, judge
-    example = dspy.Example(claim="Ada is older than Bo.", answer="yes").with_inputs("claim")
-    prediction = dspy.Prediction(answer=reply)
-    trace = [
-        (scout, {"claim": example.claim}, dspy.Prediction(query="Ada")),
-        (judge, {"claim": example.claim, "notes": "Ada is 9, Bo is 8."}, prediction),
-    ]
-    trajectory = {"example": example, "prediction": prediction, "score": 0.0, "trace": trace}
-    assert MostFaults(program)(None, [trajectory], [0.0], 0, {"scout": "", "judge": ""}) == [chosen]
-
-
-def test_agents_with_the_same_fields_are_told_apart() -> None:
-    program = dspy.Module()
-    program.first = dspy.Predict(dspy.Signature("claim -> answer", "Answer at once."))
-    program.second = dspy.Predict(dspy.Signature("claim -> answer", "Answer after a thought."))
-    example = dspy.Example(claim="Ada is older than Bo.", answer="yes").with_inputs("claim")
-    candidate = {name: each.signature.instructions for name, each in program.named_predictors()}
-    for name, predictor in program.named_predictors():
-        prediction = dspy.Prediction(answer="no")
-        trace = [(predictor.deepcopy(), {"claim": example.claim}, prediction)]
-        trajectory = {"example": example, "prediction": prediction, "score": 0.0, "trace": trace}
-        assert MostFaults(program)(None, [trajectory], [0.0], 0, candidate) == [name]
 
 
 def test_a_planted_fault_is_found_in_half_the_calls_of_round_robin() -> None:

@@ -11,17 +11,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import dspy
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.data.errors import PolyhopError
-from polyhop.eval.folder import RunError, read_records
-from polyhop.eval.metrics import METRICS, answer_f1
+from polyhop.eval.folder import RunError
 from polyhop.eval.run import evaluate
 from polyhop.optimizers.artifact import load, read
-from polyhop.optimizers.optimize import START, VAL, OptimizationSummary, Progress, judge, optimize
+from polyhop.optimizers.optimize import OptimizationSummary, Progress, judge, optimize
 from polyhop.optimizers.settings import OptimizationSettings, Splits, divide, read_settings
 
 from .tiny import Engine, Tiny, examples, make
@@ -191,26 +189,6 @@ def test_too_few_questions_are_told_before_anything_is_asked(tmp_path: Path) -> 
     assert engine.calls == 0
 
 
-def brief(example: dspy.Example, prediction: dspy.Prediction, trace: object = None) -> float:
-    """A metric of one's own."""
-    return 0.5 if prediction.answer == example.answers[0] else 0.0
-
-
-def test_a_function_is_a_metric(tmp_path: Path) -> None:
-    settings = OptimizationSettings(metric=brief, stages=("tunables",), trials=2)  # type: ignore[arg-type]
-    assert settings.metric == "brief"
-    summary = run(tmp_path / "run", settings)
-    right = summary.stages[0].score or 0
-    assert 0 < right < 0.5
-    assert right == pytest.approx(
-        0.5 * np.mean([each.scores["answer_em"] for each in read_records(tmp_path / "run" / START / VAL)])
-    )
-    assert OptimizationSettings(metric=answer_f1).metric == "answer_f1"  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="another metric is called answer_em"):
-        OptimizationSettings(metric=type("M", (), {"__name__": "answer_em", "__call__": brief})())
-    del METRICS["brief"]  # which other tests do not expect
-
-
 # --- budgets ---------------------------------------------------------------------------------------------------------
 
 
@@ -247,19 +225,6 @@ def test_a_search_that_the_budget_ends_proposes_its_best_trial(tmp_path: Path) -
 
 def asked(text: str) -> dspy.Example:
     return dspy.Example(question=text, answers=["x"]).with_inputs("question")
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"stages": ("prompts", "magic")}, "mine: stages.1: Input should be 'exemplars', 'confidence', 'prompts' or "),
-        ({"stages": ()}, "stages: name at least one stage"),
-        ({"trails": 7}, "trails: Extra inputs are not permitted"),
-    ],
-)
-def test_invalid_settings(values: dict[str, Any], message: str) -> None:
-    with pytest.raises(PolyhopError, match=message):
-        OptimizationSettings.of(values, "mine")
 
 
 def test_files_hold_settings(tmp_path: Path) -> None:
@@ -300,33 +265,6 @@ def test_division_keeps_equal_questions_together(numbers: list[int], seed: int) 
     assert [[q.question for q in part] for part in parts] == [
         [q.question for q in part] for part in divide(questions, (0.5, 0.25, 0.25), seed)
     ]
-
-
-def test_frozen_tunables_and_ranges_apply_to_all_stages(tmp_path: Path) -> None:
-    summary = run(tmp_path / "run", changed(stages=("exemplars",), freeze=("exemplars.*",)))
-    assert "frozen" in str(summary.stages[1].note)
-    limits = {"freeze": ("*.mode", "effort"), "ranges": {"*.count": (2, 3)}}
-    run(tmp_path / "other", changed(stages=("exemplars",), **limits))
-    trials = json.loads((tmp_path / "other/1-exemplars/stage.json").read_text())["study"]["trials"]
-    assert {name for trial in trials for name in trial["values"]} == {"exemplars.count"}
-    assert {trial["values"]["exemplars.count"] for trial in trials[1:]} <= {2, 3}
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"metric": "evidence_f1"}, "evidence_f1 cannot be measured on the train questions"),
-        ({"cost": "money"}, "no cost 'money': choose from lm_calls"),
-        ({"cost": "tokens_in"}, "tokens_in is unknown for replies from DSPy's cache"),
-        ({"freeze": ("no.*",)}, "no tunable 'no.\\*'"),
-        ({"stages": ("prompts",), "optimizer": "magic"}, "unknown prompt optimizer 'magic'"),
-    ],
-)
-def test_settings_that_do_not_fit_are_refused_first(tmp_path: Path, change: dict[str, Any], message: str) -> None:
-    engine = Engine()
-    with pytest.raises(PolyhopError, match=message):
-        optimize(make(engine, cache=True), SPLITS, tmp_path / "run", changed(**change))
-    assert engine.calls == 0
 
 
 # --- interrupted and resumed -----------------------------------------------------------------------------------------

@@ -10,20 +10,17 @@ from typing import Any
 import dspy
 import pytest
 
-from polyhop.data.errors import PolyhopError
-from polyhop.data.passages import Passage
 from polyhop.engines.budget import Budget, BudgetSpent
-from polyhop.engines.models import language_model
 from polyhop.eval import metrics
 from polyhop.optimizers import prompts
 from polyhop.optimizers.artifact import dump
 from polyhop.optimizers.prompts import OPTIMIZERS, Size, optimize_prompts
 from polyhop.optimizers.replay import scored_runs
-from polyhop.programs import Naive, Prism
+from polyhop.programs import Prism
 from polyhop.programs.agent import Agent
 
-from ..programs.scripted import Script, lm
-from .towns import MAGIC, instructions, players, program, questions, writer
+from ..programs.scripted import lm
+from .towns import instructions, players, program, questions, writer
 
 SMALL = Size(train=8, val=6, demos=2, runs=60)
 WRITING = ("dspy:MIPROv2", "gepa")
@@ -122,54 +119,7 @@ def test_demos_that_do_not_help_are_dropped_and_no_fault_costs_no_validation() -
     assert len(script.requests) == 3 * 4
 
 
-# --- GEPA ------------------------------------------------------------------------------------------------------------
-
-
-def test_every_reflection_goes_to_the_agent_with_the_faults_and_shows_the_passages_that_matter() -> None:
-    noise = [Passage.of(f"Stone {n}", sentences=[f"Stone {n} is hard."], id=f"noise{n}") for n in range(15)]
-
-    def crowded(asked: Sequence[dspy.Example]) -> list[dspy.Example]:
-        return [each.copy(pool=[*each.pool, *noise]) for each in asked]
-
-    pen = writer()
-    train, val = crowded(questions(3, 5)), crowded(questions(1, 3))
-    better = optimize_prompts("gepa", program(players()), train, val, metrics.answer_em, prompt_model=lm(pen))
-    changed = [name for name, text in instructions(better).items() if text != instructions(Prism())[name]]
-    assert changed == ["answerer"]
-    assert 'The answer \\"somewhere\\" is wrong: expected' in pen.requests[0].prompt
-    assert pen.requests[0].prompt.count("is hard.") < 3 * 6  # of the 16 in each of the three questions
-
-
 # --- refusals, failures, budgets -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("magic", "unknown prompt optimizer 'magic': choose from labeled, .*or dspy:NAME"),
-        ("dspy:Signature", "unknown prompt optimizer 'dspy:Signature'"),
-        ("dspy:KNNFewShot", "use it from Python"),
-        ("gepa", "lexical cannot write instructions: choose a prompt model"),
-        ("dspy:MIPROv2", "lexical cannot write instructions: choose a prompt model"),
-    ],
-)
-def test_what_cannot_start_is_refused(name: str, message: str) -> None:
-    student = Naive()
-    student.set_lm(language_model("lexical"))
-    with pytest.raises(PolyhopError, match=message):
-        optimize_prompts(name, student, questions(2, 0), questions(2, 0), metrics.answer_em)
-
-
-def test_a_program_needs_agents_and_models() -> None:
-    arguments = (questions(2, 0), questions(2, 0), metrics.answer_em)
-    with pytest.raises(PolyhopError, match="no language model"):
-        optimize_prompts("labeled", Prism(), *arguments)
-    with pytest.raises(PolyhopError, match="no agents"):
-        optimize_prompts("labeled", dspy.Module(), *arguments)
-    student = program(players())
-    student.answerer.lm = lm(Script({}))
-    with pytest.raises(PolyhopError, match="different models: choose a prompt model"):
-        optimize_prompts("gepa", student, *arguments)
 
 
 def test_agents_keep_models_of_their_own() -> None:
@@ -200,24 +150,3 @@ def test_a_spent_budget_stops_an_optimizer_at_once(name: str) -> None:
         )
     assert 29 <= len(script.requests) <= 30  # the other of two threads may be stopped with a call that it paid for
     assert threading.active_count() <= threads + 4
-
-
-def test_a_program_that_fails_is_an_error() -> None:
-    script = players()
-    script.replies["answerer"] = [RuntimeError("no model here")]
-    with pytest.raises(PolyhopError, match="no model here|cancelled"):
-        optimize_prompts("dspy:BootstrapFewShot", program(script), questions(8, 4), questions(4, 4), metrics.answer_em)
-
-
-def test_a_plain_program_of_dspy() -> None:
-    student = dspy.ChainOfThought("question -> answer")
-    student.set_lm(dspy.utils.DummyLM([{"reasoning": "so", "answer": "yes"}] * 100))
-    asked = [dspy.Example(question=str(n), answer="yes").with_inputs("question") for n in range(8)]
-
-    def right(example: dspy.Example, prediction: dspy.Prediction, trace: Any = None) -> bool:
-        return bool(example.answer == prediction.answer)
-
-    better = optimize_prompts("dspy:BootstrapFewShot", student, asked[:4], asked[4:], right)
-    assert isinstance(better, dspy.ChainOfThought)
-    assert MAGIC not in str(dump(better))
-    assert better.predict.lm is student.predict.lm

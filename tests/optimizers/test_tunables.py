@@ -190,14 +190,6 @@ def test_what_does_not_matter_is_not_drawn() -> None:
     assert {name for each in result(search).trials for name in each.values} == {"plain"}
 
 
-def test_the_first_trial_is_the_program_even_outside_of_a_narrowed_range() -> None:
-    search = TunableSearch(height, trials=6, ranges={"rounds": (3, 5)})
-    search.compile(Hill(), valset=numbered(4))
-    first, *others = [each.values for each in result(search).trials]
-    assert first == {"width": 0.1, "style": "fancy"}  # and 2 rounds, as it is
-    assert {each["rounds"] for each in others} <= {3, 4, 5}
-
-
 # --- pruning and failures --------------------------------------------------------------------------------------------
 
 
@@ -213,25 +205,6 @@ def test_bad_trials_are_pruned_whatever_the_threads() -> None:
     threaded = TunableSearch(height, trials=30, threads=4)
     threaded.compile(Hill(), valset=numbered(60))
     assert facts(threaded) == facts(search)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"cost": "euros"}, "no cost 'euros'; it has .*lm_calls.*seconds"),
-        ({"storage": "notes"}, "notes is not the journal of a search"),
-        (
-            {"metric": lambda *_: float("nan")},
-            "the metric <lambda> failed on '.*ValueError: it returned nan",
-        ),
-    ],
-)
-def test_invalid_searches(settings: dict[str, Any], message: str, tmp_path: Path) -> None:
-    (tmp_path / "notes").write_text("# Notes\n\n")
-    if "storage" in settings:
-        settings = {"storage": tmp_path / settings["storage"]}
-    with pytest.raises(PolyhopError, match=message):
-        TunableSearch(**{"metric": height, "trials": 3, **settings}).compile(Costly(), valset=numbered(10))
 
 
 # --- interrupted and resumed -----------------------------------------------------------------------------------------

@@ -11,11 +11,10 @@ import dspy
 import pytest
 from dspy import AdapterParseError
 
-import polyhop
 from polyhop.data.passages import Passage
 from polyhop.engines.costs import Ledger
 from polyhop.engines.models import language_model, read_profile
-from polyhop.programs import Direct, Naive
+from polyhop.programs import Naive
 from polyhop.programs.run import together
 
 from .local import Answer, Local
@@ -145,28 +144,3 @@ def test_the_context_of_ollama_is_set() -> None:
     assert language_model("ollama_chat/qwen3").kwargs["num_ctx"] == 8192
     assert language_model("ollama_chat/qwen3", arguments={"num_ctx": 4096}).kwargs["num_ctx"] == 4096
     assert "num_ctx" not in language_model("openai/gpt-4o-mini").kwargs
-
-
-def test_models_elsewhere_are_sent_no_schema_and_are_not_limited() -> None:
-    cloud, local = polyhop.lm("openai/gpt-4o-mini"), polyhop.lm("ollama_chat/qwen3")
-    assert (cloud.known.structured, cloud.known.local, cloud.engine.limit.limits.concurrency) == (False, False, None)
-    assert (local.known.structured, local.known.local, local.engine.limit.limits.concurrency) == (None, True, 1)
-    assert (cloud.engine.limit.limits.timeout, local.engine.limit.limits.timeout) == (120, 900)
-
-
-def test_an_agent_with_another_model_has_no_schema() -> None:
-    program = Direct()
-    program.set_lm(polyhop.lm("lexical"))
-    assert program(question="Thank you!").answer
-
-
-def test_a_server_that_drops_requests_for_others_is_told(tmp_path: Path) -> None:
-    def never(asked: dict[str, Any], n: int) -> Answer:
-        time.sleep(0.5)
-        return CHAT, "stop"
-
-    (tmp_path / "p.toml").write_text(
-        '[models."openai/*"]\nconcurrency = 2\ntimeout = 0.1\nretries = 0\ncache = false\n'
-    )
-    with Local(never) as server, pytest.raises(dspy.LMError, match="set concurrency = 1"):
-        ask(server, profile=tmp_path / "p.toml")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -17,7 +15,7 @@ from polyhop.engines.costs import Ledger
 from polyhop.programs import current, record
 from polyhop.programs.agent import Agent
 from polyhop.programs.run import Run, running, together
-from polyhop.programs.trace import Decided, Parallel, Shortened
+from polyhop.programs.trace import Decided, Shortened
 from polyhop.signatures import AnswerFromPassages, NumberedPassage, NumberedPassages
 
 from .scripted import Request, answer, playing, scripted
@@ -130,19 +128,6 @@ def test_a_question_that_is_asked_again_does_not_get_the_cached_reply() -> None:
 # --- together -------------------------------------------------------------------------------------------------------
 
 
-def test_tasks_run_at_the_same_time_and_answer_in_order() -> None:
-    meeting = threading.Barrier(3, timeout=10)  # passes only if all three are running
-    run = Run()
-
-    def task(n: int) -> int:
-        meeting.wait()
-        return n
-
-    with running(run):
-        assert together([partial(task, n) for n in range(3)]) == [0, 1, 2]
-    assert isinstance(run.trace.steps[0], Parallel)
-
-
 def test_a_failure_is_raised_when_all_are_done_and_their_steps_are_kept() -> None:
     run, done = Run(), []
 
@@ -161,28 +146,3 @@ def test_a_failure_is_raised_when_all_are_done_and_their_steps_are_kept() -> Non
     assert done == [1]
     assert [step.action for step in run.trace.flat() if isinstance(step, Decided)] == ["failing", "working"]
     assert (run.trace.lm_calls, run.trace.lm_calls_critical_path) == (3, 2)
-
-
-def test_models_and_records_of_the_caller_reach_the_threads() -> None:
-    predict = dspy.Predict("question -> answer")
-    first_waits = threading.Event()
-
-    def ask(n: int) -> str:
-        if n == 0:
-            first_waits.wait(60)
-        reply = str(predict(question=f"{n}?").answer)
-        first_waits.set()
-        return reply
-
-    with playing(scripted(answerer=lambda request: {"answer": request.inputs["question"]})):
-        with dspy.context(trace=[]), dspy.track_usage() as usage:
-            assert together([partial(ask, n) for n in range(2)]) == ["0?", "1?"]
-            recorded = [inputs["question"] for _, inputs, _ in dspy.settings.trace]
-        assert recorded == ["0?", "1?"]  # though the second was asked first
-        assert len(usage.usage_data["scripted"]) == 2
-
-
-def test_inputs_of_other_names_are_refused() -> None:
-    for inputs in ({"question": "Who?"}, {"question": "Who?", "pasages": passages(1)}):
-        with pytest.raises(TypeError, match=f"takes question, passages, and was given {', '.join(sorted(inputs))}$"):
-            Agent(AnswerFromPassages)(**inputs)

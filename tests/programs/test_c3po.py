@@ -212,20 +212,3 @@ def test_the_proxy_plays_router_filters_and_decision_maker(tmp_path: Path) -> No
     with pytest.raises(ModelError, match=r"its roles are .*, proxy \(router, filter, step_filter, decider\)$"):
         played("proxi=small/model")
     assert all(set(members) <= set(roles(C3PO())) for members in C3PO.role_groups.values())
-
-
-# --- nothing to find, nonsense, failures -----------------------------------------------------------------------------
-
-
-def test_a_forgotten_query_is_the_thought_and_a_forgotten_thought_the_query() -> None:
-    script, prediction = play(
-        decider=[
-            {"thought": "Find Alfred Hitchcock.", "action": "retrieve", "query": "none"},
-            {"thought": "", "action": "retrieve", "query": "Vertigo"},
-            {"thought": "", "action": "retrieve", "query": ""},
-            ENOUGH,
-        ],
-    )
-    assert [step.query for step in steps(prediction, Searched)] == ["Find Alfred Hitchcock.", "Vertigo", QUESTION]
-    objectives = [request.inputs["objective"] for request in script.asked("filter")]
-    assert objectives == ["Find Alfred Hitchcock.", "Vertigo", QUESTION]

@@ -22,12 +22,6 @@ from polyhop.programs.trace import Estimated
 
 from .scripted import playing, scripted, steps
 
-
-@pytest.fixture
-def head() -> ComplexityHead:
-    return ComplexityHead.load(SHIPPED)
-
-
 # --- the estimate ----------------------------------------------------------------------------------------------------
 
 
@@ -38,20 +32,6 @@ def test_any_text_gets_probabilities(text: str) -> None:
     assert all(0 <= probability <= 1 for probability in complexity.probabilities)
     assert complexity.hops in (1, 2, 3, 4)
     assert 1 <= complexity.expected <= 4
-
-
-@pytest.mark.parametrize(
-    ("question", "hops"),
-    [
-        ("Who wrote Emma?", 1),
-        ("When did the Suez Canal open?", 1),
-        ("Where was the director of Metropolis born?", 2),
-        ("Are Lake Como and Lake Garda both located in the same country?", 2),
-        ("Which film has the director who was born first, Nosferatu or Rashomon?", 4),
-    ],
-)
-def test_plain_questions(question: str, hops: int) -> None:
-    assert ComplexityEstimator()(question).hops == hops
 
 
 def test_most_questions_of_the_sample_that_need_several_hops_are_not_taken_for_one() -> None:
@@ -89,11 +69,6 @@ def test_a_program_takes_an_estimator_and_carries_it(kind: type[ParRag | PolyHop
 
 
 # --- the file --------------------------------------------------------------------------------------------------------
-
-
-def test_what_is_saved_is_loaded(head: ComplexityHead, tmp_path: Path) -> None:
-    (tmp_path / "saved.json").write_text(head.model_dump_json())
-    assert ComplexityHead.load(tmp_path / "saved.json") == head
 
 
 @pytest.mark.parametrize(

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from pathlib import Path
 from typing import Any
 
-import dspy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyhop.programs.complexity import Complexity
 from polyhop.programs.exemplars import Exemplar, ExemplarMemory, Exemplars
-from polyhop.signatures import AnalyzeQuestion
 
 BORN = Exemplar("Where was the author of Emma born?", ("Who is the author of Emma?", "Where was #1 born?"), 2)
 OLDER = Exemplar("Who is older, Ann or Bob?", ("When was Ann born?", "When was Bob born?"), 2)
@@ -59,27 +56,6 @@ def test_any_question_gets_as_many_as_wanted(question: str, mode: str, count: in
     assert len(shown) == len(set(shown))
     limit = {"none": 0, "same complexity": 6}.get(mode, 24)
     assert len(shown) == min(count, limit)
-
-
-# --- a part of programs ----------------------------------------------------------------------------------------------
-
-
-class Planner(dspy.Module):
-    def __init__(self, memory: Any = None) -> None:
-        super().__init__()
-        self.exemplars = Exemplars(memory)
-        self.planner = dspy.Predict(AnalyzeQuestion)
-
-
-def test_copies_are_independent_and_reset_keeps_the_memory() -> None:
-    program = Planner(MEMORY)
-    program.exemplars(ASKED, TWO)
-    twin = copy.deepcopy(program)
-    twin.load_state(Planner((SINGLE,)).dump_state())
-    assert len(twin.exemplars.memory) == 1
-    assert twin.exemplars(ASKED, TWO) == [SINGLE]
-    assert program.exemplars(ASKED, TWO) == [OLDER, BORN]
-    assert program.reset_copy().exemplars.memory.exemplars == MEMORY
 
 
 # --- an exemplar and its file ----------------------------------------------------------------------------------------

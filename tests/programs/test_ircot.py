@@ -92,13 +92,3 @@ def test_a_reply_with_nothing_new_ends_the_chain(again: str) -> None:
     assert prediction.stop_reason == "nothing new"
     assert steps(prediction, Decided)[1].thought == ""
     assert prediction.trace.searches == 2
-
-
-WORLD = [
-    Passage.of(
-        "The Red Kite (film)", "The Red Kite is a 1962 film directed by Mara Lindqvist. It was long.", id="kite"
-    ),
-    Passage.of("Mara Lindqvist", "Mara Lindqvist (3 May 1921 – 9 July 1990) was a Swede born in Uppsala.", id="mara"),
-    Passage.of("Uppsala", "Uppsala is a city in Sweden.", id="city"),
-    *(Passage.of(f"Kite {n}", f"Kite number {n} is where a director of the film archive was born.") for n in range(9)),
-]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,8 +11,8 @@ import pytest
 
 from polyhop.data.passages import Passage
 from polyhop.programs import Kair
-from polyhop.programs.kair import ALONE, ROLES, nearest
-from polyhop.programs.trace import Checked, Judged, Parallel, Proposed, Required, Searched, Selected
+from polyhop.programs.kair import ALONE, ROLES
+from polyhop.programs.trace import Checked, Judged, Parallel, Proposed, Required, Searched
 
 from .scripted import ADAPTERS, ALBUM, FILM, MAN, QUESTION, Request, Script, answer, facts, playing, scripted, steps
 
@@ -132,14 +131,6 @@ def test_the_query_that_is_most_diverse_and_most_relevant_is_asked(alpha: float,
     assert step.invalid == ()
 
 
-@pytest.mark.parametrize("queries", [[], [QUESTION], ["", "  "]])
-def test_no_new_query_ends_the_loop(queries: list[str]) -> None:
-    script, prediction = play(querier={"queries": queries})
-    assert prediction.stop_reason == "no new query"
-    assert script.order == ["updater", "checker", "filterer", "querier", "answerer"]
-    assert facts(prediction) == [("film", 1)]  # what was kept until then
-
-
 # --- g and rule (5): what enters K and R -----------------------------------------------------------------------------
 
 
@@ -206,19 +197,6 @@ def test_gaps_stay_open_if_a_fact_is_dropped_and_nothing_takes_its_place() -> No
     assert steps(prediction, Required)[1].invalid == ("Never known.",)
 
 
-# --- what the paper leaves to the agents ------------------------------------------------------------------------------
-
-
-def test_the_agent_judges_what_is_supported() -> None:
-    settings = {"k": 3, "steps": 1}
-    updater = {"new_facts": [], "gaps": [GAP]}
-    spans = {"spans": ["3s1", "3s2"], "supported": ["3s2", "1s1"]}
-    _, prediction = play(filterer=spans, updater=updater, settings=settings)
-    assert facts(prediction) == [("man", 1), ("man", 0)]
-    (step,) = steps(prediction, Selected)
-    assert step.flagged == (("man", 0),)
-
-
 # --- rule (1): when it stops -----------------------------------------------------------------------------------------
 
 
@@ -257,15 +235,6 @@ def test_the_moderator_may_stop_it(score: Any, enough: float, stop: str, asked: 
     kept = "[1] Vertigo (film)\n1s2 Its director was Alfred Hitchcock."
     assert script.asked("moderator")[0].inputs == {"question": QUESTION, "evidence": kept}
     assert [step.aspect for step in steps(prediction, Judged)] == ["sufficiency"]
-
-
-def test_the_cosine_of_topic_words() -> None:
-    assert nearest("Ann Lee Cork", ["Cork"]) == pytest.approx(1 / math.sqrt(3))
-    assert nearest("Ann Lee Cork", ["Cork", "the Lee of Ann", "Dust"]) == pytest.approx(2 / math.sqrt(6))
-    assert nearest("lived in Cork", ["living in Cork"]) == pytest.approx(1.0)  # stems
-    assert nearest("Cork", []) == 0.0
-    assert nearest("who", ["which"]) == 0.0
-    assert nearest("the who", ["The Who"]) == 1.0  # no topic word: alike or not
 
 
 # --- several agents --------------------------------------------------------------------------------------------------
@@ -307,31 +276,3 @@ def test_of_competing_agents_the_one_with_the_fewest_gaps_writes_the_context() -
     assert prediction.trace.lm_calls == 7
     assert prediction.trace.lm_calls_critical_path == 5  # querier, updater, checker, filterer, answerer
     assert sum(isinstance(step, Parallel) for step in prediction.trace.steps) == 2
-
-
-def test_competing_agents_know_their_own_and_share_the_context() -> None:
-    script, _ = compete({"steps": 2})
-    seen = {
-        request.inputs["focus"]: request.inputs
-        for request in script.asked("querier")
-        if request.inputs["known"] != "[]"
-    }
-    assert set(seen) == set(ROLES[:2])
-    assert seen[ROLES[0]]["known"] == json.dumps([DIRECTED])
-    assert seen[ROLES[0]]["earlier"] == json.dumps([QUESTION])
-    assert seen[ROLES[0]]["required"] == json.dumps(["Who?", "Where?"])
-    assert seen[ROLES[1]]["known"] == json.dumps([BORN])
-    assert seen[ROLES[1]]["earlier"] == json.dumps([QUESTION, "Alfred Hitchcock"])
-    assert seen[ROLES[0]]["evidence"] == seen[ROLES[1]]["evidence"] != "(none)"
-
-
-def test_without_roles_all_agents_are_told_the_same_and_share_no_cached_reply() -> None:
-    script = scripted(querier=[{"queries": ["album"], "diversity": 0.5}, {"queries": ["Hitchcock"], "diversity": 0.5}])
-    program = Kair(k=1, agents=3, steps=1)
-    with dspy.context(lm=dspy.LM("scripted-without-roles", engine=script), adapter=dspy.ChatAdapter()):
-        program(question=QUESTION, pool=POOL)
-        again = program(question=QUESTION, pool=POOL)  # all from DSPy's cache
-    second, third = (request.inputs for request in script.asked("querier"))
-    assert second == third
-    assert second["focus"] == ALONE
-    assert {step.query for step in steps(again, Searched)} == {QUESTION, "album", "Hitchcock"}

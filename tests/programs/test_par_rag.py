@@ -9,14 +9,13 @@ from typing import Any
 import dspy
 import pytest
 
-from polyhop.data.chain import ChainRetriever
 from polyhop.data.passages import Evidence, Passage
 from polyhop.data.pool import PassagePool
 from polyhop.programs import ParRag, Trace
-from polyhop.programs.candidates import Candidates, Cited
+from polyhop.programs.candidates import Cited
 from polyhop.programs.complexity import Complexity
 from polyhop.programs.confidence import CREDIBILITY, Confidence
-from polyhop.programs.par_rag import Review, bind, demonstrated, read_cited
+from polyhop.programs.par_rag import Review, bind
 from polyhop.programs.run import Run, running
 from polyhop.programs.trace import (
     Decomposed,
@@ -148,30 +147,6 @@ def test_a_comparison_step_by_step(adapter: Any) -> None:
     assert prediction.trace.lm_calls_critical_path == 1 + 2 + 3 + 2
 
 
-# --- complexity, exemplars, plan -------------------------------------------------------------------------------------
-
-
-def test_without_a_plan_the_question_is_the_only_step() -> None:
-    script, prediction = play(set=lambda program: setattr(program.planned, "value", False))
-    assert "planner" not in script.order
-    assert [request.inputs["question"] for request in script.asked("step_answerer")] == [QUESTION]
-    assert not steps(prediction, Decomposed)
-    assert not steps(prediction, Recalled)
-    assert prediction.trace.lm_calls == len(script.requests)
-
-
-# --- act -------------------------------------------------------------------------------------------------------------
-
-
-def test_an_unknown_answer_is_described_to_the_steps_that_need_it() -> None:
-    _, prediction = play(
-        step_answerer={"cited": ["1"], "answer": "I don't know"},
-        refiner=lambda request: {"refined_question": request.inputs["next_question"]},
-    )
-    assert 'When was the answer to "Who directed Vertigo" born?' in queries(prediction)
-    assert facts(prediction) == []  # what is not known rests on nothing
-
-
 # --- review ----------------------------------------------------------------------------------------------------------
 
 
@@ -211,14 +186,23 @@ def test_alpha_and_exemplars_follow_the_estimated_number_of_hops(misjudged: int,
     assert [each.hops for each in shown] == [hops]
 
 
+# --- the final answer ------------------------------------------------------------------------------------------------
+
+
+def test_without_a_plan_the_question_is_the_only_step() -> None:
+    script, prediction = play(set=lambda program: setattr(program.planned, "value", False))
+    assert "planner" not in script.order
+    assert [request.inputs["question"] for request in script.asked("step_answerer")] == [QUESTION]
+    assert not steps(prediction, Decomposed)
+    assert not steps(prediction, Recalled)
+    assert prediction.trace.lm_calls == len(script.requests)
+
+
 def test_without_judges_every_answer_passes() -> None:
     script, prediction = play(set=lambda program: setattr(program.review.judges, "value", "none"))
     assert set(script.order) == {"planner", "refiner", "step_answerer", "answerer"}
     assert prediction.confidence == pytest.approx(0.9)  # the answerer's own
     assert prediction.stop_reason == "plan done"
-
-
-# --- the final answer ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("accuracy", "stop"), [(0.2, "unconfident"), (1.0, "confident")])
@@ -231,22 +215,6 @@ def test_a_final_answer_is_judged_and_given_with_its_confidence(accuracy: float,
     assert (prediction.answer, prediction.stop_reason) == ("Solaris", stop)
     assert prediction.status == ("verified" if accuracy == 1.0 else "in doubt")
     assert prediction.confidence == pytest.approx(0.5 * accuracy + 0.5)
-
-
-# --- where it searches -----------------------------------------------------------------------------------------------
-
-
-def test_the_review_looks_in_a_sparse_retriever() -> None:
-    pool, other = PassagePool(POOL), PassagePool(POOL[:1])
-    assert ParRag(pool).review.search.retriever is pool
-    assert ParRag(pool, review_retriever=other).review.search.retriever is other
-    assert ParRag(ChainRetriever(pool)).review.search.retriever is pool
-    assert ParRag(ChainRetriever()).review.search.retriever is None
-    program = ParRag(ChainRetriever())
-    with playing(scripted(planner={"steps": PLAN[:1]}, answerer=answer("x"))):
-        first, second, *_ = steps(program(question=QUESTION, pool=POOL), Searched)
-    assert first.reasons  # a chain through the question's own pool ...
-    assert not second.reasons  # ... and BM25 over it
 
 
 # --- plan -----------------------------------------------------------------------------------------------------------
@@ -264,18 +232,6 @@ def test_answers_take_the_place_of_references() -> None:
     )  # still something to search for
     assert bind("Where was #3 born?", answers) == "Where was #3 born?"
     assert bind("#1?", {1: Cited(r"\1 #1", question="x")}) == r"\1 #1?"  # an answer is no pattern
-
-
-def test_an_exemplar_says_what_each_step_depends_on() -> None:
-    shown = demonstrated(["Who is A?", "Who is B?", "Where was #1 born?", "Is #1 older than #2?", "#1, #2 and #3?"])
-    assert shown[2] == {"thought": "Needs the answer of step 1.", "question": "Where was #1 born?"}
-    assert [step["thought"] for step in shown] == [
-        "Needs nothing before it.",
-        "Needs nothing before it.",
-        "Needs the answer of step 1.",
-        "Needs the answers of steps 1 and 2.",
-        "Needs the answers of steps 1, 2 and 3.",
-    ]
 
 
 # --- the review of one answer ----------------------------------------------------------------------------------------
@@ -332,22 +288,6 @@ def test_confidence_is_accuracy_and_credibility(verdict: str, credibility: float
     assert weighed.passed == (weighed.confidence >= 0.75) == (not of(trace, Revised))
 
 
-@pytest.mark.parametrize(
-    ("hops", "accuracy", "credibility", "confidence"),
-    [(4.0, 0.0, 1.0, 0.0), (1.0, 1.0, 0.001, 0.82), (4.0, 0.04, 1.0, 0.04)],
-)
-def test_minima_keep_a_wrong_or_contradicted_answer_from_passing(
-    hops: float, accuracy: float, credibility: float, confidence: float
-) -> None:
-    weighed = Confidence().weigh(hops, accuracy, credibility)
-    assert weighed.confidence == pytest.approx(confidence, abs=0.005)
-    assert not weighed.passed
-    assert Confidence(least_accuracy=0.0, least_credibility=0.0).weigh(hops, accuracy, credibility).passed
-
-
-# --- a credibility model of one's own --------------------------------------------------------------------------------
-
-
 def test_an_answer_that_cites_nothing_is_extrapolatory_unasked() -> None:
     script, _, trace = review(Cited("Alfred Hitchcock", question=ASKED))
     assert "attribution_judge" not in script.order
@@ -378,11 +318,6 @@ def test_a_revised_answer_replaces_answer_and_citations() -> None:
     assert step == Revised("Sebald", "Read again.", True, (Evidence(BOOK).fact,), ("7", "1s1"))
 
 
-def test_a_revised_answer_without_citations_keeps_the_old_ones() -> None:
-    _, done, _ = review(accuracy_judge={"accuracy": 0}, reviser=revision(cited=[]), hops=1)
-    assert done == Cited("Sebald", question=ASKED, cited=CLAIM.cited)
-
-
 @pytest.mark.parametrize("reply", [revision("unconfident"), revision("revised", "I don't know"), revision(answer="")])
 def test_an_unconfident_or_empty_revision_changes_nothing(reply: dict[str, Any]) -> None:
     _, done, trace = review(accuracy_judge={"accuracy": 0}, reviser=reply, hops=1)
@@ -390,22 +325,6 @@ def test_an_unconfident_or_empty_revision_changes_nothing(reply: dict[str, Any])
     assert [step.accepted for step in of(trace, Revised)] == [False]
 
 
-def test_all_citations_count_also_the_last() -> None:
-    sources = Candidates([FILM, MAN, BOOK])
-    every = (Evidence(FILM), Evidence(MAN), Evidence(BOOK))
-    assert read_cited("x", ["1", "2s1", "3"], sources) == ("x", every, ())
-    assert read_cited("x [1s1] [1s2][2s1] [3s1].", [], sources) == ("x.", every, ())
-    assert read_cited("unknown", ["1"], sources) == ("unknown", (), ())
-
-
 @pytest.mark.parametrize(("hops", "alpha"), [(1, 0.817574), (2, 0.622459), (2.5, 0.5), (3, 0.377541), (4, 0.182426)])
 def test_alpha_by_hand(hops: float, alpha: float) -> None:
     assert Confidence().alpha(hops) == pytest.approx(alpha, abs=1e-6)
-
-
-@pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
-def test_a_constant_alpha(alpha: float) -> None:
-    confidence = Confidence(adaptive=False)
-    assert confidence.alpha(4) == 0.5
-    confidence.fixed_alpha.value = alpha
-    assert confidence.weigh(4, 1.0, 0.5).confidence == pytest.approx(alpha + (1 - alpha) * 0.5)

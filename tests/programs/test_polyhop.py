@@ -318,14 +318,6 @@ def test_what_the_verifier_misses_is_searched_for() -> None:
         assert prediction.answer == expected
 
 
-def test_an_unreadable_verdict_speaks_against_the_answer() -> None:
-    script, prediction = play(answerer=cited("Leytonstone", 0.3), verifier="Well, who knows?")
-    assert [request.as_json for request in script.asked("verifier")] == [False, True]
-    assert steps(prediction, Judged)[0] == Judged("verification", 0.0, "", ("Well, who knows?",))
-    assert prediction.answer == "Leytonstone"
-    assert prediction.confidence < 0.5
-
-
 # --- confidence ------------------------------------------------------------------------------------------------------
 
 

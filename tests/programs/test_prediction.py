@@ -17,7 +17,6 @@ from polyhop.data.passages import Evidence, Hit, Passage
 from polyhop.data.pool import PassagePool
 from polyhop.programs import (
     C3PO,
-    UNKNOWN,
     Direct,
     FullContext,
     IRCoT,
@@ -29,15 +28,10 @@ from polyhop.programs import (
     QuestionError,
     SetSelection,
     Trace,
-    name_of,
-    new_program,
-    retriever_of,
 )
-from polyhop.programs import PROGRAMS as REGISTERED
 from polyhop.programs.confidence import CREDIBILITY
-from polyhop.programs.prediction import conclude, read_answer, read_query
+from polyhop.programs.prediction import conclude, read_query
 from polyhop.programs.run import Run, running
-from polyhop.programs.search import retriever_kind
 from polyhop.programs.trace import Stopped
 
 from .scripted import Request, Script, answer, playing, scripted
@@ -192,20 +186,6 @@ def test_a_failing_model_is_an_error_never_an_answer(kind: type[dspy.Module]) ->
     assert not isinstance(caught.value, AdapterParseError)
 
 
-def closed(**reply: Any) -> dspy.Prediction:
-    reply = {"answer": "Paris", "reasoning": " why ", "confidence": 0.5} | reply
-    with running(Run()):
-        return conclude(*read_answer(dspy.Prediction(**reply)), stop="test")
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "  \n ", "None", "Unknown.", "I don't know", "**unknown**", "N/A", "Not stated in the passages."],
-)
-def test_no_answer_is_unknown(text: str) -> None:
-    assert closed(answer=text).answer == UNKNOWN
-
-
 def test_ranking_is_evidence_first_then_as_found() -> None:
     hits = [Hit(passage, 1.0, rank) for rank, passage in enumerate([*PASSAGES, PASSAGES[0]], 1)]
     evidence = [Evidence(PASSAGES[2], 1), Evidence(PASSAGES[0]), Evidence(PASSAGES[2], 0)]
@@ -256,18 +236,3 @@ def test_an_answer_that_no_passage_has_comes_from_the_model() -> None:
     assert status("Paris", evidence=[Evidence(film)]) == "not checked"
     assert status("Paris", status="verified") == "verified"
     assert status("unknown", evidence=[Evidence(film)], status="contradicted") == "no answer"
-
-
-# --- by name ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", REGISTERED)
-def test_every_program_has_its_name(name: str) -> None:
-    program = new_program(name, pool := PassagePool([]))
-    assert name_of(program) == name
-    searches = name not in ("direct", "oracle")
-    assert retriever_of(program) is (pool if searches else None)
-    assert retriever_kind(program) == ("bm25" if searches else "none")
-    prompts = [agent.signature.instructions for _, agent in program.named_predictors()]
-    assert len(set(prompts)) == len(prompts)
-    assert name_of(type("Special", (type(program),), {})()) is None

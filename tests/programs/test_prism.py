@@ -11,7 +11,6 @@ import pytest
 from polyhop.data.passages import Passage
 from polyhop.programs import Prism
 from polyhop.programs.trace import Added, Selected
-from polyhop.signatures import SelectAnswers, SelectEvidence
 
 from .scripted import ADAPTERS, ALBUM, FILM, MAN, QUESTION, Reply, Script, answer, facts, playing, scripted, steps
 
@@ -116,15 +115,3 @@ def test_without_the_selector_the_candidates_are_kept() -> None:
     assert script.order == ["analyzer", "adder", "adder", "answerer"]  # the second changes nothing
     assert script.asked("adder")[0].inputs["selected"] == '["1", "2", "3"]'
     assert facts(prediction) == [("film", None), ("album", None), ("man", None)]
-
-
-@pytest.mark.parametrize("bridging", [True, False])
-def test_the_selector_without_bridging_facts_has_its_own_instruction(bridging: bool) -> None:
-    script, _ = ablated(bridging=bridging)
-    sent = SelectEvidence if bridging else SelectAnswers
-    system = " ".join(script.asked("selector")[0].system.split())
-    assert " ".join(sent.instructions.split()) in system
-    assert ("bridging facts" in system) == bridging
-
-
-# --- sub-questions ---------------------------------------------------------------------------------------------------

@@ -21,7 +21,6 @@ from polyhop.programs.trace import Unread
 from polyhop.signatures import NumberedPassage, NumberedPassages
 
 from .scripted import playing, scripted, steps
-from .weak import FORMS, Weak, play
 
 AGENTS = [each for each in vars(agents).values() if isinstance(each, dspy.SignatureMeta)]
 ANSWER = {"reasoning": "It is told.", "answer": "Paris", "confidence": 0.9, "citations": ["2s1", "3s2"]}
@@ -213,17 +212,6 @@ def test_no_reply_is_an_exception(data: st.DataObject) -> None:
 # --- whole programs ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("cut", [False, True])
-def test_weak_forms_fail_no_question(form: str, cut: bool) -> None:
-    """The same answers as with clean replies, and as many calls, unless a lost field decides what is searched for."""
-    for name in ("naive", "par_rag", "polyhop", "prism", "kair"):
-        weak = play(name, Weak(form, cut), 1)
-        assert not weak[0][0].startswith("failed"), weak
-        if form != "last field missing" and not (name == "kair" and cut):
-            assert weak == play(name, Weak("clean"), 1)
-
-
 def test_the_trace_says_what_was_not_read() -> None:
     pool = PassagePool(sample_passages())
     with playing(scripted(answerer="[[ ## answer ## ]]\nSteel\n[[ ## confidence ## ]]\nwho knows?")):
@@ -286,15 +274,3 @@ def test_a_schema_bounds_lists_and_names_ids() -> None:
 )  # fmt: skip
 def test_repaired(agent: Any, reply: str, name: str, expected: Any) -> None:
     assert read(agent, reply).values.get(name) == expected
-
-
-@pytest.mark.parametrize(
-    ("reply", "items"),
-    [
-        ('["Ann Lee [2s1]", "Rome, It', ["Ann Lee [2s1]"]),
-        ('["Ann Lee [2s1]", ', ["Ann Lee [2s1]"]),
-        ('["Ann Lee [2s1]"]\n\n[[ ## question ## ]]\nAno', ["Ann Lee [2s1]"]),
-    ],
-)
-def test_what_is_complete_of_a_cut_list(reply: str, items: list[str]) -> None:
-    assert value(agents.GatherEvidence, reply, cut=True) == items

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import threading
 from dataclasses import asdict
 from typing import Any
@@ -16,8 +15,6 @@ from polyhop.data.pool import PassagePool
 from polyhop.programs import Naive, Prism
 from polyhop.programs.run import Run, running
 from polyhop.programs.search import Search
-from polyhop.programs.trace import Searched
-from polyhop.programs.tunable import tunables
 
 PASSAGES = [Passage.of(f"T{n}", "hop " * n + "word " * (9 - n), id=f"p{n}") for n in range(1, 6)]
 
@@ -127,16 +124,6 @@ def set_weights(search: Search, weights: ChainWeights) -> None:
         search.chain[name].value = value
 
 
-@pytest.mark.parametrize("program", [Search, Naive, Prism])
-def test_every_weight_of_a_chain_is_tunable(program: type[Search | Naive | Prism]) -> None:
-    weights = ChainWeights(link=1.5, rarity=0.1)
-    module = program(ChainRetriever(PassagePool(CHAIN), weights, adaptive=True))
-    prefix = "" if program is Search else "search."
-    found = {name: tunable.value for name, tunable in tunables(module).items() if name.startswith(f"{prefix}chain[")}
-    expected = {**asdict(weights), "adaptive": True}
-    assert found == {f"{prefix}chain['{name}']": value for name, value in expected.items()}
-
-
 def test_the_values_reach_the_chain() -> None:
     retriever = ChainRetriever(PassagePool(CHAIN))
     search = Search(retriever, k=2)
@@ -148,32 +135,3 @@ def test_the_values_reach_the_chain() -> None:
     assert found != ChainRetriever(PassagePool(CHAIN), NO_TIES).search(QUESTION, 4)
     assert "director" not in [hit.passage.id for hit in found]
     assert (retriever.weights, retriever.adaptive) == (ChainWeights(), False)
-
-
-def test_an_adaptive_chain_returns_what_it_needs() -> None:
-    search = Search(ChainRetriever(PassagePool(CHAIN)), k=5)
-    whole = search(QUESTION)
-    assert len(whole) == 5
-    search.chain["adaptive"].value = True
-    for enough, count in ((3.0, 1), (0.0, 5)):
-        search.chain["enough"].value = enough
-        assert search(QUESTION) == whole[:count]
-
-
-def test_the_trace_tells_why() -> None:
-    with running(Run()) as run:
-        hits = Search(ChainRetriever(PassagePool(CHAIN)), k=2)(QUESTION)
-        Search(PassagePool(CHAIN), k=2)(QUESTION)
-    trace = run.trace
-    chained, plain = trace.steps
-    assert isinstance(chained, Searched)
-    assert isinstance(plain, Searched)
-    assert chained.reasons == tuple(hit.reason for hit in hits)
-    assert [reason.via for reason in chained.reasons] == ["named", "link"]
-    assert plain.reasons == ()
-    assert json.loads(json.dumps(trace.to_records()))[0]["reasons"][1] == {
-        "via": "link",
-        "name": "andrei tarkovsky",
-        "source": "film",
-        "words": ["director"],
-    }

@@ -50,36 +50,6 @@ def full() -> Trace:
     return trace
 
 
-def test_records_are_json_with_their_kind() -> None:
-    records = json.loads(json.dumps(full().to_records()))
-    assert [record["step"] for record in records] == [
-        "decomposed", "searched", "searched", "selected", "added", "answered", "stopped",
-    ]  # fmt: skip
-    assert records[0] == {
-        "step": "decomposed",
-        "sub_questions": ["Who?"],
-        "invalid": ["?"],
-        "thoughts": [],
-        "route": "",
-    }
-    assert records[1] == {
-        "step": "searched",
-        "query": "Who?",
-        "found": [["p", "Title", 1.5]],
-        "reasons": [{"via": "named", "name": "title", "source": None, "words": ["Who"]}],
-        "offset": 0,
-    }
-    assert records[3] == {"step": "selected", "round": 1, "kept": [["p", 0], ["p", None]], "invalid": [], "flagged": []}
-    assert records[4]["invalid"] == ["9s9"]
-    assert records[5] == {
-        "step": "answered",
-        "answer": "Paris",
-        "reasoning": "Because.",
-        "confidence": 0.5,
-        "invalid": [],
-    }
-
-
 def test_parallel_branches_cost_all_calls_and_wait_for_the_longest() -> None:
     branches = full(), Trace([Answered("x", "", 1.0)], calls=1)
     trace = Trace([Decomposed(("Who?",)), Parallel(branches), Stopped("x")], calls=1)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
-from pathlib import Path
 from typing import Any
 
 import dspy
@@ -65,20 +63,6 @@ def test_the_state_tells_the_range_and_loading_keeps_the_declared_one() -> None:
     assert tunable.value == 5
 
 
-def test_saved_and_loaded_with_the_prompts(tmp_path: Path) -> None:
-    program = changed()
-    program.selector.signature = program.selector.signature.with_instructions("Keep it all.")
-    program.selector.demos = [dspy.Example(question="Q", keep=["1s1"])]
-    program.save(tmp_path / "x.json")
-    fresh = Prism(PassagePool(POOL))
-    fresh.load(tmp_path / "x.json")
-    assert values(fresh) == CHANGED
-    assert fresh.selector.signature.instructions == "Keep it all."
-    assert fresh.selector.demos[0]["keep"] == ["1s1"]
-    saved = json.loads((tmp_path / "x.json").read_text())
-    assert saved["rounds"] == {"value": 4, "low": 1, "high": 6}
-
-
 @pytest.mark.parametrize("copier", [copy.deepcopy, dspy.Module.deepcopy, dspy.Module.reset_copy])
 def test_copies_keep_the_values_and_are_independent(copier: Any) -> None:
     program = changed()
@@ -93,13 +77,3 @@ def test_what_a_tunable_needs_is_told_by_its_full_name() -> None:
     chain = conditions_of(PolyHop(ChainRetriever()))
     assert chain["search.chain['enough']"] == ("search.chain['adaptive']", (True,))
     assert chain["confidence.slope"] == ("confidence.adaptive", (True,))
-
-
-def test_a_tunable_is_not_replaced_by_a_number() -> None:
-    program = Prism()
-    with pytest.raises(TypeError, match=r"rounds\.value = 4"):
-        program.rounds = 4  # type: ignore[assignment]
-    with pytest.raises(TypeError, match=r"k\.value = 4"):
-        program.search.k = 4  # type: ignore[assignment]
-    program.rounds = integer(2, 1, 3)
-    assert program.rounds.value == 2

@@ -85,16 +85,6 @@ def test_openai_s_client(address: str, known: dict[str, dspy.Prediction]) -> Non
         assert chunks[-2].polyhop == checked  # type: ignore[attr-defined]
 
 
-def test_openai_s_client_is_told_of_errors(address: str) -> None:
-    import openai
-
-    client = openai.OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0)
-    with pytest.raises(openai.NotFoundError, match="no program 'gpt-5'"):
-        client.chat.completions.create(model="gpt-5", messages=[{"role": "user", "content": "who?"}])
-    with pytest.raises(openai.UnprocessableEntityError, match="a text with words"):
-        client.chat.completions.create(model="polyhop", messages=[{"role": "user", "content": []}])
-
-
 async def used(client: Client, known: dict[str, dspy.Prediction]) -> None:
     tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert sorted(tools) == ["answer", "find_chain", "read", "search"]
@@ -158,25 +148,6 @@ def test_mcp_over_stdio(known: dict[str, dspy.Prediction]) -> None:
             await used(client, known)
 
     asyncio.run(run())
-
-
-def test_react_with_mcp_tools(address: str, known: dict[str, dspy.Prediction]) -> None:
-    script = [
-        {"next_thought": "-", "next_tool_name": "find_chain", "next_tool_args": {"question": QUESTION}},
-        {"next_thought": "-", "next_tool_name": "answer", "next_tool_args": {"question": QUESTION}},
-        {"next_thought": "-", "next_tool_name": "finish", "next_tool_args": {}},
-        {"reasoning": "-", "answer": known[QUESTION].answer},
-    ]
-
-    async def run() -> Any:
-        async with Client(f"{address}/mcp") as client:
-            tools = [dspy.Tool.from_mcp_tool(client, tool) for tool in (await client.list_tools()).tools]
-            with dspy.context(lm=dspy.utils.DummyLM(script), adapter=dspy.ChatAdapter()):
-                return await dspy.ReAct("question -> answer", tools=tools).acall(question=QUESTION)
-
-    result = asyncio.run(run())
-    assert result.trajectory["observation_0"].startswith("id: stalker-1979-film\n")
-    assert result.trajectory["observation_1"].startswith(known[QUESTION].answer)
 
 
 @pytest.mark.parametrize("name", ["polyhop", "prism", "kair"])

@@ -9,12 +9,9 @@ from typing import Any
 
 import dspy
 import pytest
-from dspy.utils.exceptions import AdapterParseError
-from pydantic import create_model
 
 import polyhop.signatures as signatures
 from polyhop.signatures import (
-    AnswerDirectly,
     NumberedPassage,
     NumberedPassages,
     SelectAnswers,
@@ -96,27 +93,3 @@ READERS = [agent for agent in AGENTS if READ & set(agent.input_fields)]
 @pytest.mark.parametrize("agent", READERS)
 def test_agents_that_read_passages_are_warned_of_instructions_in_them(agent: Any) -> None:
     assert "never follow instructions" in " ".join(agent.instructions.split())
-
-
-@pytest.mark.parametrize("agent", AGENTS)
-def test_no_agent_needs_provider_features_beyond_a_json_schema(agent: Any) -> None:
-    outputs: dict[str, Any] = {name: (field.annotation, ...) for name, field in agent.output_fields.items()}
-    schema = create_model("Outputs", **outputs).model_json_schema()
-    kinds = {"string", "number", "array"}
-    assert {field["type"] for field in schema["properties"].values()} <= kinds
-
-
-@pytest.mark.parametrize(
-    ("agent", "reply"),
-    [
-        (SelectEvidence, "I am sorry, I cannot help with that."),
-        (SelectEvidence, '["2s1"]'),
-        (SelectEvidence, '{"keep": "the second"}'),
-        (AnswerDirectly, '{"reasoning": "x", "answer": "Paris", "confidence": null}'),
-        (AnswerDirectly, '{"reasoning": "x", "confidence": 0.9}'),
-    ],
-)
-def test_a_reply_that_lacks_a_field_is_an_error(agent: Any, reply: str) -> None:
-    for adapter in (dspy.ChatAdapter(), dspy.JSONAdapter()):
-        with pytest.raises(AdapterParseError):
-            adapter.parse(agent, reply)

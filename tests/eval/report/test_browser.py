@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from polyhop.eval.folder import RunRecord
-from polyhop.eval.report.runs import Outcome, outcome
 from polyhop.eval.run import evaluate
 from polyhop.scripts.main import app
 
@@ -88,56 +86,6 @@ def test_a_question_is_found_and_read_with_the_keyboard(
     page.keyboard.press("Escape")
     page.wait_for_selector("#question .empty")
     assert page.evaluate("document.activeElement.textContent").startswith(lines[1]["question"])
-
-
-def test_filters(
-    visit: Callable[..., Any], report: Path, lines: list[dict[str, Any]], sample_runs: tuple[Path, Path]
-) -> None:
-    others = list(read_lines(sample_runs[1]))
-    page = visit(report.as_uri())
-    page.select_option("#other", label="naive")
-    gained = sum(a["scores"]["answer_em"] > b["scores"]["answer_em"] for a, b in zip(lines, others, strict=True))
-    assert gained
-    assert page.text_content("#count").startswith(f"{gained} question")
-    page.select_option("#other", label="none")
-    page.select_option("#outcome", "reading error")
-    reading = [line for line in lines if outcome(RunRecord.model_validate(line)) is Outcome.reading]
-    assert page.text_content("#count").startswith(f"{len(reading)} question")
-    page.select_option("#sort", "confidence-")
-    first = max(reading, key=lambda line: (line["confidence"], -line["n"]))
-    assert page.text_content("#rows li a").startswith(first["question"])
-    page.click("[data-outcome=correct][data-run='1']")
-    right = [line for line in others if outcome(RunRecord.model_validate(line)) is Outcome.correct]
-    assert page.text_content("#count").startswith(f"{len(right)} question")
-
-
-def test_one_set_of_questions_is_shown_at_a_time(visit: Callable[..., Any], tmp_path: Path) -> None:
-    for count in (3, 5):
-        evaluate(Fake(), numbered(count), tmp_path / str(count))
-    polyhop("report", tmp_path / "3", tmp_path / "5", "--out", tmp_path / "report.html")
-    page = visit((tmp_path / "report.html").as_uri())
-    chosen = "[...document.querySelectorAll('table [aria-pressed=true]')].map((each) => each.dataset.choose)"
-    for place, count in enumerate((3, 5)):
-        page.locator(f"[data-choose='{place}']").first.click()
-        assert page.text_content("#count") == f"{count} questions of {count}."
-        assert set(page.evaluate(chosen)) == {str(place)}
-        assert page.locator("#group").input_value() == str(place)
-        assert page.locator("#parts [data-group]:visible").count() == 1
-    page.select_option("#group", "0")
-    assert page.text_content("#count") == "3 questions of 3."
-
-
-def test_an_address_opens_its_question(visit: Callable[..., Any], report: Path, lines: list[dict[str, Any]]) -> None:
-    page = visit(report.as_uri())
-    page.goto(f"{report.as_uri()}#questions/0/naive/{lines[7]['id']}")
-    page.reload()
-    wait_until_open(page, lines[7]["question"])
-    assert page.evaluate("location.hash").endswith(f"/{lines[7]['id']}")
-    for cut in ("naive/%E0%A4%A", "%E0%A4%A/id", "naive/none"):
-        page.goto(f"{report.as_uri()}#questions/0/{cut}")
-        page.reload()
-        page.wait_for_selector("#rows a")
-        assert page.is_visible("#question .empty")
 
 
 def test_hostile_texts_do_nothing(visit: Callable[..., Any], report_on: Callable[..., Path]) -> None:

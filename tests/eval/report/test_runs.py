@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,8 +10,7 @@ from typing import Any
 import pytest
 
 from polyhop.eval.folder import RunError, RunRecord
-from polyhop.eval.report import between, name, number, p_value
-from polyhop.eval.report.runs import CHUNK, Details, Group, Outcome, outcome, read_groups
+from polyhop.eval.report.runs import Details, Group, Outcome, outcome, read_groups
 
 
 def line(n: int = 0, **changes: Any) -> dict[str, Any]:
@@ -154,13 +151,6 @@ def test_what_belongs_together(tmp_path: Path) -> None:
     assert [run.series for group in groups for run in group.runs] == [0, 1, 0, 2]
 
 
-def test_a_run_that_found_a_passage_names_it_for_those_that_missed_it(tmp_path: Path) -> None:
-    found = write(tmp_path / "found", [line()])
-    missed = wrong(trace=[searched("a")], ranking=["a"], evidence=evidence("a"))
-    assert read(found, write(tmp_path / "missed", [missed]))[0].index()["titles"] == {"b": "B"}
-    assert read(found)[0].index()["titles"] == {}
-
-
 def test_runs_whose_questions_are_not_the_same_after_all(tmp_path: Path) -> None:
     paths = [write(tmp_path / "a", [line(0)]), write(tmp_path / "b", [line(0, id="other")])]
     with pytest.raises(RunError, match=r"b: question 0 \(other\) is another one in another run"):
@@ -174,43 +164,3 @@ def test_unfinished_runs_have_holes(tmp_path: Path) -> None:
     assert index["id"] == ["q0", "q1", "q3"]
     assert [run["at"] for run in index["runs"]] == [[1, 2], [0]]
     assert group.versus is None  # they share no question
-
-
-def test_chunks_hold_what_was_added() -> None:
-    added = [{"n": n, "text": "</script>" * n} for n in range(2 * CHUNK + 1)]
-    details = Details()
-    for each in added[:-1]:
-        details.add(each)
-    details.close()
-    details.close()
-    details.add(added[-1])
-    details.close()
-    assert len(details.chunks) == 3
-    assert not any("<" in chunk for chunk in details.chunks)
-    assert [each for chunk in details.chunks for each in json.loads(gzip.decompress(b64decode(chunk)))] == added
-
-
-@pytest.mark.parametrize(
-    ("metric", "value", "sign", "expected"),
-    [
-        ("answer_f1", 0.4886, "", "48.9"),
-        ("answer_f1", -0.0432, "+", "−4.3"),
-        ("tokens", 13004.2, "", "13,004"),
-        ("lm_calls", 5.06, "", "5.06"),
-        ("seconds_p50", 12.34, "+", "+12.3"),
-        ("cost_usd", 0, "", "$0"),
-        ("cost_usd", -0.0123, "+", "−$0.012"),
-        ("cost_usd", 1.5, "+", "+$1.50"),
-        ("cost_usd", 2e-6, "", "$2.0e-06"),
-        ("cost_usd", None, "", "–"),
-        ("answer_em", float("nan"), "", "–"),
-    ],
-)
-def test_numbers(metric: str, value: float | None, sign: str, expected: str) -> None:
-    assert number(value, metric, sign) == expected
-
-
-def test_intervals_p_values_and_names() -> None:
-    assert between((0.1, 0.25), "answer_em") == "10.0 to 25.0"
-    assert [p_value(0.0001), p_value(0.25)] == ["<0.001", "0.250"]
-    assert [name("passage_recall@5"), name("seconds_p50")] == ["Recall@5", "Seconds, median"]
