@@ -507,7 +507,7 @@ class Chain:
                 back = max(self._mention(page, other) for other in chosen)
                 shared = max(self._shared(other, page) for other in chosen)
                 features |= {"again": named * again, "link": link, "back": back, "shared": shared}
-            phase = "next" if chosen else "first"
+            phase = ("joint" if self._joint else "next") if chosen else "first"
             options.append((page, {f"{phase} {feature}": value for feature, value in features.items()}))
         size, steps, left = len(chosen), max(len(self.steps), 2), self.worth(self.terms, taken) / self._total
         end = {"end": 1.0, "end alone": size == 1, "end early": size < steps, "end late": max(0, size - steps)}

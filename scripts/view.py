@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
@@ -32,6 +33,7 @@ IN_DOUBT = ("in doubt", "not supported", "contradicted", "no answer")
 _STYLES = {"verified": "green", "contradicted": "red"}
 _MOST_HITS = 10  # of a search, in the tree; the JSON has them all
 _STEPS = 8  # lines of progress
+_LEAST_GUESS = 0.2  # probability of a guess without a model: what is less likely says nothing
 
 
 def print_answer(
@@ -78,6 +80,7 @@ def print_chain(
     """Print what is known without a language model: the chain of evidence, why each passage is in it, and the best
     guess with what it rests on."""
     guess = prediction.get("guess") or (prediction.answer if prediction.answer != UNKNOWN else "")
+    guess = guess if (prediction.confidence or 0.0) >= _LEAST_GUESS else ""
     parts: list[RenderableType] = [Text(plain(question), style="bold")]
     if trace:
         parts.append(Padding(trace_tree(prediction), (1, 0, 0, 2), expand=False))
@@ -99,7 +102,8 @@ def print_chain(
 
 
 def chain_table(prediction: dspy.Prediction, gold: Collection[Fact]) -> Table:
-    """The passages with evidence as they were found, each with the reason, and their sentences."""
+    """The passages with evidence as they were found, each with the reason, if that is about those that are shown, and
+    their sentences."""
     titles, reasons = dict[str, str](), dict[str, Reason]()
     for step in prediction.trace.flat():
         if isinstance(step, steps.Searched):
@@ -112,7 +116,9 @@ def chain_table(prediction: dspy.Prediction, gold: Collection[Fact]) -> Table:
     table.add_column(overflow="fold")
     passages = {item.passage.id: item.passage for item in prediction.evidence}
     for id in sorted(passages, key=lambda id: order.get(id, len(order))):
-        why = f"  {plain(reasons[id].told(titles))}" if id in reasons else ""
+        known = reasons.get(id)
+        is_told = known is not None and (known.source is None or known.source in passages)
+        why = f"  {replace(known, words=()).told(titles)}" if known and is_told else ""
         table.add_row("", Text.assemble((plain(passages[id].title), "bold"), (why, "dim")))
         items = [item for item in prediction.evidence if item.passage.id == id]
         for item in sorted(items, key=lambda item: item.sentence or 0):

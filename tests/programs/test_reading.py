@@ -21,6 +21,7 @@ from polyhop.programs.trace import Unread
 from polyhop.signatures import NumberedPassage, NumberedPassages
 
 from .scripted import playing, scripted, steps
+from .weak import FORMS, Weak, play
 
 AGENTS = [each for each in vars(agents).values() if isinstance(each, dspy.SignatureMeta)]
 ANSWER = {"reasoning": "It is told.", "answer": "Paris", "confidence": 0.9, "citations": ["2s1", "3s2"]}
@@ -210,6 +211,17 @@ def test_no_reply_is_an_exception(data: st.DataObject) -> None:
 
 
 # --- whole programs ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("cut", [False, True])
+def test_weak_forms_fail_no_question(form: str, cut: bool) -> None:
+    """The same answers as with clean replies, and as many calls, unless a lost field decides what is searched for."""
+    for name in ("naive", "par_rag", "polyhop", "prism", "kair"):
+        weak = play(name, Weak(form, cut), 1)
+        assert not weak[0][0].startswith("failed"), weak
+        if form != "last field missing" and not (name == "kair" and cut):
+            assert weak == play(name, Weak("clean"), 1)
 
 
 def test_the_trace_says_what_was_not_read() -> None:
