@@ -42,7 +42,9 @@ def recorded(path: Path, reply: Any, *questions: str) -> list[Any]:
         profile.write_text(f'[models."openai/*"]\napi_base = "{server.url}"\n')
         program = Planner()
         program.set_lm(language_model(f"openai/{path.stem}", read_profile(profile)))
+        assert program.planner.lm.cache
         record(program, path)
+        assert not program.planner.lm.cache  # or what the cache has would be missing
         return [program(question=question).toDict() for question in questions or (QUESTION,)]
 
 
