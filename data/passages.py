@@ -246,10 +246,9 @@ class Reason:
     Attributes:
         via: "words" (it has words of the question), "named" (the question names it), "link" (an earlier passage
             mentions it), "back" (it mentions an earlier passage), "shared" (both mention a name), "hyperlink" (an
-            earlier passage links to it), "linked" (it links to an earlier passage), "part" (it was found for a part of
-            the question, perhaps with an answer that an earlier passage gives).
-        name: The folded name, of a hyperlink its text, of a part the query, words of code as written; empty for
-            "words", and for a hyperlink without a text.
+            earlier passage links to it), "linked" (it links to an earlier passage).
+        name: The folded name, of a hyperlink its text, words of code as written; empty for "words", and for a hyperlink
+            without a text.
         source: The id of the earlier passage; None for "words" and "named".
         words: The question's words in the passage or, with a source, in the sentence of the mention.
     """
@@ -274,7 +273,6 @@ class Reason:
             "shared": f"mentions {self.name}, as {source} does",
             "hyperlink": f"{source} links to it{anchor}",
             "linked": f"links to {source}{anchor}",
-            "part": f"found for “{self.name}”" + (f", as {source} suggests" if source else ""),
         }.get(self.via, "has words of the question")
         return plain(told + (f" ({', '.join(self.words)})" if self.words else ""))
 

@@ -113,7 +113,7 @@ function within(node, other) {
 
 function name(reason, linked) {
   if (!linked) return reason.via === "named" ? reason.name : "";
-  const labels = { back: "mentioned by", shared: `shares ${reason.name}`, hyperlink: `links: ${reason.name}`, linked: "linked from", part: "suggests" };
+  const labels = { back: "mentioned by", shared: `shares ${reason.name}`, hyperlink: `links: ${reason.name}`, linked: "linked from" };
   return labels[reason.via] ?? reason.name;
 }
 

@@ -227,7 +227,6 @@ export class Run {
       shared: `mentions ${reason.name}, as ${source} does${words}`,
       hyperlink: `${source} links to it${anchor}${words}`,
       linked: `links to ${source}${anchor}${words}`,
-      part: `found for “${reason.name}”${source ? `, as ${source} suggests` : ""}${words}`,
     }[reason.via] ?? `has words of the question${words}`;
   }
 
