@@ -6,7 +6,8 @@ It plays every agent from the prompt alone, without a key, a network or labels, 
 2. It chooses the passages that together have the words of the question, each tied to one before by a title or a name.
 3. A guess is a name, a date, a number or a phrase of one sentence. Its confidence is the share of train questions on
    which such a guess was right.
-4. Each output field has one rule, by its name, else by its type: so other people's DSPy modules run on it, too.
+4. Each output field has one rule, by its name if that gives a value of its type, else by its type: so other people's
+   DSPy modules run on it, too.
 
 The weights in ``lexical.json`` are fitted on train questions by ``python bench/lexical.py``.
 """
@@ -44,9 +45,7 @@ class LexicalEngine:
         system, (*_, task) = read_request(request)
         prompt = read_prompt(system, task.text)
         agent = Agent(prompt)
-        values = {
-            name: RULES[name](agent) if name in RULES else agent.of_type(type) for name, type in prompt.outputs.items()
-        }
+        values = {name: agent.value(name, type) for name, type in prompt.outputs.items()}
         if prompt.as_json:
             return respond(request, json.dumps(values, ensure_ascii=False))
         texts = {
@@ -302,14 +301,14 @@ def spans(text: str) -> tuple[Span, ...]:
                 places.setdefault((run[skipped][0], run[-1][1]), "phrase")
             run = []
         run += [(start, end, word)] * is_content
-    found = []
+    stretches = []
     for (start, end), kind in sorted(places.items()):
         inside = [n for n, (at, _, _) in enumerate(words) if start <= at < end]
         if inside:
             mark = text[:start].rstrip()[-1:]
             before = words[inside[0] - 1][2] if inside[0] and mark.isalnum() else mark
-            found.append(Span(text[start:end], kind, inside[0], inside[-1], before))
-    return tuple(found)
+            stretches.append(Span(text[start:end], kind, inside[0], inside[-1], before))
+    return tuple(stretches)
 
 
 # --- questions --------------------------------------------------------------------------------------------------------
@@ -540,13 +539,13 @@ class Chain:
         """The sentences of some of the chosen passages that carry the chain, by words of the question and names of
         other chosen passages; at least one of each passage."""
         asked = self.terms.union(*(_terms(replace_references(step, lambda _: " ")) for step in self.steps))
-        carrying = list[Sentence]()
+        total, carrying = self.worth(asked) or 1.0, list[Sentence]()
         for page in pages:
             others = [other for other in chosen if other is not page and not self._asked_name(other)[0]]
             scores = []
             for row in page.sentences:
                 leads = any(f" {name} " in row.key for other in others for name in other.names if len(name) > 2)
-                words = self.worth((asked & row.terms) - page.title_terms) / (self.worth(asked) or 1.0)
+                words = self.worth((asked & row.terms) - page.title_terms) / total
                 scores.append(words + leads + 0.08 * (row is page.sentences[0]))
             pairs = zip(page.sentences, scores, strict=True)
             carrying += [row for row, score in pairs if score >= 0.92 * max(scores)]
@@ -585,6 +584,7 @@ def candidates(chain: Chain, question: str, chosen: Sequence[Page]) -> Iterator[
     """The spans that may answer a question about the chosen passages of a chain, or others; with their features."""
     kind, noun = asked_for(question)
     asked, relation, names = _terms(question), _relation(question), [title_key(name) for name in mask(question)[1]]
+    total, wanted = chain.worth(asked) or 1.0, chain.worth(relation) or 1.0
     key = f" {title_key(question)} {chain.key} "
     openings = {name: page.sentences[0].terms for page in chain.pages if page.sentences for name in page.names[:2]}
     for page in chain.pages:
@@ -598,8 +598,8 @@ def candidates(chain: Chain, question: str, chosen: Sequence[Page]) -> Iterator[
             at = [n for n, word in enumerate(words) if word in relation]
             shared = {
                 f"chain {place}": 1.0,
-                "share": chain.worth(asked & seen) / (chain.worth(asked) or 1.0),
-                "relation": chain.worth(relation & seen) / (chain.worth(relation) or 1.0),
+                "share": chain.worth(asked & seen) / total,
+                "relation": chain.worth(relation & seen) / wanted,
                 "about": float(is_about),
                 "has name": float(has_name),
                 "opens": float(opens),
@@ -658,7 +658,7 @@ class Reading:
         self.chain = Chain(question, self.planned, pages)
         self.added = self.chain.extend(self.kept)
         self.chosen = self.kept + self.added
-        self.told = frozenset[str]().union(*(page.terms for page in self.chosen))
+        self.chosen_terms = frozenset[str]().union(*(page.terms for page in self.chosen))
 
     @cached_property
     def steps(self) -> list[Step]:
@@ -667,7 +667,7 @@ class Reading:
         for number, planned in enumerate(self.planned, 1):
             question, guess = replace_references(planned, answers.get), NONE
             names = mask(question)[1]
-            if not references(question) and (not names or any(_terms(name) <= self.told for name in names)):
+            if not references(question) and (not names or any(_terms(name) <= self.chosen_terms for name in names)):
                 guess = read(self.chain, question, self.chosen)
             if guess:
                 answers[number] = guess.text
@@ -695,10 +695,10 @@ class Reading:
         return {
             "always": 1.0,
             "share": math.log(share / (1 - share)),
-            "told": len(asked & self.told) / max(len(asked), 1),
+            "told": len(asked & self.chosen_terms) / max(len(asked), 1),
             "relation": len(relation & seen) / max(len(relation), 1),
             "steps": len(self.planned) - 1.0,
-            "strange name": float(any(not _terms(name) <= self.told for name in mask(self.question)[1])),
+            "strange name": float(any(not _terms(name) <= self.chosen_terms for name in mask(self.question)[1])),
             f"asks {asked_for(self.question)[0]}": 1.0,
         }
 
@@ -763,7 +763,8 @@ class Agent:
         named = [" ".join(mask(gap)[1]) for gap in gaps]
         forms = [*gaps, *named, *(f"{self.prompt.question.strip(' ?')} {name}" for name in named)]
         fresh = [form for form in dict.fromkeys(forms) if form and form not in self.prompt.listed("earlier")]
-        return fresh[: int(self.prompt.inputs.get("count", "") or 9)]
+        count = self.prompt.inputs.get("count", "")
+        return fresh[: int(count) if count.isdecimal() else 9]
 
     def refined(self) -> str:
         entries = (re.fullmatch(r"#(\d{1,9}) .* -> (.*)", text, re.S) for text in self.prompt.listed("trajectory"))
@@ -783,20 +784,22 @@ class Agent:
         seen = {row.id: row.terms | page.title_terms for page in self.prompt.pages for row in page.sentences}
         if statements := self.prompt.listed("statements"):
             return [n for n, text in enumerate(statements, 1) if any(_most(text, terms) for terms in seen.values())]
-        known = self.prompt.listed("known")
-        return [row.id for row in self.evidence if any(_most(fact, seen[row.id]) for fact in known)]
+        facts = self.prompt.listed("known")
+        return [row.id for row in self.evidence if any(_most(fact, seen[row.id]) for fact in facts)]
 
-    def options(self, type: str) -> list[str]:
-        """The values of a type such as Literal['a', 'b']."""
-        return re.findall(r"'((?:[^'\\]|\\.)*)'", type) or [""]
+    def value(self, name: str, type: str) -> Any:
+        """The value of an output field: by its name, unless somebody else's field of that name has another type."""
+        if name in RULES and _is_of(value := RULES[name](self), type):
+            return value
+        return self.of_type(type)
 
     def of_type(self, type: str) -> Any:
         """The value of a field that has no rule."""
         answer = self.reading.guess.text
         if type.startswith("Literal"):
-            options = self.options(type)
-            told = " ".join(row.text for row in self.evidence).lower()
-            return next((option for option in options if option.lower() in told), options[0])
+            options = _options(type)
+            evidence = " ".join(row.text for row in self.evidence).lower()
+            return next((option for option in options if option.lower() in evidence), options[0])
         if type in ("int", "float"):
             number = re.search(r"\d+", answer)
             return int(number[0]) if number else 0
@@ -805,6 +808,24 @@ class Agent:
         if type.startswith("list[str]"):
             return [row.text for row in self.evidence] or [answer]
         return [] if type.startswith("list") else {} if type.startswith("dict") else answer
+
+
+def _options(type: str) -> list[str]:
+    """The values of a type such as Literal['a', 'b']."""
+    return re.findall(r"'((?:[^'\\]|\\.)*)'", type) or [""]
+
+
+_TYPES = {"str": str, "bool": bool, "int": int, "float": int | float}
+
+
+def _is_of(value: Any, type: str) -> bool:
+    """Whether a value is of a type, as a prompt names it."""
+    if type.startswith("Literal"):
+        return value in _options(type)
+    if type.startswith("list"):
+        item = _TYPES.get(type[len("list[") : -1], object)
+        return isinstance(value, list) and all(isinstance(part, item) for part in value)
+    return isinstance(value, dict if type.startswith("dict") else _TYPES.get(type, object))
 
 
 def _most(statement: str, seen: frozenset[str]) -> bool:
@@ -820,7 +841,7 @@ RULES: dict[str, Callable[[Agent], Any]] = {
     "refined_question": Agent.refined,
     # of dspy.ReAct: one search, then the answer
     "next_tool_name": lambda agent: (
-        "finish" if agent.prompt.inputs.get("trajectory") else agent.options(agent.prompt.outputs["next_tool_name"])[0]
+        "finish" if agent.prompt.inputs.get("trajectory") else _options(agent.prompt.outputs["next_tool_name"])[0]
     ),
     "next_tool_args": lambda agent: {} if agent.prompt.inputs.get("trajectory") else {"query": agent.prompt.question},
     "action": lambda agent: "retrieve" if agent.next_query else "answer",

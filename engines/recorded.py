@@ -14,20 +14,43 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
 from datetime import date
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Literal
 
 import dspy
 from dspy import LMInvalidRequestError, LMProviderError, lm15
+from pydantic import NonNegativeInt, TypeAdapter, ValidationError
 
-from ..data.errors import PolyhopError
+from ..data.errors import PolyhopError, first_error
 from .limits import Known, LimitedLM, RateLimit
 from .replies import as_events, read_request
 
 PREFIX = "recorded:"
+
+
+@dataclass
+class About:
+    """What a file says of what was recorded."""
+
+    about: str
+
+
+@dataclass
+class Recorded:
+    """A reply, and the tokens that were read and written for it."""
+
+    prompt: str
+    reply: str
+    finish: Literal["stop", "length", "tool_call", "content_filter", "error"]
+    schema: bool
+    tokens: tuple[NonNegativeInt, NonNegativeInt]
+
+
+_LINES = TypeAdapter(list[Recorded | About])
 
 
 class NotRecordedError(LMProviderError):
@@ -41,30 +64,34 @@ class Recorder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._known = {entry.get("prompt") for entry in _entries(path)} if path.exists() else set()
+        self._prompts = {line.prompt for line in _lines(path) if isinstance(line, Recorded)} if path.exists() else set()
         self._lock = Lock()
 
     def begin(self, models: Iterable[str]) -> None:
         """Say in a new file what is recorded; people may say more."""
         if not self.path.exists():
-            told = {"about": f"{', '.join(dict.fromkeys(models))}, {date.today().isoformat()}"}
-            self.path.write_text(json.dumps(told, ensure_ascii=False) + "\n", encoding="utf-8")
+            line = {"about": f"{', '.join(dict.fromkeys(models))}, {date.today().isoformat()}"}
+            self.path.write_text(json.dumps(line, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    def __reduce__(self) -> Any:
+        """In a worker: it adds to the same file, line by line."""
+        return Recorder, (self.path,)
 
     def keep(self, request: lm15.Request, response: lm15.Response) -> None:
         key = _key(request)
         with self._lock:
-            if key in self._known:
+            if key in self._prompts:
                 return
-            self._known.add(key)
-            entry = {
-                "prompt": key,
-                "reply": "".join(map(_written, response.message.parts)),
-                "finish": response.finish_reason or "stop",
-                "schema": _has_schema(request),
-                "tokens": [response.usage.input_tokens or 0, response.usage.output_tokens or 0],
-            }
+            self._prompts.add(key)
+            line = Recorded(
+                key,
+                "".join(map(_written, response.message.parts)),
+                response.finish_reason or "stop",
+                _has_schema(request),
+                (response.usage.input_tokens or 0, response.usage.output_tokens or 0),
+            )
             with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+                file.write(json.dumps(asdict(line), ensure_ascii=False) + "\n")
 
 
 def record(program: dspy.Module, path: Path | str) -> None:
@@ -87,25 +114,25 @@ class RecordedEngine:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        self._entries = {entry["prompt"]: entry for entry in _entries(self.path) if "prompt" in entry}
-        schemas = sum(entry["schema"] for entry in self._entries.values())
+        self._replies = {line.prompt: line for line in _lines(self.path) if isinstance(line, Recorded)}
+        schemas = sum(line.schema for line in self._replies.values())
         # Of a server that ignores schemas only the first prompts had one.
-        self.structured = True if 2 * schemas > len(self._entries) else None if schemas else False
+        self.structured = True if 2 * schemas > len(self._replies) else None if schemas else False
 
     def complete(self, request: lm15.Request) -> lm15.Response:
-        entry = self._entries.get(_key(request))
-        if entry is None and self.structured is None and _has_schema(request):
+        recorded = self._replies.get(_key(request))
+        if recorded is None and self.structured is None and _has_schema(request):
             raise LMInvalidRequestError("schema: no such reply is recorded", model=request.model)
-        if entry is None:
-            fields = {"model": request.model}
-            raise NotRecordedError(f"{self.path} has no reply to this prompt, which may have changed", **fields)
-        given, taken = entry["tokens"]
+        if recorded is None:
+            message = f"{self.path} has no reply to this prompt, which may have changed"
+            raise NotRecordedError(message, model=request.model)
+        taken, written = recorded.tokens
         return lm15.Response(
-            id=entry["prompt"][:16],
+            id=recorded.prompt[:16],
             model=request.model,
-            message=lm15.Message.assistant(entry["reply"]),
-            usage=lm15.Usage(input_tokens=given, output_tokens=taken, total_tokens=given + taken),
-            finish_reason=entry["finish"],
+            message=lm15.Message.assistant(recorded.reply),
+            usage=lm15.Usage(input_tokens=taken, output_tokens=written, total_tokens=taken + written),
+            finish_reason=recorded.finish,
         )
 
     def stream(self, request: lm15.Request) -> Iterator[Any]:
@@ -132,18 +159,17 @@ def recorded_model(path: Path | str) -> LimitedLM:
 
 def about(path: Path) -> str:
     """What a file says of what was recorded."""
-    return next((str(entry["about"]) for entry in _entries(path) if "about" in entry), path.name)
+    return next((line.about for line in _lines(path) if isinstance(line, About)), path.name)
 
 
-def _entries(path: Path) -> list[dict[str, Any]]:
+def _lines(path: Path) -> list[Recorded | About]:
     try:
-        entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        return _LINES.validate_python([json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()])
+    except ValidationError as error:
+        wrong = first_error(error)
+        raise PolyhopError(f"{path} is not a file of recorded replies, as --record writes it: {wrong}") from None
     except (OSError, ValueError) as error:
         raise PolyhopError(f"cannot read the recorded replies in {path}: {error}") from None
-    fields = {"prompt", "reply", "finish", "schema", "tokens"}
-    if not all(isinstance(entry, dict) and ("about" in entry or fields <= entry.keys()) for entry in entries):
-        raise PolyhopError(f"{path} is not a file of recorded replies, as --record writes it")
-    return entries
 
 
 def _written(part: Any) -> str:

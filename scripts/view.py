@@ -116,9 +116,9 @@ def chain_table(prediction: dspy.Prediction, gold: Collection[Fact]) -> Table:
     table.add_column(overflow="fold")
     passages = {item.passage.id: item.passage for item in prediction.evidence}
     for id in sorted(passages, key=lambda id: order.get(id, len(order))):
-        known = reasons.get(id)
-        is_told = known is not None and (known.source is None or known.source in passages)
-        why = f"  {replace(known, words=()).told(titles)}" if known and is_told else ""
+        why = ""
+        if id in reasons and (reasons[id].source is None or reasons[id].source in passages):
+            why = f"  {replace(reasons[id], words=()).told(titles)}"
         table.add_row("", Text.assemble((plain(passages[id].title), "bold"), (why, "dim")))
         items = [item for item in prediction.evidence if item.passage.id == id]
         for item in sorted(items, key=lambda item: item.sentence or 0):

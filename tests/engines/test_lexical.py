@@ -173,6 +173,30 @@ def test_modules_of_others_run_by_the_names_and_types_of_their_fields() -> None:
     assert plain.answer == "unknown"
 
 
+class Named(dspy.Signature):
+    """Somebody else's, with names of ours and other types."""
+
+    question: str = dspy.InputField()
+    context: list[str] = dspy.InputField()
+    answer: Literal["no", "yes"] = dspy.OutputField()
+    steps: list[str] = dspy.OutputField()
+    citations: list[int] = dspy.OutputField()
+    cited: list[str] = dspy.OutputField()
+    confidence: Literal["low", "high"] = dspy.OutputField()
+    accuracy: bool = dspy.OutputField()
+    reasoning: int = dspy.OutputField()
+    queries: dict[str, int] = dspy.OutputField()
+
+
+@pytest.mark.parametrize("adapter", [dspy.ChatAdapter(), dspy.JSONAdapter()], ids=["chat", "json"])
+def test_a_field_with_one_of_our_names_gets_a_value_of_its_own_type(adapter: dspy.Adapter) -> None:
+    with dspy.context(lm=polyhop.lm("lexical"), adapter=adapter):
+        reply = dspy.Predict(Named)(question="When was Kestrel founded?", context=list(TEXTS.values()))
+    assert (reply.answer, reply.confidence, reply.accuracy, reply.reasoning) == ("no", "low", True, 1987)
+    assert reply.citations == []
+    assert all(isinstance(text, str) for text in (*reply.steps, *reply.cited))
+
+
 def test_it_plays_react_with_one_search() -> None:
     tool = dspy.Tool(polyhop.PassagePool(sample_passages()), name="search")
     with dspy.context(lm=polyhop.lm("lexical")):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from polyhop.data.errors import PolyhopError
 from polyhop.data.sample import REPLIES
 from polyhop.engines.costs import Ledger
 from polyhop.engines.models import language_model, read_profile
-from polyhop.engines.recorded import about, record
+from polyhop.engines.recorded import Recorder, about, record
 from polyhop.engines.replies import ModelError, model_errors
 from polyhop.programs.agent import Agent
 from polyhop.signatures import AnswerFromContext, PlanResearch
@@ -96,13 +97,23 @@ def test_a_missing_reply_says_how_to_record_it(tmp_path: Path) -> None:
     assert replied(path)  # what there is is still replied
 
 
-@pytest.mark.parametrize("text", ["{", '["prompt"]', '{"prompt": "x"}'])
+WRONG = '{"prompt": "x", "reply": 5, "finish": "stop", "schema": true, "tokens": [1, 2]}'
+
+
+@pytest.mark.parametrize(
+    "text", ["{", '["prompt"]', '{"prompt": "x"}', WRONG, WRONG.replace("5", '""').replace("1", "-1")]
+)
 def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
     (path := tmp_path / "r.jsonl").write_text(text)
     with pytest.raises(PolyhopError, match="recorded replies"):
         language_model(f"recorded:{path}")
     with pytest.raises(PolyhopError, match=r"cannot read .*none.jsonl"):
         language_model(f"recorded:{tmp_path / 'none.jsonl'}")
+
+
+def test_workers_add_to_one_file(tmp_path: Path) -> None:
+    recorded(path := tmp_path / "r.jsonl", lambda asked, n: (REPLY, "stop"))
+    assert pickle.loads(pickle.dumps(Recorder(path).keep)).__self__.path == path
 
 
 def test_there_must_be_a_model_to_record(tmp_path: Path) -> None:
