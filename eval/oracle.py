@@ -350,7 +350,6 @@ _RULES: dict[str, Callable[[GoldReply], Any]] = {
     **dict.fromkeys(
         ("sub_questions", "roadmap", "requirements"), lambda r: [step.question for step in r.steps] or None
     ),
-    "steps": lambda r: [{"thought": "", "question": step.question} for step in r.steps] or None,
     "route": lambda r: ("plan" if r.hops > 1 else "single") if r.is_main and r.hops else None,
     "refined_question": lambda r: None if (n := r.step_like(r.text("next_question"))) is None else r.oracle.asked(n),
     # searches

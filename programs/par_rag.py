@@ -24,7 +24,7 @@ from ..data.chain import ChainRetriever
 from ..data.passages import Evidence, Retriever
 from ..data.references import references, replace_references
 from ..data.text import title_key
-from ..signatures.fields import read_probability
+from ..signatures.fields import read_probability, read_texts
 from .agent import Agent, Part
 from .candidates import Candidates, Cited, cut_citations, ids, whole
 from .complexity import HOPS, Complexity, ComplexityEstimator
@@ -115,14 +115,12 @@ class ParRag(Program):
             self.exemplars(question, complexity),
             self.planner,
             question,
-            lambda each: {"steps": demonstrated(each.sub_questions)},
+            lambda each: {"thought": dependence(each.sub_questions), "sub_questions": list(each.sub_questions)},
         )
-        steps = ([" ".join(step.get(name, "").split()) for name in ("question", "thought")] for step in reply.steps)
-        asked = [step for step in steps if step[0]]
-        kept = asked[:MAX_STEPS] or [[question, ""]]
-        surplus = tuple(text for text, _ in asked[MAX_STEPS:])
-        record(Decomposed(tuple(text for text, _ in kept), surplus, tuple(thought for _, thought in kept)))
-        return [PlanStep(number, text) for number, (text, _) in enumerate(kept, 1)]
+        asked = read_texts(reply.sub_questions)
+        kept = asked[:MAX_STEPS] or [question]
+        record(Decomposed(tuple(kept), tuple(asked[MAX_STEPS:])))
+        return [PlanStep(number, text) for number, text in enumerate(kept, 1)]
 
     def _act(self, question: str, step: PlanStep, done: Mapping[int, Cited], complexity: Complexity) -> Cited:
         """Take one step: refine its question, search, answer with citations, review."""
@@ -174,16 +172,11 @@ def trajectory(answers: Mapping[int, Cited]) -> list[str]:
     return [f"#{number} {found.question} -> {found.text}" for number, found in sorted(answers.items())]
 
 
-def demonstrated(sub_questions: Iterable[str]) -> list[dict[str, str]]:
-    """A solved question's sub-questions as a planner's reply."""
-    steps = []
-    for number, question in enumerate(sub_questions, 1):
-        *others, last = PlanStep(number, question).needs or [0]
-        thought = f"Needs the answer of step {last}." if last else "Needs nothing before it."
-        if others:
-            thought = f"Needs the answers of steps {', '.join(map(str, others))} and {last}."
-        steps.append({"thought": thought, "question": question})
-    return steps
+def dependence(sub_questions: Iterable[str]) -> str:
+    """Which steps of a solved question need which, as a planner's thought."""
+    needs = {number: PlanStep(number, text).needs for number, text in enumerate(sub_questions, 1)}
+    told = [f"step {number} needs {' and '.join(f'#{each}' for each in all)}" for number, all in needs.items() if all]
+    return f"{'; '.join(told).capitalize()}." if told else "No step needs another."
 
 
 # --- the review -------------------------------------------------------------------------------------------------------

@@ -169,9 +169,11 @@ def _last(found: Mapping[str, Any], reply: str) -> str | None:
             json.loads(reply[reply.find("{") :])
             return None
         return list(found)[-1]
-    ends = {name: reply.rfind(text) + len(text) for name, text in found.items()}
+    ends = {name: reply.rfind(text) + len(text) for name, text in found.items() if text}
+    if not found[last := list(found)[-1]]:
+        return last
     last = max(ends, key=lambda name: ends[name])
-    return None if len(reply.rstrip()) > ends[last] + 2 and found[last] else last  # another marker stands behind it
+    return None if len(reply.rstrip()) > ends[last] + 2 else last  # another marker stands behind it
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -215,10 +217,6 @@ def _list(items: list[Any], annotation: Any) -> list[Any]:
     if kind is str:
         texts = (next(iter(item.values()), "") if isinstance(item, dict) else item for item in items)
         return [str(text) for text in texts]
-    if get_origin(kind) is dict:  # a step of a plan, which may be only its text
-        loaded = (json_repair.loads(item) if isinstance(item, str) and item[:1] == "{" else item for item in items)
-        made = [item if isinstance(item, dict) else {"question": str(item)} for item in loaded]
-        return [{str(name): str(each) for name, each in one.items()} for one in made]
     try:
         return list(TypeAdapter(annotation).validate_python(items))
     except ValidationError as error:

@@ -47,11 +47,10 @@ class Recalled(TraceStep):
 
 @dataclass(frozen=True)
 class Decomposed(TraceStep):
-    """The sub-questions of an analyzer or planner, with the reason for each and the route where it gives them."""
+    """The sub-questions of an analyzer or planner, with the route where it gives one."""
 
     sub_questions: tuple[str, ...]
     invalid: tuple[str, ...] = ()
-    thoughts: tuple[str, ...] = ()
     route: str = ""
     says = "asked {sub_questions:sub-question}"
 

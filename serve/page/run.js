@@ -4,7 +4,7 @@ import { count, el } from "./dom.js";
 import { Graph } from "./graph.js";
 import { request } from "./server.js";
 
-const TEXTS = { thoughts: "reasons", invalid: "ignored", queries: "queries", known: "known", required: "missing",
+const TEXTS = { invalid: "ignored", queries: "queries", known: "known", required: "missing",
   supported: "supported", unsupported: "not supported", contradicted: "contradicted", irrelevant: "not needed",
   questions: "questions", answers: "answers so far", reasoning: "reasoning", reason: "reason", thought: "thought",
   sub_questions: "sub-questions", agent: "agent" };

@@ -50,7 +50,7 @@ def annotated(signature: str, inputs: dict[str, Any], own: Any = None, example: 
         ("DrawRoadmap", {}, {"roadmap": PLAN}),
         ("RouteQuestion", {}, {"route": "plan", "query": "none"}),
         ("PlanResearch", {}, {"route": "plan", "sub_questions": PLAN}),
-        ("PlanSteps", {}, {"steps": [{"thought": "", "question": question} for question in PLAN]}),
+        ("PlanSteps", {}, {"sub_questions": PLAN}),
         ("RefineQuestion", {"trajectory": [], "next_question": PLAN[1]}, {"refined_question": BORN}),
         # evidence
         ("SelectEvidence", {"candidates": ALL, "selected": []}, {"keep": ["2s2", "3s2"]}),

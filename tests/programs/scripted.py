@@ -26,6 +26,7 @@ ALBUM = Passage.of("Vertigo (album)", sentences=["Vertigo is an album.", "It was
 
 AGENTS = {
     "route sub_questions": "planner",
+    "thought sub_questions": "planner",
     "correction": "verifier",
     "sub_questions": "analyzer",
     "answers keep": "gatherer",
@@ -42,7 +43,6 @@ AGENTS = {
     "spans": "filterer",
     "supported": "checker",
     "sufficiency": "moderator",
-    "steps": "planner",
     "refined_question": "refiner",
     "accuracy": "accuracy_judge",
     "attribution": "attribution_judge",
@@ -54,6 +54,7 @@ AGENTS = {
 
 OFTEN: dict[str, dict[str, Any]] = {
     "accuracy_judge": {"reasoning": ""},
+    "attribution_judge": {"reasoning": ""},
     "verifier": {"reasoning": "", "missing": "none"},
     "gatherer": {"doubtful": []},
     "querier": {"diversity": 0.5},
@@ -159,7 +160,7 @@ def scripted(**replies: Reply | list[Reply]) -> Script:
     """A script with one reply, or a list of replies, for each agent; an agent without any answers a default."""
     script: dict[str, list[Reply]] = {
         "analyzer": [{"sub_questions": ["Who is asked about?"]}],
-        "planner": [{"route": "plan", "sub_questions": ["Who is asked about?"], "steps": []}],
+        "planner": [{"route": "plan", "thought": "", "sub_questions": ["Who is asked about?"]}],
         "verifier": [{"reasoning": "", "attribution": "attributable", "accuracy": 1.0, "correction": "unknown"}],
         "selector": [{"keep": []}],
         "set_selector": [{"requirements": [], "chosen": [1]}],
@@ -177,7 +178,7 @@ def scripted(**replies: Reply | list[Reply]) -> Script:
         "moderator": [{"sufficiency": 0}],
         "refiner": [{"refined_question": ""}],
         "accuracy_judge": [{"reasoning": "", "accuracy": 0.9}],
-        "attribution_judge": [{"attribution": "attributable"}],
+        "attribution_judge": [{"reasoning": "", "attribution": "attributable"}],
         "reviser": [{"reason": "", "decision": "unconfident", "answer": "", "cited": []}],
         "step_answerer": [{"cited": [], "answer": "I don't know"}],
         "answerer": [answer("unknown", 0.1)],

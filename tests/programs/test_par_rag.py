@@ -15,7 +15,7 @@ from polyhop.programs import ParRag, Trace
 from polyhop.programs.candidates import Cited
 from polyhop.programs.complexity import Complexity
 from polyhop.programs.confidence import CREDIBILITY, Confidence
-from polyhop.programs.par_rag import Review, bind
+from polyhop.programs.par_rag import Review, bind, dependence
 from polyhop.programs.run import Run, running
 from polyhop.programs.trace import (
     Decomposed,
@@ -32,12 +32,7 @@ from polyhop.programs.trace import (
 from .scripted import ADAPTERS, Reply, Request, Script, answer, facts, playing, queries, scripted, steps
 
 QUESTION = "Which film has the younger director, Vertigo or Solaris?"
-PLAN = [
-    {"thought": "Needs nothing before it.", "question": "Who directed Vertigo?"},
-    {"thought": "Needs nothing before it.", "question": "Who directed Solaris?"},
-    {"thought": "Needs the answer of step 1.", "question": "When was #1 born?"},
-    {"thought": "Needs the answer of step 2.", "question": "When was #2 born?"},
-]
+PLAN = ["Who directed Vertigo?", "Who directed Solaris?", "When was #1 born?", "When was #2 born?"]
 POOL = [
     Passage.of("Vertigo", sentences=["Vertigo is a film.", "Vertigo was directed by Alfred Hitchcock."], id="vertigo"),
     Passage.of("Solaris", sentences=["Solaris was directed by Andrei Tarkovsky."], id="solaris"),
@@ -50,6 +45,10 @@ ANSWERS = {
     "When was Alfred Hitchcock born?": "1899",
     "When was Andrei Tarkovsky born?": "1932",
 }
+
+
+def planned(*sub_questions: str) -> dict[str, Any]:
+    return {"thought": "Some need others.", "sub_questions": list(sub_questions)}
 
 
 def reads(answers: Mapping[str, str] = ANSWERS) -> Callable[[Request], dict[str, Any]]:
@@ -84,7 +83,7 @@ def play(
         return {"refined_question": step.replace("#1", "Alfred Hitchcock").replace("#2", "Andrei Tarkovsky")}
 
     replies = {"refiner": refine} | replies
-    given: dict[str, Any] = {"planner": {"steps": PLAN}, "step_answerer": reads(), "answerer": answer("Solaris")}
+    given: dict[str, Any] = {"planner": planned(*PLAN), "step_answerer": reads(), "answerer": answer("Solaris")}
     program = ParRag()
     program.review.confidence.adaptive.value = False  # accuracy and credibility weigh the same
     set(program)
@@ -139,9 +138,7 @@ def test_a_comparison_step_by_step(adapter: Any) -> None:
     assert queries(prediction) == list(ANSWERS)
 
     assert [type(step) for step in prediction.trace.steps[:4]] == [Estimated, Recalled, Decomposed, Parallel]
-    assert steps(prediction, Decomposed) == [
-        Decomposed(tuple(s["question"] for s in PLAN), (), tuple(s["thought"] for s in PLAN))
-    ]
+    assert steps(prediction, Decomposed) == [Decomposed(tuple(PLAN))]
     assert [step.number for step in steps(prediction, StepAnswered)] == [1, 2, 3, 4]
     assert prediction.trace.lm_calls == len(script.requests) == 1 + 4 * 3 + 2 + 3
     assert prediction.trace.lm_calls_critical_path == 1 + 2 + 3 + 2
@@ -153,7 +150,7 @@ def test_a_comparison_step_by_step(adapter: Any) -> None:
 def test_a_step_that_fails_is_looked_for_again_revised_and_the_next_question_refined() -> None:
     wrong = ANSWERS | {"Who directed Vertigo?": "Dan", "When was Sir Alfred Hitchcock born?": "1899"}
     script, prediction = play(
-        planner={"steps": [PLAN[0], PLAN[2]]},
+        planner=planned(PLAN[0], PLAN[2]),
         step_answerer=reads(wrong),
         accuracy_judge=doubts("Who directed Vertigo?"),
         reviser=revised("Alfred Hitchcock", ["1"]),
@@ -184,6 +181,16 @@ def test_alpha_and_exemplars_follow_the_estimated_number_of_hops(misjudged: int,
     (recalled,) = steps(prediction, Recalled)
     shown = [each for each in ParRag().exemplars.memory.exemplars if each.question in recalled.questions]
     assert [each.hops for each in shown] == [hops]
+
+
+def test_an_exemplar_says_which_steps_need_which_before_its_plan() -> None:
+    script, _ = play(set=lambda program: setattr(program.misjudged, "value", 1))
+    (demo,) = [each.text for each in script.asked("planner")[0].messages if each.role == "assistant"]
+    thought, plan = (part.partition("\n\n")[0] for part in demo.split(" ## ]]\n")[1:3])
+    assert "#1" in plan
+    assert thought == dependence(json.loads(plan))
+    assert dependence(["Who?", "Where was #1?", "Are #1 and #2 near?"]) == "Step 2 needs #1; step 3 needs #1 and #2."
+    assert dependence(["Who?", "Where?"]) == "No step needs another."
 
 
 # --- the final answer ------------------------------------------------------------------------------------------------

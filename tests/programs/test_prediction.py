@@ -149,8 +149,6 @@ def nonsense(words: list[str], seed: int) -> Script:
             def value(name: str, default: Any) -> Any:
                 if name in CHOICES:
                     return chosen.choice(CHOICES[name])
-                if name == "steps":
-                    return [{"thought": chosen.choice(words), "question": chosen.choice(words)} for _ in range(3)]
                 if name in NUMBERS or agent == "checker":
                     return chosen.choices(range(-1, 9), k=chosen.randrange(15))
                 if isinstance(default, list):

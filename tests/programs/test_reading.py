@@ -119,15 +119,14 @@ def test_numbers(text: str, number: float | None) -> None:
     ],
 )  # fmt: skip
 def test_labels(text: str, label: str | None) -> None:
-    assert value(agents.JudgeAttribution, text) == label
+    assert read(agents.JudgeAttribution, f"[[ ## attribution ## ]]\n{text}").values.get("attribution") == label
 
 
-def test_numbers_of_passages_and_steps_of_plans() -> None:
+def test_numbers_of_passages_and_plans() -> None:
     assert value(agents.AnswerStep, "Paris") == "Paris"
     assert read(agents.AnswerStep, "Answer: 1941\nCited: [2], [5s1]").values == {"answer": "1941", "cited": [2, 5]}
-    assert value(agents.PlanSteps, "- Who?\n- Where was #1?") == [{"question": "Who?"}, {"question": "Where was #1?"}]
-    plan = '[{"thought": "a", "question": "Who?", "depends_on": [1]}, {"question": "Wh'
-    assert value(agents.PlanSteps, plan, cut=True) == [{"thought": "a", "question": "Who?", "depends_on": "[1]"}]
+    plan = read(agents.PlanSteps, "Thought: One needs the other.\nSub-questions:\n- Who?\n- Where was #1?").values
+    assert plan == {"thought": "One needs the other.", "sub_questions": ["Who?", "Where was #1?"]}
 
 
 # --- recorded replies -------------------------------------------------------------------------------------------------
@@ -178,6 +177,11 @@ def test_a_cut_reply_keeps_its_complete_fields_and_items() -> None:
         assert reading.values == {"reasoning": "", "answer": "Paris", "confidence": 0.9, "citations": items}
     as_json = '{"answer": "Paris", "confidence": 0.9, "citations": ["3s1", "3s2", "3s'
     assert read(agents.AnswerWithCitations, as_json, cut=True).values["citations"] == ["3s1", "3s2"]
+
+
+def test_an_empty_thought_before_a_list_that_was_cut_is_not_what_was_cut() -> None:
+    reply = '[[ ## thought ## ]]\n\n\n[[ ## sub_questions ## ]]\n["Who?", "Where?", "Where?", "Wh'
+    assert read(agents.PlanSteps, reply, cut=True).values == {"thought": "", "sub_questions": ["Who?", "Where?"]}
 
 
 def test_what_was_cut_within_is_not_taken_for_a_value() -> None:

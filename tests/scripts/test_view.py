@@ -67,7 +67,7 @@ def test_steps_are_shown_with_what_they_are_about() -> None:
     branches = Trace([steps.Recalled(("Who wrote it?",))]), Trace([steps.Revised("Oslo", "it says so")])
     trace = Trace(
         [
-            steps.Decomposed(("Who?", "Where was #1 born?"), ("[b]??",), ("first", "then"), "plan"),
+            steps.Decomposed(("Who?", "Where was #1 born?"), ("[b]??",), "plan"),
             steps.Searched("a [b] query", tuple((f"p{n}", f"Title {n}", 20.0 - n) for n in range(12)), offset=10),
             steps.Selected(1, (Fact("h", 1),), ("9s9",)),
             steps.Added(2, ()),

@@ -113,7 +113,7 @@ def every_step(text: str) -> list[dict[str, Any]]:
     answered = {"step": "answered", "answer": text, "reasoning": text, "confidence": 0.5, "invalid": [text]}
     return [
         {"step": "estimated", "probabilities": [0.1, 0.2, 0.3, 0.4]},
-        {"step": "decomposed", "sub_questions": [text], "invalid": [], "thoughts": [text], "route": text},
+        {"step": "decomposed", "sub_questions": [text], "invalid": [], "route": text},
         {"step": "searched", "query": text, "found": [[text, text, 1.5]] * 7, "reasons": [reason] * 7, "offset": 2},
         {"step": "selected", "round": 1, "kept": [[text, None]], "invalid": [text], "flagged": [[text, 1]]},
         {"step": "proposed", "queries": [[text, 0.5]], "invalid": []},
