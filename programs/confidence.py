@@ -3,9 +3,9 @@
     confidence = alpha(h) * accuracy + (1 - alpha(h)) * credibility
     alpha(h) = 1 / (1 + exp(slope * (h - midpoint)))
 
-The more hops a question needs, the less the judged accuracy counts and the more the cited evidence. The paper gives no
-formula for alpha; the logistic function and its constants are ours. Alpha 0.5 is the paper's ablation, and what the
-public code does.
+The more hops a question needs, the less the judged accuracy counts and the more the cited evidence. Alpha is the
+paper's adaptive logistic function; its constants, which no source gives, are ours. A fixed alpha of 0.5 is the paper's
+ablation; the public code has it too, in a geometric mean.
 
 The weighed confidence alone would pass an attributable answer of accuracy 0 at four hops, and a contradicted one of
 accuracy 1 at one hop. So both parts can have a minimum, which the paper does not have: `polyhop.programs.PolyHop` does.
