@@ -2,9 +2,9 @@
 docs/programs.md says what the public code settles, and what is different here.
 
 The router sends the question to an answer without a search, to one search, or to a roadmap. There the decision maker,
-who sees roadmap, collected passages and earlier queries, searches for one sub-goal after the other; the filter also
-sees the objective of the step. A repeated query (ignoring case, accents and punctuation) returns the next page of its
-results.
+who sees roadmap, collected passages and earlier queries, asks for one sub-goal after the other; the router decides
+whether it needs a search; the filter also sees the objective of the step. A repeated query (ignoring case, accents and
+punctuation) returns the next page of its results.
 
 Router, filters and decision maker are the proxy, which the paper trains; roadmap and answers come from the LLM:
 
@@ -24,11 +24,11 @@ from ..data.passages import Evidence, Retriever
 from ..data.text import title_key
 from .agent import Agent
 from .candidates import Candidates, cited_in, ids, whole
-from .prediction import conclude, decomposed, nothing_found, one_line, read_answer, read_query
+from .prediction import UNKNOWN, conclude, decomposed, nothing_found, one_line, read_answer, read_query, tidy
 from .program import Program, register
 from .run import Pool, current, record
 from .search import Search
-from .trace import Decided, Selected
+from .trace import Decided, Selected, StepAnswered
 from .tunable import choice, integer
 
 
@@ -36,16 +36,17 @@ from .tunable import choice, integer
 class C3PO(Program):
     """Answer directly, after one search, or along a roadmap.
 
-    LM calls, all sequential: 2 without a search; 3 with one search; otherwise 3, and up to 2 for each of up to
-    ``steps`` searches. Evidence is whole passages: those that the answer cites, then the others in the order of
+    LM calls, all sequential: 2 without a search; 3 with one search; otherwise 3, and up to 3 for each of up to
+    ``steps`` sub-goals. Evidence is whole passages: those that the answer cites, then the others in the order of
     collection.
 
     Args:
         k: Passages per search.
         most: Number of collected passages above which an answer is forced.
-        steps: Maximum number of searches along a roadmap.
+        steps: Maximum number of sub-goals along a roadmap.
 
-    ``routes`` is the ablation of the router: "routed", or one route for all questions.
+    ``routes`` is the ablation of the router: "routed", "once" (the question is routed, no sub-goal), or one route for
+    all questions.
     """
 
     role_groups: ClassVar[Mapping[str, tuple[str, ...]]] = {"proxy": ("router", "filter", "step_filter", "decider")}
@@ -55,23 +56,19 @@ class C3PO(Program):
         self.search = Search(retriever, k)
         self.most = integer(most, 1, 50)
         self.steps = integer(steps, 1, 12)
-        self.routes = choice("routed", ("routed", "direct", "single", "plan"))
+        self.routes = choice("routed", ("routed", "once", "direct", "single", "plan"))
         self.router = Agent(signatures.RouteQuestion)
         self.planner = Agent(signatures.DrawRoadmap)
         self.filter = Agent(signatures.FilterPassages)
         self.step_filter = Agent(signatures.FilterForObjective)
         self.decider = Agent(signatures.DecideNext)
         self.knower = Agent(signatures.AnswerDirectly)
-        self.answerer = Agent(signatures.AnswerFromPassages)
+        self.answerer = Agent(signatures.AnswerFromCollection)
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
         route, query = self.routes.value, ""
-        if route == "routed":
-            reply = self.router(question=question)
-            route, (query, invalid) = reply.route, read_query(reply.query)
-            if query and route != "single":
-                query, invalid = "", (query[:80], *invalid)
-            record(Decided(route, query, invalid=invalid))
+        if route in ("routed", "once"):
+            route, query = self._route(question)
         if route == "direct":
             answer, confidence = read_answer(self.knower(question=question))
             return conclude(answer, confidence, stop="no retrieval", status="model knowledge")
@@ -81,13 +78,22 @@ class C3PO(Program):
             stop = "single pass"
         else:
             stop = self._follow_roadmap(task)
-        if current().trace.searches and not current().seen:
+        if current().trace.searches and not current().seen and not task.notes:
             return nothing_found()
-        reply = self.answerer(question=question, passages=task.candidates.show(task.kept))
+        reply = self.answerer(question=question, passages=task.candidates.show(task.kept), notes=task.notes)
         answer, confidence = read_answer(reply)
         cited = whole(task.candidates.resolve(cited_in(str(reply.get("reasoning"))))[0])
         evidence = list(dict.fromkeys([*(item for item in cited if item in task.kept), *task.kept]))
         return conclude(answer, confidence, evidence=evidence, stop=stop)
+
+    def _route(self, question: str) -> tuple[str, str]:
+        """The router's route, and its query for "single"."""
+        reply = self.router(question=question)
+        query, invalid = read_query(reply.query)
+        if query and reply.route != "single":
+            query, invalid = "", (query[:80], *invalid)
+        record(Decided(reply.route, query, invalid=invalid))
+        return reply.route, query
 
     def _follow_roadmap(self, task: _Task) -> str:
         """Decide, retrieve and filter until it is time to answer; returns the reason."""
@@ -103,10 +109,23 @@ class C3PO(Program):
             record(Decided(reply.action, query, thought, (*cut, *invalid)))
             if reply.action == "answer":
                 return "enough"
-            self._retrieve(task, query, thought or query, n)
+            if self.routes.value != "routed" or not self._known(task, query, n):
+                self._retrieve(task, query, thought or query, n)
             if len(task.kept) > self.most.value:
                 return "documents"
         return "steps"
+
+    def _known(self, task: _Task, query: str, n: int) -> bool:
+        """Whether the router sends a sub-goal to the language model, and this knows the answer: it becomes a note."""
+        if self._route(query)[0] != "direct":
+            return False
+        answer, cut = tidy(self.knower(question=query).answer)
+        record(StepAnswered(n, query, answer, (), cut))
+        if answer == UNKNOWN:
+            return False
+        task.notes.append(f"{query} - {answer}")
+        task.queries.append(f'"{query}" - known without a search: {answer}')
+        return True
 
     def _retrieve(self, task: _Task, query: str, objective: str | None = None, n: int = 1) -> None:
         """Search, filter and collect; note the query and what it brought. A repeated query gets its next page."""
@@ -135,5 +154,6 @@ class _Task:
     question: str
     candidates: Candidates = field(default_factory=Candidates)  # every passage seen, numbered
     kept: list[Evidence] = field(default_factory=list)  # the collection, in the order of collection
+    notes: list[str] = field(default_factory=list)  # sub-goals with the answers that the language model knows
     queries: list[str] = field(default_factory=list)  # earlier ones with what they brought, for the decision maker
     received: dict[str, list[int]] = field(default_factory=dict)  # the number of hits of each page, by query

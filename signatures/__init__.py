@@ -5,6 +5,7 @@
 
 from .answers import (
     AnswerDirectly,
+    AnswerFromCollection,
     AnswerFromContext,
     AnswerFromPassages,
     AnswerFromTrajectory,

@@ -13,7 +13,7 @@ from polyhop.data.passages import Passage
 from polyhop.engines.models import assign_models, roles
 from polyhop.engines.replies import ModelError
 from polyhop.programs import C3PO
-from polyhop.programs.trace import Decided, Searched, Selected
+from polyhop.programs.trace import Decided, Searched, Selected, StepAnswered
 from polyhop.programs.tunable import tunables
 
 from .scripted import ADAPTERS, ALBUM, FILM, MAN, QUESTION, Request, Script, answer, playing, scripted, steps
@@ -83,7 +83,7 @@ def test_a_single_pass(adapter: Any) -> None:
     assert script.order == ["router", "filter", "answerer"]
     album = "\n[2] Vertigo (album)\n2s1 Vertigo is an album.\n2s2 It was produced by Dan."
     assert script.asked("filter")[0].inputs == {"question": QUESTION, "passages": FILM_SHOWN + album}  # no objective
-    assert script.asked("answerer")[0].inputs == {"question": QUESTION, "passages": FILM_SHOWN}
+    assert script.asked("answerer")[0].inputs == {"question": QUESTION, "passages": FILM_SHOWN, "notes": "[]"}
     assert kept(prediction) == ["film"]
     assert [passage.id for passage in prediction.ranking] == ["film", "album"]
     assert (prediction.answer, prediction.stop_reason) == ("Leytonstone", "single pass")
@@ -101,7 +101,8 @@ def test_planning_step_by_step(adapter: Any) -> None:
         filter=[keep("1"), keep("2")],
         tuned={"k": 1},
     )
-    assert script.order == ["router", "roadmap", *["decider", "filter"] * 2, "decider", "answerer"]
+    assert script.order == ["router", "roadmap", *["decider", "router", "filter"] * 2, "decider", "answerer"]
+    assert [each.inputs["question"] for each in script.asked("router")[1:]] == ["Vertigo director", "Alfred Hitchcock"]
     assert script.asked("roadmap")[0].inputs == {"question": QUESTION}
 
     man = "[2] Alfred Hitchcock\n2s1 Hitchcock made films.\n2s2 He came from Leytonstone."
@@ -125,11 +126,46 @@ def test_planning_step_by_step(adapter: Any) -> None:
     assert kept(prediction) == ["film", "man"]
     assert prediction.stop_reason == "enough"
     assert [record["step"] for record in prediction.trace.to_records()] == [
-        "decided", "decomposed", "decided", "searched", "selected", "decided", "searched", "selected", "decided",
-        "answered", "stopped",
+        "decided", "decomposed", *["decided", "decided", "searched", "selected"] * 2, "decided", "answered", "stopped",
     ]  # fmt: skip
     assert [step.round for step in steps(prediction, Selected)] == [1, 2]
     assert steps(prediction, Decided)[1] == Decided("retrieve", "Vertigo director", "Who made it?")
+
+
+DIRECT = {"route": "direct", "query": "ignored"}
+
+
+def test_a_sub_goal_that_the_language_model_knows_is_not_searched_for() -> None:
+    known = {"Country of Paris?": "France", "Vertigo?": "unknown"}
+    script, prediction = play(
+        router=[{"route": "plan", "query": ""}, DIRECT],
+        decider=[*map(search_for, known), ENOUGH],
+        answerer=lambda request: answer(known.get(request.inputs["question"], "done")),
+    )
+    assert script.order == [
+        "router", "roadmap", *["decider", "router", "answerer"] * 2, "filter", "decider", "answerer",
+    ]  # fmt: skip
+    assert [step.query for step in steps(prediction, Searched)] == ["Vertigo?"]  # what it does not know is
+    assert steps(prediction, StepAnswered) == [
+        StepAnswered(1, "Country of Paris?", "France"),
+        StepAnswered(2, "Vertigo?", "unknown"),
+    ]
+    assert queries(script.asked("decider")[1]) == ['"Country of Paris?" - known without a search: France']
+    assert script.asked("answerer")[-1].inputs["notes"] == '["Country of Paris? - France"]'
+    assert prediction.answer == "done"
+
+
+def test_notes_are_enough_for_an_answer_and_say_where_it_comes_from() -> None:
+    said = answer("Leytonstone")
+    router = [{"route": "plan", "query": ""}, DIRECT, {"route": "single", "query": ""}]
+    _, prediction = play(pool=[], router=router, decider=[search_for("a"), search_for("b"), ENOUGH], answerer=said)
+    assert (prediction.answer, prediction.status, prediction.trace.searches) == ("Leytonstone", "model knowledge", 1)
+
+
+def test_an_answer_without_a_confidence_is_given_as_it_is() -> None:
+    for route in ("direct", "single", "plan"):
+        _, prediction = play(set={"routes": route}, answerer={"reasoning": "So.", "answer": "Leytonstone"})
+        assert (prediction.answer, prediction.confidence) == ("Leytonstone", 0.5)
 
 
 # --- searching -------------------------------------------------------------------------------------------------------
@@ -154,7 +190,7 @@ def test_answering_is_forced_when_the_steps_are_used_up(count: int) -> None:
     script, prediction = play(
         decider=lambda request: search_for(f"query {len(queries(request))}"), tuned={"steps": count}
     )
-    assert script.order == ["router", "roadmap", *["decider", "filter"] * count, "answerer"]
+    assert script.order == ["router", "roadmap", *["decider", "router", "filter"] * count, "answerer"]
     assert prediction.stop_reason == "steps"
 
 
@@ -194,6 +230,13 @@ def test_an_answer_is_forced_above_the_number_of_passages_and_nothing_is_cut() -
 def test_a_route_for_all_questions_needs_no_router(route: str, order: list[str]) -> None:
     script, _ = play(set={"routes": route})
     assert script.order == order
+
+
+@pytest.mark.parametrize(("routes", "router"), [("once", 1), ("plan", 0), ("routed", 2)])
+def test_sub_goals_are_routed_as_published(routes: str, router: int) -> None:
+    script, _ = play(set={"routes": routes}, decider=[search_for("Vertigo"), ENOUGH])
+    assert script.order.count("router") == router
+    assert script.order.count("filter") == 1
 
 
 def test_the_proxy_plays_router_filters_and_decision_maker(tmp_path: Path) -> None:
