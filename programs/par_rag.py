@@ -12,7 +12,7 @@ concluded from the steps, and judged once more. Steps that do not refer to one a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, cast
@@ -172,11 +172,12 @@ def trajectory(answers: Mapping[int, Cited]) -> list[str]:
     return [f"#{number} {found.question} -> {found.text}" for number, found in sorted(answers.items())]
 
 
-def dependence(sub_questions: Iterable[str]) -> str:
-    """Which steps of a solved question need which, as a planner's thought."""
+def dependence(sub_questions: Sequence[str]) -> str:
+    """How many facts a solved question needs, and which of them need which, as a planner's thought."""
     needs = {number: PlanStep(number, text).needs for number, text in enumerate(sub_questions, 1)}
-    told = [f"step {number} needs {' and '.join(f'#{each}' for each in all)}" for number, all in needs.items() if all]
-    return f"{'; '.join(told).capitalize()}." if told else "No step needs another."
+    told = [f"{number} needs {' and '.join(f'#{each}' for each in all)}" for number, all in needs.items() if all]
+    many = "One fact" if len(needs) == 1 else f"{len(needs)} facts: {', '.join(told) or 'none needs another'}"
+    return f"{many}."
 
 
 # --- the review -------------------------------------------------------------------------------------------------------
