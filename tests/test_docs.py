@@ -16,6 +16,7 @@ from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import build_index
 from polyhop.engines.models import read_profile
 from polyhop.eval.metrics import METRICS
+from polyhop.programs.candidates import Cited
 from polyhop.scripts.main import app
 from polyhop.scripts.options import COMMANDS
 from polyhop.scripts.program import Named
@@ -82,6 +83,12 @@ def test_the_python_of_a_page_runs(page: Path, folder: Path, monkeypatch: pytest
         exec(compile(block, str(page), "exec"), names)
     if page.stem == "hover":
         assert names["scores"].score == 100
+    if page.stem == "programs":
+        assert 0 < names["questions"] < 10
+        drafts = [Cited(str(n), question="Who?") for n in range(300)]
+        review = names["Erring"]().review
+        assert 15 < sum(review.erred("accuracy", each, 0.2) == 1.0 for each in drafts) < 45
+        assert 15 < sum(review.erred("credibility", each, 1.0) == 0.0 for each in drafts) < 45
     if page.stem == "README":
         assert names["prediction"].answer == "Otto Lind"
         assert names["own"].answer == "Zavrazhye"
