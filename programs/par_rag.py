@@ -173,11 +173,10 @@ def trajectory(answers: Mapping[int, Cited]) -> list[str]:
 
 
 def dependence(sub_questions: Sequence[str]) -> str:
-    """How many facts a solved question needs, and which of them need which, as a planner's thought."""
+    """How many steps a solved question has, and which of them need which, as a planner's thought."""
     needs = {number: PlanStep(number, text).needs for number, text in enumerate(sub_questions, 1)}
-    told = [f"{number} needs {' and '.join(f'#{each}' for each in all)}" for number, all in needs.items() if all]
-    many = "One fact" if len(needs) == 1 else f"{len(needs)} facts: {', '.join(told) or 'none needs another'}"
-    return f"{many}."
+    told = [f"step {number} needs step {' and '.join(map(str, all))}" for number, all in needs.items() if all]
+    return "One step." if len(needs) == 1 else f"{len(needs)} steps: {', '.join(told) or 'none needs another'}."
 
 
 # --- the review -------------------------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ class PlanSteps(dspy.Signature):
 
     question: str = dspy.InputField()
     thought: Thought = dspy.OutputField(
-        default="", desc="one short sentence: which facts are needed, and which of them need the answer of another"
+        default="", desc="one short sentence: how many facts are needed, and which of them need the answer of another"
     )
     sub_questions: Texts = dspy.OutputField(
         desc='1 to 6 steps in the order of looking up, such as ["Who wrote Lantern Bay?", "Where was #1 born?"]'
@@ -83,15 +83,15 @@ class RouteQuestion(dspy.Signature):
     """Decide whether a question needs retrieval or planning before it can be answered precisely; do not answer it.
 
     You have a language model, which plans and answers, and a retrieval system. Consider how specific, how complex and
-    how clear the question is. Choose "plan" if it is complex and has to be planned before anything is searched for;
-    "single" if it asks for specific information that the language model probably does not have, such as recent events
-    or a niche; "direct" if the language model can answer it without more, as thanks and greetings.
+    how clear the question is.
     """
 
     question: str = dspy.InputField()
     route: Literal["direct", "single", "plan"] = dspy.OutputField(
-        desc='"direct" for "Thanks!", "single" for "How many people live in Arnholt?", "plan" for "Where was the '
-        'founder of the company that built Arnholt Bridge born?"'
+        desc='"plan" if it is complex and has to be planned before anything is searched for, such as "Where was the '
+        'founder of the company that built Arnholt Bridge born?"; "single" if it asks for specific information that '
+        'the language model probably does not have, such as recent events or a niche; "direct" if the language model '
+        "can answer it without more: common knowledge, thanks, greetings"
     )
     query: Short = dspy.OutputField(
         default="none", desc='for "single": the query for the retrieval system; otherwise "none"'

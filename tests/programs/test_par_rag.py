@@ -189,9 +189,12 @@ def test_an_exemplar_says_which_steps_need_which_before_its_plan() -> None:
     thought, plan = (part.partition("\n\n")[0] for part in demo.split(" ## ]]\n")[1:3])
     assert "#1" in plan
     assert thought == dependence(json.loads(plan))
-    assert dependence(["Who?", "Where was #1?", "Are #1 and #2 near?"]) == "3 facts: 2 needs #1, 3 needs #1 and #2."
-    assert dependence(["Who?", "Where?"]) == "2 facts: none needs another."
-    assert dependence(["Who?"]) == "One fact."
+    assert (
+        dependence(["Who?", "Where was #1?", "Are #1 and #2 near?"])
+        == "3 steps: step 2 needs step 1, step 3 needs step 1 and 2."
+    )
+    assert dependence(["Who?", "Where?"]) == "2 steps: none needs another."
+    assert dependence(["Who?"]) == "One step."
 
 
 # --- the final answer ------------------------------------------------------------------------------------------------
