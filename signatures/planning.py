@@ -127,7 +127,9 @@ class DecideNext(dspy.Signature):
     passages: NumberedPassages = dspy.InputField(desc="collected so far")
     queries: list[str] = dspy.InputField(desc="earlier queries, with what each one brought")
     thought: Thought = dspy.OutputField(
-        default="", desc="one short sentence: what is known, and what to retrieve next, if anything"
+        default="",
+        desc="one short sentence: which sub-goals the passages answer, with the answers, and what to retrieve next, if "
+        "anything",
     )
     action: Literal["retrieve", "answer"] = dspy.OutputField(desc='"retrieve" or "answer"')
     query: Short = dspy.OutputField(
