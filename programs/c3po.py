@@ -36,7 +36,7 @@ from .tunable import choice, integer
 class C3PO(Program):
     """Answer directly, after one search, or along a roadmap.
 
-    LM calls, all sequential: 2 without a search; 3 with one search; otherwise 3, and up to 3 for each of up to
+    LM calls, all sequential: 2 without a search; 3 with one search; otherwise 3, and 3 or 4 for each of up to
     ``steps`` sub-goals. Evidence is whole passages: those that the answer cites, then the others in the order of
     collection.
 

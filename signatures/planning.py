@@ -108,7 +108,7 @@ class DrawRoadmap(dspy.Signature):
 
     question: str = dspy.InputField()
     roadmap: Texts = dspy.OutputField(
-        desc='1 to 6 sub-goals in the order of reaching them, such as ["Who built Arnholt Bridge?", "Who founded #1?"]'
+        desc='1 to 6 sub-goals in order, such as ["Who built Arnholt Bridge?", "Where was #1 born?"]'
     )
 
 
