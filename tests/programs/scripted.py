@@ -56,9 +56,11 @@ OFTEN: dict[str, dict[str, Any]] = {
     "accuracy_judge": {"reasoning": ""},
     "verifier": {"reasoning": "", "missing": "none"},
     "gatherer": {"doubtful": []},
-    "querier": {"diversity": 0.5},
-    "updater": {"contradicted": []},
-    "checker": {"contradicted": []},
+    "selector": {"reasoning": ""},
+    "adder": {"reasoning": ""},
+    "querier": {"reasoning": "", "diversity": 0.5},
+    "checker": {"reasoning": "", "contradicted": []},
+    "moderator": {"reasoning": ""},
     "filterer": {"supported": []},
 }
 """What a reply in a script may leave out."""
@@ -171,7 +173,7 @@ def scripted(**replies: Reply | list[Reply]) -> Script:
         "decider": [{"thought": "That is enough.", "action": "answer", "query": ""}],
         "reasoner": [{"next_thought": "So the answer is: unknown."}],
         "querier": [{"queries": [], "diversity": 0.5}],
-        "updater": [{"new_facts": [], "contradicted": [], "gaps": []}],
+        "updater": [{"new_facts": [], "gaps": []}],
         "checker": [{"supported": [1, 2, 3], "relevant": [1, 2, 3], "contradicted": []}],
         "filterer": [{"spans": [], "supported": []}],
         "moderator": [{"sufficiency": 0}],
