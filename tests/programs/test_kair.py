@@ -217,7 +217,7 @@ def test_the_steps_are_limited(limit: int) -> None:
     assert len(script.asked("updater")) == limit
     assert prediction.stop_reason == "steps"
     assert prediction.trace.lm_calls == 3 * limit + (limit - 1) + 1
-    assert prediction.trace.searches == limit
+    assert prediction.trace.searches == prediction.trace.cost_units == limit
 
 
 @pytest.mark.parametrize(
@@ -277,5 +277,6 @@ def test_of_competing_agents_the_one_with_the_fewest_gaps_writes_the_context() -
     assert "[1] " not in request.inputs["passages"]
     assert known(script) == [BORN]
     assert prediction.trace.lm_calls == 7
+    assert prediction.trace.cost_units == 2  # one step of two agents
     assert prediction.trace.lm_calls_critical_path == 5  # querier, updater, checker, filterer, answerer
     assert sum(isinstance(step, Parallel) for step in prediction.trace.steps) == 2
