@@ -59,6 +59,7 @@ OFTEN: dict[str, dict[str, Any]] = {
     "selector": {"reasoning": ""},
     "adder": {"reasoning": ""},
     "querier": {"reasoning": "", "diversity": 0.5},
+    "updater": {"reasoning": ""},
     "checker": {"reasoning": "", "contradicted": []},
     "moderator": {"reasoning": ""},
     "filterer": {"supported": []},
