@@ -179,8 +179,8 @@ class ProposeQueries(dspy.Signature):
         default="", desc="one or two short sentences: which names are known now, and what to look up about them"
     )
     queries: Annotated[list[str], Bound(6, 16)] = dspy.OutputField(
-        desc='three queries of a few words, none of them asked before, such as ["Ann Lee novelist birthplace"]; [] only '
-        "if nothing is left to ask"
+        desc='three queries of a few words, none of them asked before, such as ["Ann Lee novelist birthplace"]; '
+        "[] only if nothing is left to ask"
     )
     diversity: float = dspy.OutputField(
         default=0.5,
@@ -234,13 +234,13 @@ class CheckFacts(dspy.Signature):
     required: list[str] = dspy.InputField(desc=_REQUIRED)
     statements: list[str] = dspy.InputField(desc="numbered")
     reasoning: Thought = dspy.OutputField(
-        default="", desc='for each statement what a passage says of it, such as "statement 1: 2s1 says the same"'
+        default="", desc="one short sentence for each statement: what a passage says about it"
     )
     supported: Numbers = dspy.OutputField(
-        desc="numbers of the statements (not of passages) that are supported, such as [1, 3]; [] if none is"
+        desc="numbers of the statements (not of passages) that are supported; [] if none is"
     )
     relevant: Numbers = dspy.OutputField(  # None if a reply lacks them: then all are
-        default=None, desc="numbers of the statements that are relevant, such as [1]; [] if none is"
+        default=None, desc="numbers of the statements that are relevant; [] if none is"
     )
     contradicted: Numbers = dspy.OutputField(
         default=[], desc="numbers of the statements that are contradicted; [] if none is"
