@@ -91,7 +91,7 @@ ADDED = [["3s2"], [], ["1s1"], ["1s1"], ["1s1"]]
         ("stable", [[]], [[]], 1, "stable", []),
         ("stable", SELECTED, ADDED, 4, "stable", ["album", "film"]),  # rounds 2 and 3 exchange evidence
         ("gain", [["1s2"]], [[]], 1, "no gain", ["film"]),  # the Adder finds nothing that lacks
-        ("gain", [["1s2"], ["3s2"]], [["3s2"], ["1s2"]], 2, "no gain", ["man", "film"]),  # it had both before
+        ("gain", [["1s2"], ["2s1"]], [["3s2"], ["1s1"], ["3s2"]], 3, "no gain", ["album", "man"]),  # 3s2 is not new
         ("gain", SELECTED, ADDED, 2, "no gain", ["man"]),
     ],
 )
