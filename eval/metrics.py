@@ -160,6 +160,7 @@ COSTS = {
         Quantity("lm_calls_critical_path", "LM calls in sequence"),
         Quantity("searches", "Searches", shown=True),
         Quantity("rounds", "Rounds"),
+        Quantity("cost_units", "Cost units"),
         Quantity("tokens_in", "Tokens in"),
         Quantity("tokens_out", "Tokens out"),
         Quantity("tokens", "Tokens", shown=True),

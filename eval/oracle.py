@@ -359,10 +359,9 @@ _RULES: dict[str, Callable[[GoldReply], Any]] = {
     **dict.fromkeys(("required", "gaps"), lambda r: r.lacking or ([] if r.complete else None)),
     "missing": lambda r: "none" if r.complete else next(iter(r.lacking), None),
     # evidence
-    "keep": lambda r: r.ids() if r.pages else None,
+    **dict.fromkeys(("keep", "spans"), lambda r: r.ids() if r.pages else None),
     "add": _add,
     **dict.fromkeys(("useful", "chosen"), lambda r: [str(p.number) for p in r.found.values()] if r.pages else None),
-    "spans": lambda r: [f"{id} {r.sentence(id)}" for id in r.ids()] if r.pages else None,
     "new_facts": _new_facts,
     "sufficiency": lambda r: sum(map(r.has, r.pages)) / len(r.pages) if r.pages else None,
     **dict.fromkeys(("citations", "cited"), lambda r: r.ids(r.passage) if r.carried and r.pages else None),

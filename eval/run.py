@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-COUNTED = ("lm_calls", "lm_calls_critical_path", "searches", "rounds")
+COUNTED = ("lm_calls", "lm_calls_critical_path", "searches", "rounds", "cost_units")
 """What the trace of a program counts, replies from a cache included."""
 
 

@@ -7,8 +7,8 @@ The state is what is known (K), required (R), asked (Q) and kept (D, the refined
     K, R = g(D u D_new | K, R)  read its hits: new facts, if supported and relevant, and new gaps         rule (5)
     D = h(D u D_new | K)        cut both down to spans that a fact or a gap accepts: sentences, by id     rules (3), (4)
 
-until R is empty or, with a moderator, D is judged sufficient (rule 1). A known fact that new passages contradict is
-dropped; what they say instead is a new fact. A separate generator answers from D.
+until R is empty or, with a moderator, D is judged sufficient (rule 1). A known fact is checked again beside a new one
+that resembles it, and dropped if the passages contradict it. A separate generator answers from D.
 
 Competing agents have their own K, R and Q and share D: in each step the agent with the fewest gaps writes it.
 """
@@ -42,7 +42,9 @@ ROLES = (
     "relations: how one thing leads to the next",
     "constraints: times, places, numbers and kinds",
 )
+PROPOSALS = 3  # queries of one reply
 MAX_ITEMS = 20  # facts or gaps of one reply
+ALIKE = 0.5  # similarity above which two facts may contradict each other
 
 
 @dataclass
@@ -82,15 +84,12 @@ class Kair(Program):
     what to pay attention to. ``moderated`` asks a moderator, for whom ``sufficiency`` is enough.
     """
 
-    def __init__(
-        self, retriever: Retriever | None = None, k: int = 10, steps: int = 20, agents: int = 1, proposals: int = 3
-    ) -> None:
+    def __init__(self, retriever: Retriever | None = None, k: int = 10, steps: int = 20, agents: int = 1) -> None:
         super().__init__(abstain_below=0.0)
         self.search = Search(retriever, k)
         self.steps = integer(steps, 1, 20)
         self.agents = integer(agents, 1, len(ROLES))
         self.roles = switch(False, needs=("agents", (2, 3)))
-        self.proposals = integer(proposals, 1, 6)
         self.moderated = switch(False)
         self.sufficiency = real(0.75, 0.0, 1.0, needs=("moderated", (True,)))  # tau
         self.querier = Agent(signatures.ProposeQueries)
@@ -162,9 +161,8 @@ class Kair(Program):
         reply = self.querier(
             **agent.inputs,
             focus=agent.focus,
-            count=self.proposals.value,
-            earlier=agent.queries,
             evidence=documents.show(context),
+            earlier=agent.queries,
             **agent.options,
         )
         alpha = read_probability(reply.diversity)
@@ -172,7 +170,7 @@ class Kair(Program):
         scores: dict[str, float] = {}
         invalid = []
         for text in read_texts(reply.queries):
-            if title_key(text) in taken or len(scores) == self.proposals.value:
+            if title_key(text) in taken or len(scores) == PROPOSALS:
                 invalid.append(text)
             else:
                 taken.add(title_key(text))
@@ -187,8 +185,8 @@ class Kair(Program):
             return False
         shown = documents.show([*context, *(Evidence(hit.passage) for hit in hits)])
         reply = self.updater(**agent.inputs, focus=agent.focus, passages=shown, **agent.options)
-        known = {title_key(fact.text): fact for fact in agent.known}
-        facts, disputed, unused = dict[str, Cited](), dict[str, Cited](), list[str]()
+        known = {title_key(fact.text) for fact in agent.known}
+        facts, unused = dict[str, Cited](), list[str]()
         for text in read_texts(reply.new_facts):
             text, cited = split_citations(text)
             support, invalid = documents.resolve(cited)
@@ -197,20 +195,17 @@ class Kair(Program):
                 unused.append(text)
             elif text:
                 facts[key] = Cited(text, tuple(support))
-        for text in read_texts(reply.contradicted):
-            if (key := title_key(split_citations(text)[0])) in known:
-                disputed[key] = known[key]
-            else:
-                unused.append(text[:80])
         gaps = list(dict.fromkeys(agent.required if reply.gaps is None else read_texts(reply.gaps)))
         gaps, surplus = gaps[:MAX_ITEMS], gaps[MAX_ITEMS:]
         record(Required(tuple(gaps), (), tuple(fact.text for fact in facts.values()), (*unused, *surplus)))
 
         before = agent.known, agent.required
-        if facts or disputed:
-            if all(fact.cited for fact in facts.values()) and not disputed:
-                shown = documents.show(Evidence(item.passage) for fact in facts.values() for item in fact.cited)
-            statements = [fact.text for fact in (*facts.values(), *disputed.values())]
+        if facts:
+            new_texts = [fact.text for fact in facts.values()]
+            to_check = [*facts.values(), *(fact for fact in agent.known if nearest(fact.text, new_texts) > ALIKE)]
+            if all(fact.cited for fact in to_check):
+                shown = documents.show(Evidence(item.passage) for fact in to_check for item in fact.cited)
+            statements = [fact.text for fact in to_check]
             reply = self.checker(
                 required=agent.required,
                 passages=shown,
@@ -226,7 +221,9 @@ class Kair(Program):
                 unsupported=tuple(text for n, text in new.items() if n not in supported),
                 invalid=tuple(str(n) for n in (*supported, *relevant, *contradicted) if n not in numbered),
                 irrelevant=tuple(text for n, text in new.items() if n in supported - relevant),
-                contradicted=tuple(text for n, text in numbered.items() if n in contradicted and n not in new),
+                contradicted=tuple(
+                    text for n, text in numbered.items() if n in contradicted - supported and n not in new
+                ),
             )
             record(checked)
             if checked.unsupported or checked.contradicted:

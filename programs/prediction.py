@@ -25,6 +25,7 @@ none."""
 
 STOPS = {
     "stable": "a round changed nothing",
+    "no gain": "a round added nothing new",
     "complete": "every part of the question has an answer",
     "rounds": "the limit of rounds",
     "steps": "the limit of steps",

@@ -285,6 +285,11 @@ class Trace:
         return max((step.round for step in self.flat() if isinstance(step, Selected | Added)), default=0)
 
     @property
+    def cost_units(self) -> int:
+        """KAIR's: steps times agents, at one price for all models."""
+        return self.rounds * max((len(branches) for branches in self._parallel()), default=1)
+
+    @property
     def dropped(self) -> int:
         """Parts of agents' replies that could not be used."""
         return sum(len(getattr(step, "invalid", ())) for step in self.flat())

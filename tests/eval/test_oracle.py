@@ -58,11 +58,7 @@ def annotated(signature: str, inputs: dict[str, Any], own: Any = None, example: 
         ("FilterPassages", {"passages": ALL}, {"useful": ["2", "3"]}),
         ("FilterPassages", {"passages": FIRST}, {"useful": ["2"]}),
         ("SelectSet", {"candidates": ALL}, {"requirements": PLAN, "chosen": ["2", "3"]}),
-        (
-            "FilterSpans",
-            {"passages": FIRST, "known": [], "required": []},
-            {"spans": ["2s2 Andrei Tarkovsky directed it."]},
-        ),
+        ("FilterSpans", {"passages": FIRST, "known": [], "required": []}, {"spans": ["2s2"]}),
         ("AssessEvidence", {"evidence": FIRST}, {"sufficiency": 0.5}),
         (
             "UpdateKnowledge",
@@ -99,7 +95,7 @@ def annotated(signature: str, inputs: dict[str, Any], own: Any = None, example: 
             {"action": "retrieve", "query": "Andrei Tarkovsky"},
         ),
         ("DecideNext", {**DECIDE, "queries": [BORN, "Andrei Tarkovsky"]}, {}),
-        ("ProposeQueries", {**KNOWN, "count": 2, "earlier": [], "evidence": NONE}, {"queries": [BORN]}),
+        ("ProposeQueries", {**KNOWN, "earlier": [], "evidence": NONE}, {"queries": [BORN]}),
         # judgements
         ("JudgeAttribution", {"evidence": FIRST, "answer": "Zavrazhye"}, {"attribution": "extrapolatory"}),
         (

@@ -99,7 +99,7 @@ def example() -> dspy.Example:
 
 
 def prism(**replies: Any) -> tuple[dspy.Module, Script]:
-    """PRISM on a question, with its script."""
+    """PRISM on a question, until a round changes nothing, with its script."""
     script = scripted(
         **{
             "analyzer": {"sub_questions": ["Who wrote Book 0?", "Where was #1 born?"]},
@@ -110,6 +110,7 @@ def prism(**replies: Any) -> tuple[dspy.Module, Script]:
         }
     )
     program = Prism()
+    program.stop.value = "stable"
     program.set_lm(lm(script))
     return program, script
 

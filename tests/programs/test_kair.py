@@ -19,7 +19,6 @@ from .scripted import ADAPTERS, ALBUM, FILM, MAN, QUESTION, Request, Script, ans
 POOL = [FILM, MAN, ALBUM]
 DIRECTED, BORN = "Alfred Hitchcock directed Vertigo.", "Alfred Hitchcock came from Leytonstone."
 GAP = "Where was Alfred Hitchcock born?"
-FILM_SPAN, MAN_SPAN = "1s2 Its director was Alfred Hitchcock.", "2s2 He came from Leytonstone."
 WALK: dict[str, Any] = {
     "querier": {"queries": [QUESTION, "Vertigo album", "Alfred Hitchcock born", "Hitchcock", "Leytonstone"]},
     "updater": [
@@ -27,7 +26,7 @@ WALK: dict[str, Any] = {
         {"new_facts": [f"{BORN} (2s2)"], "gaps": []},
     ],
     "checker": {"supported": [1], "relevant": [1]},
-    "filterer": [{"spans": [FILM_SPAN]}, {"spans": [MAN_SPAN, FILM_SPAN]}],
+    "filterer": [{"spans": ["1s2"]}, {"spans": ["2s2", "1s2"]}],
     "answerer": answer("Leytonstone"),
 }
 
@@ -81,7 +80,7 @@ def test_two_steps_one_after_the_other(adapter: Any) -> None:
         "required": json.dumps([GAP]),
         "passages": f"{kept}\n{man}",
     }
-    # The facts are held against the passages that they cite, with the gaps that were open before.
+    # Facts are checked against what they cite, with the gaps that were open before; DIRECTED is not like BORN.
     assert [request.inputs for request in script.asked("checker")] == [
         {"required": json.dumps([QUESTION]), "passages": film, "statements": json.dumps([f"1. {DIRECTED}"])},
         {"required": json.dumps([GAP]), "passages": man, "statements": json.dumps([f"1. {BORN}"])},
@@ -96,7 +95,6 @@ def test_two_steps_one_after_the_other(adapter: Any) -> None:
     assert script.asked("querier")[0].inputs == {
         "question": QUESTION,
         "focus": ALONE,
-        "count": "3",
         **state,
         "earlier": json.dumps([QUESTION]),
         "evidence": kept,
@@ -160,7 +158,7 @@ WRONG = "Dan directed Vertigo."
 REVISED: dict[str, Any] = {
     "updater": [
         {"new_facts": [f"{WRONG} (1s2)"], "gaps": [GAP]},
-        {"new_facts": [f"{DIRECTED} (2s1)"], "contradicted": [WRONG], "gaps": [GAP]},
+        {"new_facts": [f"{DIRECTED} (2s1)"], "gaps": [GAP]},
     ],
     "settings": {"steps": 2},
 }
@@ -172,29 +170,34 @@ def test_a_contradicted_fact_is_revised() -> None:
     assert known(script) == [DIRECTED]
     request = script.asked("checker")[1]
     assert request.inputs["statements"] == json.dumps([f"1. {DIRECTED}", f"2. {WRONG}"])
-    assert request.inputs["passages"].count("[") == 2  # what was kept and what is new, not only what is cited
+    assert request.inputs["passages"].count("[") == 2  # what the new fact cites, and what the known one cites
     assert json.loads(script.asked("filterer")[1].inputs["known"]) == [DIRECTED]
     assert steps(prediction, Checked)[1] == Checked((DIRECTED,), (), (), (), (WRONG,))
 
 
-def test_a_disputed_fact_stays_unless_the_checker_agrees() -> None:
-    script, _ = play(**REVISED, checker=FIRST)
-    assert known(script) == [WRONG, DIRECTED]
-    script, _ = play(**REVISED, checker=[FIRST, FIRST | {"contradicted": [1]}])  # only what was known is dropped
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        FIRST,
+        FIRST | {"contradicted": [1]},  # only what was known is dropped
+        FIRST | {"supported": [1, 2], "contradicted": [2]},  # of two verdicts the better one counts
+    ],
+)
+def test_a_known_fact_stays_unless_the_passages_contradict_it(verdict: dict[str, Any]) -> None:
+    script, _ = play(**REVISED, checker=[FIRST, verdict])
     assert known(script) == [WRONG, DIRECTED]
 
 
 def test_gaps_stay_open_if_a_fact_is_dropped_and_nothing_takes_its_place() -> None:
     updater = [
         {"new_facts": [f"{WRONG} (1s2)"], "gaps": [GAP]},
-        {"new_facts": [], "contradicted": [WRONG, "Never known."], "gaps": []},
+        {"new_facts": [f"{DIRECTED} (2s1)"], "gaps": []},
     ]
-    dropped = {"supported": [], "relevant": [], "contradicted": [1]}
+    dropped = {"supported": [], "relevant": [], "contradicted": [2]}
     script, prediction = play(updater=updater, checker=[FIRST, dropped], settings={"steps": 2})
     assert known(script) == []
     assert json.loads(script.asked("filterer")[1].inputs["required"]) == [GAP]
     assert prediction.stop_reason == "steps"
-    assert steps(prediction, Required)[1].invalid == ("Never known.",)
 
 
 # --- rule (1): when it stops -----------------------------------------------------------------------------------------
@@ -214,7 +217,7 @@ def test_the_steps_are_limited(limit: int) -> None:
     assert len(script.asked("updater")) == limit
     assert prediction.stop_reason == "steps"
     assert prediction.trace.lm_calls == 3 * limit + (limit - 1) + 1
-    assert prediction.trace.searches == limit
+    assert prediction.trace.searches == prediction.trace.cost_units == limit
 
 
 @pytest.mark.parametrize(
@@ -255,7 +258,7 @@ def compete(settings: dict[str, Any] | None = None, **replies: Any) -> tuple[Scr
             entities={"new_facts": [f"{DIRECTED} (1s2)"], "gaps": ["Who?", "Where?"]},
             relations={"new_facts": [f"{BORN} (2s2)"], "gaps": ["Where?"]},
         ),
-        "filterer": {"spans": [MAN_SPAN, FILM_SPAN]},
+        "filterer": {"spans": ["2s2", "1s2"]},
     }
     return play(settings=COMPETE | (settings or {}), **(common | replies))
 
@@ -274,5 +277,6 @@ def test_of_competing_agents_the_one_with_the_fewest_gaps_writes_the_context() -
     assert "[1] " not in request.inputs["passages"]
     assert known(script) == [BORN]
     assert prediction.trace.lm_calls == 7
+    assert prediction.trace.cost_units == 2  # one step of two agents
     assert prediction.trace.lm_calls_critical_path == 5  # querier, updater, checker, filterer, answerer
     assert sum(isinstance(step, Parallel) for step in prediction.trace.steps) == 2

@@ -109,7 +109,7 @@ TO_ALL: dict[str, Any] = {
     "selector": {"keep": ["1s1"]},
     "decider": {"thought": "", "action": "retrieve", "query": "Title 2"},
     "querier": {"queries": ["Title 2"], "diversity": 0.5},
-    "updater": {"new_facts": ["It is one. (1s1)"], "contradicted": [], "gaps": ["Which?"]},
+    "updater": {"new_facts": ["It is one. (1s1)"], "gaps": ["Which?"]},
     "step_answerer": {"cited": ["1s1"], "answer": "Title 1"},
     "accuracy_judge": {"accuracy": 0.1},
 }

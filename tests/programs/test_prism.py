@@ -8,11 +8,10 @@ from typing import Any
 import dspy
 import pytest
 
-from polyhop.data.passages import Passage
 from polyhop.programs import Prism
 from polyhop.programs.trace import Added, Selected
 
-from .scripted import ADAPTERS, ALBUM, FILM, MAN, QUESTION, Reply, Script, answer, facts, playing, scripted, steps
+from .scripted import ADAPTERS, ALBUM, FILM, MAN, QUESTION, Script, answer, facts, playing, scripted, steps
 
 SUB_QUESTIONS = ["Who directed Vertigo?", "Where was #1 born?"]
 POOL = [FILM, MAN, ALBUM]
@@ -20,11 +19,13 @@ POOL = [FILM, MAN, ALBUM]
 
 
 def play(
-    adapter: Any = None, *, rounds: int = 3, pool: list[Passage] | None = None, **replies: Any
+    adapter: Any = None, *, rounds: int = 3, stop: str = "rounds", **replies: Any
 ) -> tuple[Script, dspy.Prediction]:
+    program = Prism(rounds=rounds)
+    program.stop.value = stop
     replies = {"analyzer": {"sub_questions": SUB_QUESTIONS}, "answerer": answer("Leytonstone")} | replies
     with playing(scripted(**replies), adapter) as script:
-        prediction = Prism(rounds=rounds)(question=QUESTION, pool=POOL if pool is None else pool)
+        prediction = program(question=QUESTION, pool=POOL)
     return script, prediction
 
 
@@ -78,23 +79,31 @@ def test_two_rounds_step_by_step(adapter: Any) -> None:
 # --- when it stops ---------------------------------------------------------------------------------------------------
 
 
-def forever(name: str) -> Reply:
-    """A reply that is another one in every round."""
-    turn = iter(range(100))
-    return lambda _: {name: ["1s1", "1s2", "2s1"][: 1 + next(turn) % 3]}
+SELECTED = [["1s2"], ["3s2"], ["2s1"], ["2s1"], ["2s1"]]
+ADDED = [["3s2"], [], ["1s1"], ["1s1"], ["1s1"]]
 
 
-def test_a_round_that_changes_nothing_is_the_last() -> None:
-    script, prediction = play(rounds=5, selector={"keep": ["1s2"]}, adder={"add": ["3s2"]})
-    assert script.order == ["analyzer", *["selector", "adder"] * 2, "answerer"]
-    assert prediction.stop_reason == "stable"
-    assert facts(prediction) == [("film", 1), ("man", 1)]
-
-
-def test_a_round_that_exchanges_evidence_is_not_the_last() -> None:
-    kept: list[dict[str, Any]] = [{"keep": ["1s2"]}, {"keep": ["3s2"]}, {"keep": ["2s1"]}, {"keep": ["2s1"]}]
-    _, prediction = play(rounds=5, selector=kept, adder={"add": []})
-    assert (prediction.stop_reason, facts(prediction)) == ("stable", [("album", 0)])
+@pytest.mark.parametrize(
+    ("stop", "selected", "added", "rounds", "reason", "evidence"),
+    [
+        ("rounds", [["1s2"]], [["3s2"]], 5, "rounds", ["film", "man"]),  # as published, also if nothing changes
+        ("stable", [["1s2"]], [["3s2"]], 2, "stable", ["film", "man"]),
+        ("stable", [[]], [[]], 1, "stable", []),
+        ("stable", SELECTED, ADDED, 4, "stable", ["album", "film"]),  # rounds 2 and 3 exchange evidence
+        ("gain", [["1s2"]], [[]], 1, "no gain", ["film"]),  # the Adder finds nothing that lacks
+        ("gain", [["1s2"], ["2s1"]], [["3s2"], ["1s1"], ["3s2"]], 3, "no gain", ["album", "man"]),  # 3s2 is not new
+        ("gain", SELECTED, ADDED, 2, "no gain", ["man"]),
+    ],
+)
+def test_when_it_stops(
+    stop: str, selected: list[list[str]], added: list[list[str]], rounds: int, reason: str, evidence: list[str]
+) -> None:
+    script, prediction = play(
+        rounds=5, stop=stop, selector=[{"keep": ids} for ids in selected], adder=[{"add": ids} for ids in added]
+    )
+    assert script.order == ["analyzer", *["selector", "adder"] * rounds, "answerer"]
+    assert prediction.stop_reason == reason
+    assert [name for name, _ in facts(prediction)] == evidence
 
 
 # --- the ablations of the paper --------------------------------------------------------------------------------------
@@ -112,6 +121,6 @@ def ablated(**switches: Any) -> tuple[Script, dspy.Prediction]:
 
 def test_without_the_selector_the_candidates_are_kept() -> None:
     script, prediction = ablated(select=False)
-    assert script.order == ["analyzer", "adder", "adder", "answerer"]  # the second changes nothing
+    assert script.order == ["analyzer", "adder", "adder", "answerer"]
     assert script.asked("adder")[0].inputs["selected"] == '["1", "2", "3"]'
     assert facts(prediction) == [("film", None), ("album", None), ("man", None)]

@@ -50,8 +50,8 @@ def test_one_answer_in_many_forms(reply: str) -> None:
 
 
 def value(agent: Any, text: str, cut: bool = False) -> Any:
-    """What is read of a text in the first field of a signature; None if it cannot be read."""
-    name = next(iter(agent.output_fields))
+    """What is read of a text in the main field of a signature; None if it cannot be read."""
+    name = next(name for name, field in agent.output_fields.items() if field.is_required())
     return read(agent, f"[[ ## {name} ## ]]\n{text}", cut).values.get(name)
 
 

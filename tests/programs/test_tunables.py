@@ -18,7 +18,7 @@ POOL = [Passage.of(f"T{n}", sentences=[f"Sentence {n}.", "Another."], id=f"p{n}"
 SWITCHES = {"analyze": True, "select": True, "add": True}  # stay on, so that every agent is asked
 CHANGED: dict[str, Any] = SWITCHES | {
     "search.k": 2, "search.k1": 1.5, "search.b": 0.75, "search.by_document": True, "rounds": 4,
-    "bridging": False, "prompt_tokens": 9_000, "abstain_below": 0.2,
+    "stop": "gain", "bridging": False, "prompt_tokens": 9_000, "abstain_below": 0.2,
 }  # fmt: skip
 
 

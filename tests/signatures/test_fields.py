@@ -29,8 +29,8 @@ def rendered(adapter: Any, passages: NumberedPassages, demos: list[Any] | None =
 def candidates_in(content: str) -> str:
     """The candidates field of a user message, by its markers."""
     names = re.findall(r"^\[\[ ## (\w+) ## \]\]$", content, re.MULTILINE)
-    assert names == ["question", "sub_questions", "candidates", "selected"]
-    return content.split("[[ ## candidates ## ]]\n")[1].split("\n\n[[ ## selected ## ]]")[0]
+    assert names == ["candidates", "question", "sub_questions", "selected"]
+    return content.split("[[ ## candidates ## ]]\n")[1].split("\n\n[[ ## question ## ]]")[0]
 
 
 # --- passages --------------------------------------------------------------------------------------------------------

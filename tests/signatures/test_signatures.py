@@ -38,7 +38,6 @@ SAMPLES = {
     "notes": ["Who is A? - B"],
     "thoughts": ["A is B."],
     "focus": "names",
-    "count": 3,
     "known": ["A is a town."],
     "required": ["Who is A?"],
     "earlier": ["A"],
