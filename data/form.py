@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from .text import FUNCTION_WORDS
+from .text import FUNCTION_WORDS, title_key
 
 NAME = "@"
 """Replaces a name in a masked question."""
@@ -158,3 +158,39 @@ def _opened(question: str) -> str:
     text = question.strip()
     opening = re.match(r"\w+", text)
     return text[:1].lower() + text[1:] if opening and opening.group().lower() in FUNCTION_WORDS else text
+
+
+# --- the kind of answer that a question asks for ----------------------------------------------------------------------
+
+_AUXILIARY = r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)"
+_ASKS = r"(?:wh(?:at|ich|om?|ose|ere|en|y)|how)"
+_WHETHER = re.compile(rf"(?:\A|[.;:]\s+){_AUXILIARY}\b(?:(?!\b{_ASKS}\b)[^?])*\?*\s*\Z", re.IGNORECASE)
+_OFFERS = re.compile(r"\bor\b", re.IGNORECASE)
+_DATE = re.compile(rf"\bwhen {_AUXILIARY}\b|\b(?:what|which) (?:year|date|day|month|decade|century)\b", re.IGNORECASE)
+_NUMBER = re.compile(
+    r"\bhow (?:many|much|long|tall|high|old|large|big|far|deep|often)\b|"
+    r"\bwhat (?:is|was) the (?:population|number|height|length|area|age|elevation)\b",
+    re.IGNORECASE,
+)
+_PERSON = re.compile(r"\s*whom?\b", re.IGNORECASE)
+_DIGIT = re.compile(r"\d")
+_NUMBER_WORDS = frozenset(
+    "zero one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty sixty seventy "
+    "eighty ninety hundred thousand million billion once twice dozen".split()
+)
+
+
+def fits(question: str, answer: str) -> bool:
+    """Whether an answer is of the kind that a question asks for, as far as the question's form tells: "yes" or "no", a
+    date, a number, a name; and not something that the question names itself, unless it offers that. Of a question that
+    is not English every answer is."""
+    key, offers = title_key(answer), _OFFERS.search(question) is not None
+    if key in ("yes", "no") or (_WHETHER.search(question) and not offers):
+        return key in ("yes", "no") and (offers or _WHETHER.search(question) is not None)
+    if not offers and f" {key} " in f" {title_key(question)} ":
+        return False
+    if _DATE.search(question):
+        return _DIGIT.search(answer) is not None
+    if _NUMBER.search(question):
+        return _DIGIT.search(answer) is not None or not _NUMBER_WORDS.isdisjoint(key.split())
+    return not (_PERSON.match(question) and _DIGIT.search(answer))

@@ -16,7 +16,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from hashlib import blake2b
 from itertools import pairwise
@@ -155,14 +155,24 @@ class Exemplars(Part):
         return [memory[i] for i in reversed(heapq.nlargest(count, allowed, key=worth.__getitem__))]  # stable
 
 
-def plan_like(
-    exemplars: Sequence[Exemplar], planner: Agent, question: str, planned: Callable[[Exemplar], dict[str, Any]]
-) -> dspy.Prediction:
-    """The planner's reply to a question, with exemplars as further demos; ``planned`` is the reply of each."""
+def plan_like(exemplars: Sequence[Exemplar], planner: Agent, question: str) -> dspy.Prediction:
+    """The reply of a planner (`PlanSteps`) to a question, with exemplars as further demos."""
     record(Recalled(tuple(exemplar.question for exemplar in exemplars)))
-    shown = [dspy.Example(question=exemplar.question, **planned(exemplar)) for exemplar in exemplars]
+    shown = [
+        dspy.Example(
+            question=each.question, thought=dependence(each.sub_questions), sub_questions=[*each.sub_questions]
+        )
+        for each in exemplars
+    ]
     reply: dspy.Prediction = planner(question=question, demos=[*planner.demos, *shown])
     return reply
+
+
+def dependence(sub_questions: Sequence[str]) -> str:
+    """How many steps a solved question has, and which of them need which, as a planner's thought."""
+    needs = {step: sorted(set(references(text))) for step, text in enumerate(sub_questions, 1)}
+    told = [f"step {step} needs step {' and '.join(map(str, others))}" for step, others in needs.items() if others]
+    return "One step." if len(needs) == 1 else f"{len(needs)} steps: {', '.join(told) or 'none needs another'}."
 
 
 @cache

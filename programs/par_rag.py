@@ -12,7 +12,7 @@ concluded from the steps, and judged once more. Steps that do not refer to one a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, cast
@@ -111,12 +111,7 @@ class ParRag(Program):
         """The first `MAX_STEPS` steps of the planner; without planning, or without any step, the question itself."""
         if not self.planned.value:
             return [PlanStep(1, question)]
-        reply = plan_like(
-            self.exemplars(question, complexity),
-            self.planner,
-            question,
-            lambda each: {"thought": dependence(each.sub_questions), "sub_questions": list(each.sub_questions)},
-        )
+        reply = plan_like(self.exemplars(question, complexity), self.planner, question)
         asked = read_texts(reply.sub_questions)
         kept = asked[:MAX_STEPS] or [question]
         record(Decomposed(tuple(kept), tuple(asked[MAX_STEPS:])))
@@ -170,13 +165,6 @@ def bind(question: str, answers: Mapping[int, Cited]) -> str:
 def trajectory(answers: Mapping[int, Cited]) -> list[str]:
     """Questions and answers in the order of the steps, as agents read them."""
     return [f"#{number} {found.question} -> {found.text}" for number, found in sorted(answers.items())]
-
-
-def dependence(sub_questions: Sequence[str]) -> str:
-    """How many steps a solved question has, and which of them need which, as a planner's thought."""
-    needs = {number: PlanStep(number, text).needs for number, text in enumerate(sub_questions, 1)}
-    told = [f"step {number} needs step {' and '.join(map(str, all))}" for number, all in needs.items() if all]
-    return "One step." if len(needs) == 1 else f"{len(needs)} steps: {', '.join(told) or 'none needs another'}."
 
 
 # --- the review -------------------------------------------------------------------------------------------------------

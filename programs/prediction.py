@@ -18,7 +18,9 @@ from .candidates import cut_citations
 from .run import current, record
 from .trace import Answered, Decomposed, Revised, Stopped
 
-Status = Literal["verified", "in doubt", "not supported", "contradicted", "not checked", "model knowledge", "no answer"]
+Status = Literal[
+    "verified", "supported", "in doubt", "not supported", "contradicted", "not checked", "model knowledge", "no answer"
+]
 """How an answer was checked: a verifier found that the passages state it, that it is hardly what was asked for, that
 they do not state it, or that they say otherwise; no verifier read it; it does not come from the passages; there is
 none."""
@@ -33,6 +35,7 @@ STOPS = {
     "documents": "the limit of passages",
     "sufficient": "an agent found the evidence sufficient",
     "answered": "the reasoning names an answer",
+    "agreed": "two readings gave the same answer",
     "finished": "the agent finished",
     "plan done": "each step of the plan is answered",
     "single pass": "one search and one answer, as the program does",
@@ -48,9 +51,6 @@ STOPS = {
     "end": "the program ended",
 }
 """Why a program stopped, in words."""
-
-SUGGESTED = "(suggested, not stated)"
-"""How `PolyHop` marks a doubtful answer for its agents; small models copy it."""
 
 UNKNOWN = "unknown"
 """The answer of a program that has none."""
@@ -134,7 +134,7 @@ def tidy(answer: object) -> tuple[str, tuple[str, ...]]:
     "The answer is", bold, quotes and a final stop are cut off. Any way to say that there is no answer becomes
     ``"unknown"``.
     """
-    text, _ = cut_citations(" ".join(str(answer).replace(SUGGESTED, "").split()))
+    text, _ = cut_citations(" ".join(str(answer).split()))
     text = text[said.end() :] if (said := _INTRODUCED.match(text)) else text
     text = wrapped[2] if (wrapped := _WRAPPED.fullmatch(text)) and wrapped[1] not in wrapped[2] else text
     if len(text) > 1 and _QUOTES.get(text[0]) == text[-1] and text[0] not in "<" and text[0] not in text[1:-1]:
@@ -157,7 +157,7 @@ def one_line(text: object) -> tuple[str, tuple[str, ...]]:
 
 def read_query(text: object) -> tuple[str, tuple[str, ...]]:
     """A query without surrounding quotes, empty for "none", and the start of what was cut off."""
-    query, invalid = one_line(cut_citations(str(text or "").replace(SUGGESTED, ""))[0])
+    query, invalid = one_line(cut_citations(str(text or ""))[0])
     if len(query) > 1 and _QUOTES.get(query[0]) == query[-1] and not {query[0], query[-1]} & set(query[1:-1]):
         query = query[1:-1].strip()
     return ("", ()) if _NO_QUERY.fullmatch(query) else (query, invalid)

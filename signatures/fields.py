@@ -113,6 +113,8 @@ Short: TypeAlias = Annotated[str, Bound(1, 30)]
 """An answer or a query."""
 Thought: TypeAlias = Annotated[str, Bound(1, 120)]
 """A few sentences."""
+Brief: TypeAlias = Annotated[str, Bound(1, 70)]
+"""A sentence for each part of a question: in more words, a small model repeats itself."""
 Texts: TypeAlias = Annotated[list[str], Bound(12, 16)]
 """Sub-questions, queries or facts."""
 Ids: TypeAlias = Annotated[list[str], Bound(24, of_ids=True)]

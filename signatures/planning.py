@@ -23,26 +23,6 @@ class AnalyzeQuestion(dspy.Signature):
     sub_questions: Texts = dspy.OutputField(desc="1 to 6 atomic questions in the order they can be answered")
 
 
-class PlanResearch(dspy.Signature):
-    """Decide what it takes to answer a question, and list the facts to look up, in order.
-
-    Each sub-question asks for one relation of one entity and can be read alone. Write #1, #2, ... for the answers of
-    earlier ones. Keep names, dates, places and kinds as the question has them; add none. A description that stands for
-    a name ("the director of X") is a fact of its own; several descriptions of one thing stay together. A comparison
-    needs the same fact of each side; no sub-question stands twice. Nothing that only compares, counts or checks
-    earlier answers. Where the question is garbled, ask what it must mean. Leave open what it leaves open, and do not
-    answer it.
-    """
-
-    question: str = dspy.InputField()
-    route: Literal["direct", "single", "plan"] = dspy.OutputField(
-        default="plan",
-        desc='"direct" if nothing has to be looked up (small talk, arithmetic, what everybody knows); "single" if one '
-        'document about something that the question names has the answer; "plan" if facts must be joined, or in doubt',
-    )
-    sub_questions: Texts = dspy.OutputField(desc='1 to 6; for "direct" and "single" only the question itself')
-
-
 class PlanSteps(dspy.Signature):
     """Plan how to find the answer to a question, one lookup at a time.
 

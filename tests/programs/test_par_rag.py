@@ -15,7 +15,8 @@ from polyhop.programs import ParRag, Trace
 from polyhop.programs.candidates import Cited
 from polyhop.programs.complexity import Complexity
 from polyhop.programs.confidence import CREDIBILITY, Confidence
-from polyhop.programs.par_rag import Review, bind, dependence
+from polyhop.programs.exemplars import dependence
+from polyhop.programs.par_rag import Review, bind
 from polyhop.programs.run import Run, running
 from polyhop.programs.trace import (
     Decomposed,
