@@ -184,9 +184,11 @@ def fits(question: str, answer: str) -> bool:
     """Whether an answer is of the kind that a question asks for, as far as the question's form tells: "yes" or "no", a
     date, a number, a name; and not something that the question names itself, unless it offers that. Of a question that
     is not English every answer is."""
-    key, offers = title_key(answer), _OFFERS.search(question) is not None
-    if key in ("yes", "no") or (_WHETHER.search(question) and not offers):
-        return key in ("yes", "no") and (offers or _WHETHER.search(question) is not None)
+    key, offers, asks_whether = title_key(answer), _OFFERS.search(question), _WHETHER.search(question)
+    if key in ("yes", "no"):
+        return asks_whether is not None
+    if asks_whether and not offers:
+        return False
     if not offers and f" {key} " in f" {title_key(question)} ":
         return False
     if _DATE.search(question):

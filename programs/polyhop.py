@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, zip_longest
 
 import dspy
 
@@ -87,7 +87,7 @@ class PolyHop(Program):
         found = [hit.passage for hit in self.search(question)]
         if not found:
             return nothing_found()
-        passages = self._new(found, case, max(self.first_passages.value, case.complexity.hops))
+        passages = first = self._new(found, case, max(self.first_passages.value, case.complexity.hops))
         stop = "rounds"
         for n in range(1, self.rounds.value + 1):
             reading = self._read(n, passages, case)
@@ -100,7 +100,8 @@ class PolyHop(Program):
             if n < self.rounds.value and not new:
                 stop = "stable"
                 break
-            passages = [*(item.passage for item in whole(reading.cited)), *new]
+            cited = (item.passage for item in whole(reading.cited) if item.passage not in first)
+            passages = [*first, *cited, *new]  # a server need not read the first again
         return self._conclude(case, found, stop)
 
     # --- a round ---------------------------------------------------------------------------------------------------
@@ -150,7 +151,7 @@ class PolyHop(Program):
         queries += [step for step, text in zip(steps, case.steps, strict=True) if not references(text) or names(step)]
         hits = [self.search(query) for query in dict.fromkeys(queries) if query and query not in case.searched]
         case.searched.update(queries)
-        ranked = [hit.passage for row in zip(*hits, strict=False) for hit in row]  # the best of each query first
+        ranked = [hit.passage for row in zip_longest(*hits) for hit in row if hit]  # the best of each query first
         return self._new(ranked, case, self.new_passages.value)
 
     def _new(self, passages: Iterable[Passage], case: _Case, count: int) -> list[Passage]:
@@ -182,7 +183,7 @@ class PolyHop(Program):
         accuracy = answer.confidence * votes / len(case.answered)
         weighed = self.confidence(case.complexity.expected, accuracy, CREDIBILITY[attribution], answer.text)
         status: Status = "supported" if stated and attribution != "contradictory" else "not supported"
-        if votes > 1 and attribution == "attributable" and weighed.passed:
+        if attribution == "attributable" and verdicts and votes == len(case.readings) and weighed.passed:
             status = "verified"
         return conclude(answer.text, weighed.confidence, evidence=evidence, stop=stop, status=status)
 

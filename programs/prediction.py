@@ -114,7 +114,7 @@ def check_question(question: str) -> str:
 
 def decomposed(replied: Sequence[str], route: str = "") -> list[str]:
     """Record and return the sub-questions of a reply, at most `MAX_SUB_QUESTIONS`."""
-    texts = read_texts(replied)
+    texts = list(dict.fromkeys(read_texts(replied)))
     kept, surplus = texts[:MAX_SUB_QUESTIONS], texts[MAX_SUB_QUESTIONS:]
     record(Decomposed(tuple(kept), tuple(surplus), route=route))
     return kept
