@@ -13,8 +13,9 @@ const CHECKS = {
   "not checked": "The answer was not verified: the program was sure, or has no verifier.",
   "model knowledge": "The answer comes from the model's own knowledge, not from the passages.",
   contradicted: "The passages contradict the answer.",
+  "supported": "A cited sentence has it, but not every reading confirmed it.",
   "in doubt": "The passages state it, but the verifier doubts that it is what was asked for.",
-  "not supported": "The verifier did not find the answer supported.",
+  "not supported": "No cited sentence has it, or it is not the kind of answer that is asked for.",
   "not verified": "The answer did not pass the verification.",
   "no answer": "The program did not find an answer.",
 };
