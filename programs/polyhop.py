@@ -53,7 +53,7 @@ class PolyHop(Program):
 
     Args:
         k: Passages that a search returns, of which a round reads few.
-        rounds: Maximum number of rounds of reading.
+        rounds: Maximum number of rounds of reading. Answers that differ have one more round, a missing one has all.
         estimator: Of the complexity.
     """
 
@@ -96,8 +96,9 @@ class PolyHop(Program):
             if case.agreed or (reading.text != UNKNOWN and self.review.value == "never"):
                 stop = "agreed" if case.agreed else "single pass"
                 break
-            new = self._follow_up(reading, case) if n < self.rounds.value else []
-            if n < self.rounds.value and not new:
+            if n == self.rounds.value or (n > 1 and case.answered):
+                break
+            if not (new := self._follow_up(reading, case)):
                 stop = "stable"
                 break
             cited = (item.passage for item in whole(reading.cited) if item.passage not in first)
