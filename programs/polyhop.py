@@ -184,7 +184,8 @@ class PolyHop(Program):
         accuracy = answer.confidence * votes / len(case.answered)
         weighed = self.confidence(case.complexity.expected, accuracy, CREDIBILITY[attribution], answer.text)
         status: Status = "supported" if stated and attribution != "contradictory" else "not supported"
-        if attribution == "attributable" and verdicts and votes == len(case.readings) and weighed.passed:
+        unanimous = bool(verdicts) and votes == len(case.readings)
+        if attribution == "attributable" and unanimous and weighed.passed and case.is_linked(answer):
             status = "verified"
         return conclude(answer.text, weighed.confidence, evidence=evidence, stop=stop, status=status)
 
@@ -241,12 +242,24 @@ class _Case:
         )
 
     def is_stated(self, answer: Cited) -> bool:
-        """Whether a sentence that is cited for an answer has it. "yes", "no" and what the question offers need two
-        passages."""
-        key = f" {title_key(answer.text)} "
-        if key.strip() in ("yes", "no") or key in f" {title_key(self.question)} ":
+        """Whether a sentence that is cited for an answer has it. What is concluded needs two passages."""
+        if self._is_concluded(answer):
             return len(whole(answer.cited)) > 1
+        key = f" {title_key(answer.text)} "
         return any(key in f" {title_key(f'{item.passage.heading} {item.text}')} " for item in answer.cited)
+
+    def is_linked(self, answer: Cited) -> bool:
+        """Whether the passages that are cited for an answer, two if it takes more than a hop, have all names of the
+        question. No sentence says so of what is concluded."""
+        cited = whole(answer.cited)
+        words = {word for item in cited for word in key_words(f"{item.passage.heading} {item.text}")}
+        named = {word for name in names(self.question) for word in key_words(name)}
+        return len(cited) >= min(2, self.complexity.hops) and named <= words and not self._is_concluded(answer)
+
+    def _is_concluded(self, answer: Cited) -> bool:
+        """Whether an answer is "yes", "no", or something that the question offers."""
+        key = f" {title_key(answer.text)} "
+        return key.strip() in ("yes", "no") or key in f" {title_key(self.question)} "
 
 
 def _shingles(passage: Passage) -> frozenset[tuple[str, ...]]:
