@@ -63,7 +63,7 @@ class PolyHop(Program):
         self,
         retriever: Retriever | None = None,
         k: int = 20,
-        rounds: int = 3,
+        rounds: int = 4,
         *,
         estimator: ComplexityEstimator | None = None,
     ) -> None:
@@ -184,7 +184,7 @@ class PolyHop(Program):
         accuracy = answer.confidence * votes / len(case.answered)
         weighed = self.confidence(case.complexity.expected, accuracy, CREDIBILITY[attribution], answer.text)
         status: Status = "supported" if stated and attribution != "contradictory" else "not supported"
-        unanimous = bool(verdicts) and votes == len(case.readings)
+        unanimous = bool(verdicts) and votes == len(case.answered)
         if attribution == "attributable" and unanimous and weighed.passed and case.is_linked(answer):
             status = "verified"
         return conclude(answer.text, weighed.confidence, evidence=evidence, stop=stop, status=status)
