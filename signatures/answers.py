@@ -140,7 +140,9 @@ class AnswerWithCitations(dspy.Signature):
     confidence: float = dspy.OutputField(default=0.5, desc=CONFIDENCE)
     citations: Ids = dspy.OutputField(default=[], desc='ids of the sentences that prove it, such as ["2s1", "1s3"]')
     missing: Short = dspy.OutputField(
-        default="none", desc='if the answer is unknown: a search query for what no passage states; otherwise "none"'
+        default="none",
+        desc="if the answer is unknown: a search query for the first fact that no passage states, for that alone; "
+        'otherwise "none"',
     )
 
 
@@ -157,8 +159,8 @@ class VerifyAnswer(dspy.Signature):
     answer: Short = dspy.OutputField(desc=ANSWER)
     attribution: Literal["attributable", "extrapolatory", "contradictory"] = dspy.OutputField(
         default="extrapolatory",
-        desc='"attributable" if the passages state every part of the way to the answer, "extrapolatory" if a part is '
-        'not stated, "contradictory" if they contradict each other on it',
+        desc='"attributable" if the passages state every part of the way to the answer, in whatever words, '
+        '"extrapolatory" if a part is not stated, "contradictory" if they contradict each other on it',
     )
 
 
