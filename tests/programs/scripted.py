@@ -25,11 +25,10 @@ MAN = Passage.of("Alfred Hitchcock", sentences=["Hitchcock made films.", "He cam
 ALBUM = Passage.of("Vertigo (album)", sentences=["Vertigo is an album.", "It was produced by Dan."], id="album")
 
 AGENTS = {
-    "route sub_questions": "planner",
+    "missing": "reader",
+    "answer attribution": "verifier",
     "thought sub_questions": "planner",
-    "correction": "verifier",
     "sub_questions": "analyzer",
-    "answers keep": "gatherer",
     "requirements": "set_selector",
     "keep": "selector",
     "add": "adder",
@@ -55,8 +54,9 @@ AGENTS = {
 OFTEN: dict[str, dict[str, Any]] = {
     "accuracy_judge": {"reasoning": ""},
     "attribution_judge": {"reasoning": ""},
-    "verifier": {"reasoning": "", "missing": "none"},
-    "gatherer": {"doubtful": []},
+    "planner": {"thought": ""},
+    "reader": {"reasoning": "", "confidence": 0.9, "citations": [], "missing": "none"},
+    "verifier": {"reasoning": "", "attribution": "attributable"},
     "selector": {"reasoning": ""},
     "adder": {"reasoning": ""},
     "querier": {"reasoning": "", "diversity": 0.5},
@@ -163,12 +163,12 @@ def scripted(**replies: Reply | list[Reply]) -> Script:
     """A script with one reply, or a list of replies, for each agent; an agent without any answers a default."""
     script: dict[str, list[Reply]] = {
         "analyzer": [{"sub_questions": ["Who is asked about?"]}],
-        "planner": [{"route": "plan", "thought": "", "sub_questions": ["Who is asked about?"]}],
-        "verifier": [{"reasoning": "", "attribution": "attributable", "accuracy": 1.0, "correction": "unknown"}],
+        "planner": [{"thought": "", "sub_questions": ["Who is asked about?"]}],
+        "reader": [answer("unknown", 0.1) | {"missing": "none"}],
+        "verifier": [{"reasoning": "", "answer": "unknown", "attribution": "attributable"}],
         "selector": [{"keep": []}],
         "set_selector": [{"requirements": [], "chosen": [1]}],
         "adder": [{"add": []}],
-        "gatherer": [{"answers": [], "keep": [], "required": []}],
         "router": [{"route": "plan", "query": ""}],
         "roadmap": [{"roadmap": ["Who is asked about?"]}],
         "filter": [{"thoughts": "1: about something else.", "useful": []}],
