@@ -40,7 +40,7 @@ Call = tuple[type[dspy.Signature], Mapping[str, Any], Mapping[str, Any]]
 
 _ALIKE = 0.5  # share of topic words that two questions or statements have in common
 _ID = re.compile(r"\d+(?:s\d+)?")
-_ANSWERED = ("question", "answer", "proposed_answer", "draft")  # inputs that are no evidence
+_ANSWERED = ("question", "answer", "draft")  # inputs that are no evidence
 _MOST_NAMED = 5  # sentences or texts listed in one sentence
 
 
@@ -205,8 +205,8 @@ class GoldReply:
 
     @property
     def judges_right(self) -> bool:
-        """Whether the answer that the agent judges is known to be right."""
-        return exact_match(self.text("proposed_answer", "answer"), self.answers) == 1.0
+        """Whether the answer that the agent judges, its own if it is given none, is known to be right."""
+        return exact_match(self.text("answer") or str(self.fields.get("answer", "")), self.answers) == 1.0
 
     @property
     def passage(self) -> str | None:
@@ -256,7 +256,7 @@ class GoldReply:
         return next((text for text in known if text and not self.was_tried(text)), "")
 
     def was_tried(self, query: str) -> bool:
-        tried = [title_key(text) for name in ("queries", "earlier", "searched") for text in self.listed(name)]
+        tried = [title_key(text) for name in ("queries", "earlier") for text in self.listed(name)]
         return any(text.startswith(title_key(query)) for text in tried)
 
     @cached_property
@@ -300,19 +300,6 @@ def _supported(reply: GoldReply) -> list[str] | None:
     return list(dict.fromkeys([*chosen, *repeated])) if repeated else None
 
 
-def _answers(reply: GoldReply) -> list[str] | None:
-    """An answer for each sub-question that the agent has; None if one of these is none of the steps."""
-    questions, answers = reply.listed("sub_questions"), list[str]()
-    for place, question in enumerate(questions):
-        n = place if len(questions) == len(reply.steps) else reply.step_like(question)
-        if n is None:
-            return None
-        step = reply.steps[n]
-        ids = reply.ids(step.passage_id) if step.passage_id in reply.found else []
-        answers.append(f"{step.answer} [{ids[0]}]" if ids else step.answer if step.passage_id is None else UNKNOWN)
-    return answers if reply.steps else None
-
-
 def _answer(reply: GoldReply) -> str | None:
     own = str(reply.fields.get("answer", UNKNOWN))
     if not reply.answers:
@@ -336,11 +323,6 @@ def _attribution(reply: GoldReply) -> str | None:
     return (stated if reply.carried else "extrapolatory") if reply.answers else None
 
 
-def _correction(reply: GoldReply) -> str | None:
-    right = reply.text("proposed_answer") if reply.judges_right else reply.answers[0] if reply.carried else None
-    return right if reply.answers else None
-
-
 def _sure(right: bool | float) -> float:
     return CONFIDENT if right else 1 - CONFIDENT
 
@@ -356,7 +338,7 @@ _RULES: dict[str, Callable[[GoldReply], Any]] = {
     "action": lambda r: "answer" if r.complete else "retrieve" if r.lacking else None,
     "query": _query,
     "queries": lambda r: r.lacking or None,
-    **dict.fromkeys(("required", "gaps"), lambda r: r.lacking or ([] if r.complete else None)),
+    "gaps": lambda r: r.lacking or ([] if r.complete else None),
     "missing": lambda r: "none" if r.complete else next(iter(r.lacking), None),
     # evidence
     **dict.fromkeys(("keep", "spans"), lambda r: r.ids() if r.pages else None),
@@ -367,8 +349,6 @@ _RULES: dict[str, Callable[[GoldReply], Any]] = {
     **dict.fromkeys(("citations", "cited"), lambda r: r.ids(r.passage) if r.carried and r.pages else None),
     **dict.fromkeys(("supported", "relevant"), _supported),
     # answers
-    "answers": _answers,
-    "doubtful": lambda r: None if _answers(r) is None else [],
     "answer": _answer,
     "decision": lambda r: ("revised" if r.carried else "unconfident") if r.answers else None,
     "next_thought": _next_thought,
@@ -376,7 +356,6 @@ _RULES: dict[str, Callable[[GoldReply], Any]] = {
     "confidence": lambda r: _sure(exact_match(str(r.fields.get("answer")), r.answers)) if r.answers else None,
     "accuracy": lambda r: _sure(r.judges_right) if r.answers else None,
     "attribution": _attribution,
-    "correction": _correction,
 }
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.data.form import FEATURES, features, masked
+from polyhop.data.form import FEATURES, features, fits, masked
 
 
 def counts(question: str) -> dict[str, float]:
@@ -51,3 +51,50 @@ def test_any_text_has_counts(text: str) -> None:
 )
 def test_names_are_masked(question: str, form: str) -> None:
     assert masked(question) == form
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "is_fit"),
+    [
+        # whether
+        ("Is Lake Como in Italy?", "yes", True),
+        ("Is Lake Como in Italy?", "No.", True),
+        ("Is Lake Como in Italy?", "Italy", False),
+        ("Are Lake Como and Lake Garda in the same country?", "Switzerland", False),
+        ("Lake Como is deep. Is it in Italy?", "Italy", False),
+        ("Who directed Solaris?", "yes", False),
+        ("Where is the lake that is in Italy?", "no", False),
+        ("Is it known who directed Solaris?", "Andrei Tarkovsky", True),
+        # one of two
+        ("Is Lake Como or Lake Garda deeper?", "Lake Como", True),
+        ("Is it a lake or not?", "yes", True),
+        ("Which is deeper, Lake Como or Lake Garda?", "Lake Garda", True),
+        # not what the question names itself
+        ("Who directed Solaris?", "Solaris", False),
+        ("Who directed The Sound and the Fury?", "the sound and the fury", False),
+        ("Who directed Solaris?", "Sol", True),
+        # dates and numbers
+        ("When was Ann Lee born?", "4 May 1929", True),
+        ("When was Ann Lee born?", "Calder", False),
+        ("In which year was Ann Lee born?", "1929", True),
+        ("What date was it?", "the fourth of May", False),
+        ("How many films did she make?", "12", True),
+        ("How many films did she make?", "Twenty two", True),
+        ("How many films did she make?", "many", False),
+        ("What is the population of Calder?", "Dorne", False),
+        # people
+        ("Who wrote Emma?", "Jane Austen", True),
+        ("Who wrote Emma?", "1815", False),
+        ("Which book came first?", "Ash 2", True),
+        # other languages
+        ("Wann wurde Ann Lee geboren?", "Calder", True),
+        ("", "Calder", True),
+    ],
+)
+def test_an_answer_is_of_the_kind_that_is_asked_for(question: str, answer: str, is_fit: bool) -> None:
+    assert fits(question, answer) is is_fit
+
+
+@given(st.text(), st.text())
+def test_any_answer_fits_or_not(question: str, answer: str) -> None:
+    assert isinstance(fits(question, answer), bool)

@@ -18,19 +18,19 @@ from polyhop.engines.models import language_model, read_profile
 from polyhop.engines.recorded import Recorder, about, record
 from polyhop.engines.replies import ModelError, model_errors
 from polyhop.programs.agent import Agent
-from polyhop.signatures import AnswerFromContext, PlanResearch
+from polyhop.signatures import AnswerFromContext, PlanSteps
 
 from ..programs.local import Local
 
 QUESTION = "Who founded Kestrel?"
-REPLY = '{"route": "single", "sub_questions": ["Who founded Kestrel?"]}'
-CHAT = '[[ ## route ## ]]\nsingle\n\n[[ ## sub_questions ## ]]\n["Who founded Kestrel?"]\n\n[[ ## completed ## ]]'
+REPLY = '{"thought": "One step.", "sub_questions": ["Who founded Kestrel?"]}'
+CHAT = '[[ ## thought ## ]]\nOne step.\n\n[[ ## sub_questions ## ]]\n["Who founded Kestrel?"]\n\n[[ ## completed ## ]]'
 
 
 class Planner(dspy.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.planner = Agent(PlanResearch)
+        self.planner = Agent(PlanSteps)
 
     def forward(self, question: str) -> Any:
         return self.planner(question=question)

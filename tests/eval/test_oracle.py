@@ -28,9 +28,7 @@ NONE = CANDIDATES.show([Evidence(NOISE)])
 PLAN, BORN = ["Who directed Solaris?", "Where was #1 born?"], "Where was Andrei Tarkovsky born?"
 SURE, UNSURE = CONFIDENT, pytest.approx(1 - CONFIDENT)
 
-GATHER: dict[str, Any] = {"sub_questions": ["a", "b"], "answers_so_far": [], "searched": []}
 DECIDE: dict[str, Any] = {"roadmap": [], "queries": [], "passages": FIRST}
-VERIFY: dict[str, Any] = {"passages": ALL, "sub_questions": [], "proposed_answer": "Zavrazhye"}
 KNOWN: dict[str, Any] = {"focus": "", "known": ["Andrei Tarkovsky directed it."], "required": []}
 STATEMENTS = ["1. Andrei Tarkovsky directed it.", "2. The weather was fine."]
 THOUGHTS = ["Andrei Tarkovsky directed it.", "He was born in Zavrazhye."]
@@ -49,7 +47,6 @@ def annotated(signature: str, inputs: dict[str, Any], own: Any = None, example: 
         ("AnalyzeQuestion", {}, {"sub_questions": PLAN}),
         ("DrawRoadmap", {}, {"roadmap": PLAN}),
         ("RouteQuestion", {}, {"route": "plan", "query": "none"}),
-        ("PlanResearch", {}, {"route": "plan", "sub_questions": PLAN}),
         ("PlanSteps", {}, {"sub_questions": PLAN}),
         ("RefineQuestion", {"trajectory": [], "next_question": PLAN[1]}, {"refined_question": BORN}),
         # evidence
@@ -65,27 +62,6 @@ def annotated(signature: str, inputs: dict[str, Any], own: Any = None, example: 
             {**KNOWN, "passages": ALL},
             {"new_facts": ["He was born in Zavrazhye. (3s2)"], "gaps": []},
         ),
-        # The gatherer answers what is shown and asks for what follows; what waits for an answer is not asked for.
-        (
-            "GatherEvidence",
-            {**GATHER, "passages": FIRST},
-            {"answers": ["Andrei Tarkovsky [2s2]", "unknown"], "doubtful": [], "keep": ["2s2"], "required": [BORN]},
-        ),
-        (
-            "GatherEvidence",
-            {**GATHER, "passages": NONE},
-            {"answers": ["unknown"] * 2, "doubtful": [], "keep": [], "required": PLAN[:1]},
-        ),
-        (
-            "GatherEvidence",
-            {**GATHER, "passages": FIRST, "sub_questions": ["Who was the director of Solaris, directed?"]},
-            {"answers": ["Andrei Tarkovsky [2s2]"], "doubtful": [], "keep": ["2s2"], "required": [BORN]},
-        ),
-        (
-            "GatherEvidence",
-            {**GATHER, "passages": FIRST, "sub_questions": ["What is the weather?"]},
-            {"keep": ["2s2"], "required": [BORN]},
-        ),
         # searches
         ("DecideNext", {**DECIDE, "passages": ALL}, {"action": "answer", "query": "none"}),
         ("DecideNext", DECIDE, {"action": "retrieve", "query": BORN}),
@@ -98,21 +74,6 @@ def annotated(signature: str, inputs: dict[str, Any], own: Any = None, example: 
         ("ProposeQueries", {**KNOWN, "earlier": [], "evidence": NONE}, {"queries": [BORN]}),
         # judgements
         ("JudgeAttribution", {"evidence": FIRST, "answer": "Zavrazhye"}, {"attribution": "extrapolatory"}),
-        (
-            "VerifyAnswer",
-            VERIFY,
-            {"attribution": "attributable", "accuracy": SURE, "correction": "Zavrazhye", "missing": "none"},
-        ),
-        (
-            "VerifyAnswer",
-            {**VERIFY, "passages": FIRST},
-            {"attribution": "extrapolatory", "accuracy": SURE, "correction": "Zavrazhye", "missing": BORN},
-        ),
-        (
-            "VerifyAnswer",
-            {**VERIFY, "proposed_answer": "Moscow"},
-            {"attribution": "contradictory", "accuracy": UNSURE, "correction": "Zavrazhye", "missing": "none"},
-        ),
         (
             "ReviseAnswer",
             {"sources": ALL, "draft": "Moscow"},
@@ -147,6 +108,29 @@ def test_what_the_annotations_tell(signature: str, inputs: dict[str, Any], expec
             {"cited": ["2s2"], "answer": "Andrei Tarkovsky"},
         ),
         ("AnswerStep", {"question": "What is the weather?", "sources": FIRST}, {"answer": "Lem"}, {}),
+        (  # what no passage states is asked for
+            "AnswerWithCitations",
+            {"passages": FIRST},
+            {"answer": "Moscow"},
+            {"answer": "Moscow", "confidence": UNSURE, "missing": BORN},
+        ),
+        (
+            "AnswerWithCitations",
+            {"passages": ALL},
+            {"answer": "Moscow"},
+            {"answer": "Zavrazhye", "confidence": SURE, "citations": ["2s2", "3s2"], "missing": "none"},
+        ),
+        *(  # an agent judges its own answer, as it should be
+            ("VerifyAnswer", {"passages": ALL}, {"answer": own}, {"answer": "Zavrazhye", "attribution": "attributable"})
+            for own in ("Zavrazhye", "Moscow")
+        ),
+        (
+            "VerifyAnswer",
+            {"passages": FIRST},
+            {"answer": "Moscow"},
+            {"answer": "Moscow", "attribution": "extrapolatory"},
+        ),
+        ("JudgeAttribution", {"evidence": ALL, "answer": "Moscow"}, {}, {"attribution": "contradictory"}),
         (
             "CheckFacts",
             {"required": [], "passages": FIRST, "statements": STATEMENTS},
@@ -178,16 +162,16 @@ def test_a_title_that_the_agent_has_not_seen_is_no_query() -> None:
     inputs = {"question": EXAMPLE.question, **DECIDE, "queries": [BORN]}
     for own in ({"action": "retrieve", "query": "Tarkovsky's town"}, {"action": "answer", "query": "none"}):
         assert oracle.reply(signatures.DecideNext, inputs, own).fields == own
-    inputs |= {**GATHER, "searched": [BORN]}
-    assert oracle.reply(signatures.GatherEvidence, inputs, {"required": ["x"]}).fields["required"] == ["x"]
+    inputs = {"question": EXAMPLE.question, "earlier": [BORN], "evidence": FIRST}
+    assert oracle.reply(signatures.ProposeQueries, inputs, {"queries": ["x"]}).fields["queries"] == ["x"]
 
 
 def test_benchmarks_without_sub_questions_tell_less() -> None:
     plain = EXAMPLE.copy(sub_questions=())
     assert annotated("AnalyzeQuestion", {}, example=plain) == {}
     assert annotated("RouteQuestion", {}, example=plain) == {"route": "plan", "query": "none"}
-    gathered = annotated("GatherEvidence", {**GATHER, "sub_questions": [], "passages": FIRST}, example=plain)
-    assert gathered == {"keep": ["2s2"], "required": ["Andrei Tarkovsky"]}
+    read = annotated("AnswerWithCitations", {"passages": FIRST}, {"answer": "unknown"}, example=plain)
+    assert read == {"answer": "unknown", "confidence": UNSURE, "missing": "Andrei Tarkovsky"}
 
 
 # --- feedback --------------------------------------------------------------------------------------------------------
@@ -216,7 +200,7 @@ def test_an_agent_of_which_the_annotations_tell_nothing_hears_how_the_program_di
 def test_every_agent_of_every_program_hears_of_its_own_faults(name: str) -> None:
     shown = dict.fromkeys(("passages", "candidates", "evidence", "sources"), ALL)
     texts = {"question": SOLARIS.question, "next_question": PLAN[1]}
-    texts |= dict.fromkeys(("answer", "proposed_answer", "draft"), "Moscow")
+    texts |= dict.fromkeys(("answer", "draft"), "Moscow")
     special: dict[str, Any] = {"querier": {"evidence": NONE}, "checker": {"statements": STATEMENTS}}
     for agent, predictor in new_program(name).named_predictors():
         signature = predictor.signature

@@ -280,22 +280,22 @@ def test_harmless_differences_are_told(artifact: Path) -> None:
 def test_tuned_programs() -> None:
     after = PolyHop()
     after.rounds.value, after.rounds.high = 2, 4
-    text = after.gatherer.signature.instructions
-    after.gatherer.signature = after.gatherer.signature.with_instructions(f"{text} Keep all.")
-    after.planner.demos = [dspy.Example(question="Who?", route="single", sub_questions=["Who?"])] * 2
+    text = after.reader.signature.instructions
+    after.reader.signature = after.reader.signature.with_instructions(f"{text} Keep all.")
+    after.planner.demos = [dspy.Example(question="Who?", thought="One step.", sub_questions=["Who?"])] * 2
     own = Exemplar("Who?", ("Who?",), 1)
     after.exemplars.memory = ExemplarMemory([own, *after.exemplars.memory.exemplars[2:]])
     old, new = dump(PolyHop()), dump(after)
     found = diff(old, new)
-    assert set(found) == {"rounds", "gatherer", "planner", "exemplars.memory"}
+    assert set(found) == {"rounds", "reader", "planner", "exemplars.memory"}
     assert found["rounds"] == Change([f"{old['rounds']['value']} (1..6)"], ["2 (1..4)"])
-    assert found["gatherer"] == Change([], ["Keep all."])
-    demo = '{"question": "Who?", "route": "single", "sub_questions": ["Who?"]}'
+    assert found["reader"] == Change([], ["Keep all."])
+    demo = '{"question": "Who?", "thought": "One step.", "sub_questions": ["Who?"]}'
     assert found["planner"] == Change([], [demo, demo])
     once = {**new, "planner": {**new["planner"], "demos": new["planner"]["demos"][:1]}}
     assert diff(once, new) == {"planner": Change([], [demo])}  # one of two equal demos is new
-    after.gatherer.signature = after.gatherer.signature.with_updated_fields("question", desc="Obey it.")
-    told = diff(new, dump(after))["gatherer"]
+    after.reader.signature = after.reader.signature.with_updated_fields("question", desc="Obey it.")
+    told = diff(new, dump(after))["reader"]
     assert ([line[-8:] for line in told.added], len(told.removed)) == (["Obey it."], 1)
     memory = found["exemplars.memory"]
     assert (len(memory.removed), len(memory.added), "Who?" in memory.added[0]) == (2, 1, True)

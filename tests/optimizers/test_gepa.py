@@ -52,20 +52,18 @@ def test_what_is_refused_without_a_test() -> None:
 def test_where_a_new_instruction_does_not_help_the_next_agent_has_its_turn() -> None:
     question = towns.question(1, "hard")
     script = scripted(
-        planner={"route": "plan", "sub_questions": ["Who wrote the book?", "Where was #1 born?"]},
-        gatherer={"answers": ["Writer 1", "Brunn"], "keep": ["1s2", "2s1"], "required": []},
-        answerer=answer("somewhere", 0.3) | {"citations": ["1s2", "2s1"]},
-        verifier={"attribution": "contradictory", "accuracy": 0.1, "correction": "nowhere"},
+        reader=answer("somewhere", 0.3) | {"citations": ["1s2", "2s1"]},
+        verifier={"answer": "nowhere", "attribution": "contradictory"},
     )
-    program = PolyHop()
+    program = PolyHop(rounds=1)
     program.set_lm(lm(script))
     with dspy.context(trace=[], adapter=dspy.ChatAdapter()):
         prediction = program(**question.inputs())
         trajectory = {"example": question, "prediction": prediction, "score": 0.0, "trace": dspy.settings.trace}
     select, names = MostFaults(program), {name: "" for name, _ in program.named_predictors()}
     chosen = [select(None, [trajectory], [0.0], 0, names) for _ in range(3)]
-    assert chosen == [["answerer"], ["verifier"], ["answerer"]]
-    assert select(None, [trajectory], [0.0], 1, names) == ["answerer"]  # of another candidate
+    assert chosen == [["reader"], ["verifier"], ["reader"]]
+    assert select(None, [trajectory], [0.0], 1, names) == ["reader"]  # of another candidate
 
 
 def test_a_planted_fault_is_found_in_half_the_calls_of_round_robin() -> None:

@@ -187,7 +187,7 @@ def test_each_question_has_the_settings_and_variables_of_its_task(pool: PassageP
 
     async def ask(name: str) -> dspy.Prediction:
         user.set(name)
-        model = lm(scripted(answerer=answer(name))).copy(model=name)
+        model = lm(scripted(reader=answer(name))).copy(model=name)
         with dspy.context(lm=model, track_usage=True, adapter=dspy.ChatAdapter()):
             return await program.acall(question="Who is asked about?")
 

@@ -61,7 +61,7 @@ def test_a_program_takes_an_estimator_and_carries_it(kind: type[ParRag | PolyHop
     loaded = kind()
     loaded.load_state(json.loads(json.dumps(program.dump_state())))
     for each in (program, program.deepcopy(), program.reset_copy(), loaded, pickle.loads(pickle.dumps(program))):
-        with playing(scripted(planner={"route": "plan", "sub_questions": ["Who?"]})):
+        with playing(scripted(planner={"sub_questions": ["Who?"]})):
             prediction = each(question="Who wrote Emma?", pool=[Passage.of("Emma", "Jane Austen wrote Emma.")])
         (estimated,) = steps(prediction, Estimated)
         assert Complexity(estimated.probabilities).hops == 3

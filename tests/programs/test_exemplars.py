@@ -10,8 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from polyhop.programs.agent import Agent
 from polyhop.programs.complexity import Complexity
-from polyhop.programs.exemplars import Exemplar, ExemplarMemory, Exemplars
+from polyhop.programs.exemplars import Exemplar, ExemplarMemory, Exemplars, dependence, plan_like
+from polyhop.programs.run import Run, running
+from polyhop.programs.trace import Recalled
+from polyhop.signatures import PlanSteps
+
+from .scripted import playing, scripted
 
 BORN = Exemplar("Where was the author of Emma born?", ("Who is the author of Emma?", "Where was #1 born?"), 2)
 OLDER = Exemplar("Who is older, Ann or Bob?", ("When was Ann born?", "When was Bob born?"), 2)
@@ -56,6 +62,39 @@ def test_any_question_gets_as_many_as_wanted(question: str, mode: str, count: in
     assert len(shown) == len(set(shown))
     limit = {"none": 0, "same complexity": 6}.get(mode, 24)
     assert len(shown) == min(count, limit)
+
+
+@pytest.mark.parametrize(
+    ("sub_questions", "thought"),
+    [
+        (("Who wrote Emma?",), "One step."),
+        (("When was Ann born?", "When was Bob born?"), "2 steps: none needs another."),
+        (DEEP.sub_questions, "3 steps: step 2 needs step 1, step 3 needs step 2."),
+        (
+            ("Who wrote Emma?", "Who wrote Dust?", "Did #2 know #1, and #1 know #2?"),
+            "3 steps: step 3 needs step 1 and 2.",
+        ),
+    ],
+)
+def test_a_thought_says_which_steps_need_which(sub_questions: tuple[str, ...], thought: str) -> None:
+    assert dependence(sub_questions) == thought
+
+
+def test_a_planner_is_shown_exemplars_behind_its_own_demos() -> None:
+    planner, run = Agent(PlanSteps), Run()
+    planner.demos = [{"question": "Who?", "thought": "One step.", "sub_questions": ["Who?"]}]
+    with playing(scripted(planner={"sub_questions": ["When?"]})) as script, running(run):
+        reply = plan_like([DEEP, BORN], planner, ASKED)
+    assert reply.sub_questions == ["When?"]
+    assert len(planner.demos) == 1  # for the next question
+    assert run.trace.steps[0] == Recalled((DEEP.question, BORN.question))
+    (asked,) = script.asked("planner")
+    assert asked.inputs == {"question": ASKED}
+    shown = [message.text for message in asked.messages]
+    assert [text for text in shown[:-1] if "author" in text or "Who?" in text] == shown[:-1]
+    assert asked.demos == 3
+    assert "3 steps: step 2 needs step 1, step 3 needs step 2." in shown[3]
+    assert "2 steps: step 2 needs step 1." in shown[5]  # the most similar stands last
 
 
 # --- an exemplar and its file ----------------------------------------------------------------------------------------

@@ -204,13 +204,9 @@ def echoing(hostile: str) -> Any:
     text = f"director {hostile}"
     return scripted(
         analyzer=replying(sub_questions=[text, "Where was #1 born?"]),
-        planner=replying(
-            route="plan",
-            sub_questions=[text, "Where was #1 born?"],
-            steps=[{"thought": text, "question": text}, {"thought": text, "question": "Where was #1 born?"}],
-        ),
-        gatherer=replying(answers=[text], doubtful=[], keep=["1s1", "2"], required=[text]),
-        verifier=replying(reasoning=quote, correction=said, attribution="contradictory", accuracy=0.1, missing=text),
+        planner=replying(thought=quote, sub_questions=[text, "Where was #1 born?"]),
+        reader=replying(reasoning=quote, answer="Ann Lee", confidence=0.4, citations=["1s1"], missing=said),
+        verifier=replying(reasoning=quote, answer=said, attribution="contradictory"),
         router=replying(route="plan", query=said),
         roadmap=replying(roadmap=[text, text]),
         filter=replying(thoughts=quote, useful=[1, 2]),

@@ -38,7 +38,7 @@ from .scripted import Request, Script, answer, playing, scripted
 
 PASSAGES = [Passage.of(f"Title {n}", f"Sentence one of {n}. And two.", id=f"p{n}") for n in range(4)]
 PROGRAMS = [Direct, Naive, FullContext, SetSelection, IRCoT, Prism, Kair, ParRag, C3PO, PolyHop]
-REVIEWED = [ParRag]
+REVIEWED = [ParRag, PolyHop]
 """Those whose last word is a review, not an answer."""
 FIELDS = {"answer", "guess", "evidence", "ranking", "confidence", "status", "trace", "stop_reason"}
 
@@ -50,7 +50,8 @@ def build(kind: type[dspy.Module]) -> dspy.Module:
 @pytest.mark.parametrize("kind", PROGRAMS)
 @pytest.mark.parametrize("adapter", [dspy.ChatAdapter(), dspy.JSONAdapter()])
 def test_every_program_returns_the_same_fields(kind: type[dspy.Module], adapter: dspy.Adapter) -> None:
-    with playing(scripted(answerer=answer("Title", 85), selector={"keep": ["1s1", "2"]}), adapter) as script:
+    said = answer("Title", 85)
+    with playing(scripted(answerer=said, reader=said, selector={"keep": ["1s1", "2"]}), adapter) as script:
         prediction = build(kind)(question="Which title?")
     assert set(prediction.keys()) == FIELDS
     assert isinstance(prediction.answer, str)
@@ -101,11 +102,12 @@ AGENTS = {
     Kair: ["querier", "updater", "checker", "filterer", "moderator", "answerer"],
     ParRag: ["planner", "step_answerer", "reviser", "answerer"],
     C3PO: ["router", "roadmap", "decider", "filter", "answerer"],
-    PolyHop: ["planner", "gatherer", "answerer"],
+    PolyHop: ["reader", "planner"],
 }
 """The agents whose reply must be readable; an unreadable verdict on an answer counts against it."""
 TO_ALL: dict[str, Any] = {
     "answerer": answer("Title 1"),
+    "reader": answer("Title 1"),
     "selector": {"keep": ["1s1"]},
     "decider": {"thought": "", "action": "retrieve", "query": "Title 2"},
     "querier": {"queries": ["Title 2"], "diversity": 0.5},
@@ -179,7 +181,8 @@ def test_nonsense_of_a_readable_form_never_breaks_a_run(kind: type[dspy.Module],
 
 @pytest.mark.parametrize("kind", PROGRAMS)
 def test_a_failing_model_is_an_error_never_an_answer(kind: type[dspy.Module]) -> None:
-    with playing(scripted(answerer=ConnectionError("gone"))), pytest.raises(Exception, match="gone") as caught:
+    gone = ConnectionError("gone")
+    with playing(scripted(answerer=gone, reader=gone)), pytest.raises(Exception, match="gone") as caught:
         build(kind)(question="Which title?")
     assert not isinstance(caught.value, AdapterParseError)
 

@@ -24,6 +24,8 @@ from .scripted import playing, scripted, steps
 from .weak import FORMS, Weak, play
 
 AGENTS = [each for each in vars(agents).values() if isinstance(each, dspy.SignatureMeta)]
+ANSWERER = agents.AnswerWithCitations.delete("missing")
+"""An agent with a text, a short text, a number and a list."""
 ANSWER = {"reasoning": "It is told.", "answer": "Paris", "confidence": 0.9, "citations": ["2s1", "3s2"]}
 WRITTEN = [
     "[[ ## reasoning ## ]]\nIt is told.\n\n[[ ## answer ## ]]\nParis\n\n[[ ## confidence ## ]]\n90%\n\n"
@@ -46,7 +48,7 @@ WRITTEN = [
 
 @pytest.mark.parametrize("reply", WRITTEN)
 def test_one_answer_in_many_forms(reply: str) -> None:
-    assert read(agents.AnswerWithCitations, reply) == Reading(ANSWER, {}, is_object=reply.startswith("{"))
+    assert read(ANSWERER, reply) == Reading(ANSWER, {}, is_object=reply.startswith("{"))
 
 
 def value(agent: Any, text: str, cut: bool = False) -> Any:
@@ -89,11 +91,11 @@ def test_lists_of_texts(text: str, items: list[str]) -> None:
     assert value(agents.AnalyzeQuestion, text) == items
 
 
-def test_answers_stay_aligned_and_are_not_taken_apart() -> None:
-    assert value(agents.GatherEvidence, '["none", "Ann Lee"]') == ["none", "Ann Lee"]
-    assert value(agents.GatherEvidence, "1. None\n2. Ann Lee [2s1]") == ["None", "Ann Lee [2s1]"]
-    assert value(agents.GatherEvidence, "Ann Lee [2s1, 4s3], unknown") == ["Ann Lee [2s1, 4s3]", "unknown"]
-    assert value(agents.GatherEvidence, '["Ann Lee [2s1, 4s3]", "unknown"]') == ["Ann Lee [2s1, 4s3]", "unknown"]
+def test_texts_stay_aligned_and_are_not_taken_apart() -> None:
+    assert value(agents.AnalyzeQuestion, '["none", "Ann Lee"]') == ["none", "Ann Lee"]
+    assert value(agents.AnalyzeQuestion, "1. None\n2. Ann Lee [2s1]") == ["None", "Ann Lee [2s1]"]
+    assert value(agents.AnalyzeQuestion, "Ann Lee [2s1, 4s3], unknown") == ["Ann Lee [2s1, 4s3]", "unknown"]
+    assert value(agents.AnalyzeQuestion, '["Ann Lee [2s1, 4s3]", "unknown"]') == ["Ann Lee [2s1, 4s3]", "unknown"]
 
 
 @pytest.mark.parametrize(
@@ -138,7 +140,7 @@ schema and without."""
 
 @pytest.mark.parametrize("record", RECORDED, ids=range(len(RECORDED)))
 def test_replies_of_a_real_model(record: dict[str, Any]) -> None:
-    agent = next(each for each in AGENTS if list(each.output_fields) == record["outputs"])
+    agent = next(each for each in [*AGENTS, ANSWERER] if list(each.output_fields) == record["outputs"])
     reading = read(agent, record["reply"], cut=record["finish"] == "length")
     if record["finish"] == "length":  # it ran on in its reasoning, before the answer
         assert reading.values.keys() == {"reasoning", "confidence", "citations"}
@@ -151,7 +153,7 @@ def test_replies_of_a_real_model(record: dict[str, Any]) -> None:
 
 
 def test_each_field_is_read_for_itself() -> None:
-    reading = read(agents.AnswerWithCitations, "Answer: Paris\nConfidence: who knows?\nCitations: 2s1")
+    reading = read(ANSWERER, "Answer: Paris\nConfidence: who knows?\nCitations: 2s1")
     assert reading.values == {"reasoning": "", "answer": "Paris", "confidence": 0.5, "citations": ["2s1"]}
     assert reading.unread == {"reasoning": "", "confidence": "who knows?"}
 
@@ -173,7 +175,7 @@ def test_a_cut_reply_keeps_its_complete_fields_and_items() -> None:
         ('["3s1", "3s2", "3s2", "3s2", "3s', ["3s1", "3s2"]),  # it runs on
         ("", []),
     ]:
-        reading = read(agents.AnswerWithCitations, start + text, cut=True)
+        reading = read(ANSWERER, start + text, cut=True)
         assert reading.values == {"reasoning": "", "answer": "Paris", "confidence": 0.9, "citations": items}
     as_json = '{"answer": "Paris", "confidence": 0.9, "citations": ["3s1", "3s2", "3s'
     assert read(agents.AnswerWithCitations, as_json, cut=True).values["citations"] == ["3s1", "3s2"]
@@ -244,7 +246,8 @@ SHOWN = NumberedPassages(passages=[NumberedPassage(number=2, title="T", sentence
 
 def test_a_schema_bounds_lists_and_names_ids() -> None:
     schema = schema_of(agents.AnswerWithCitations, {"passages": SHOWN, "question": "Who?"})
-    assert list(schema["properties"]) == schema["required"] == ["reasoning", "answer", "confidence", "citations"]
+    names = ["reasoning", "answer", "confidence", "citations", "missing"]
+    assert list(schema["properties"]) == schema["required"] == names
     assert schema["properties"]["citations"]["items"] == {"type": "string", "enum": ["2", "2s1", "2s3"]}
     assert schema["properties"]["citations"]["maxItems"] == 24
     lengths = [

@@ -99,7 +99,8 @@ def test_wrong_usage_is_2(arguments: list[str]) -> None:
 
 def test_nonsense_from_a_model_is_an_error(parrot: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("polyhop.engines.models.language_model", lambda spec, **settings: parrot("Cats!"))
-    told = "the model's reply to PlanResearch does not have the expected fields (route, sub_questions): 'Cats!'"
+    fields = "reasoning, answer, confidence, citations, missing"
+    told = f"the model's reply to AnswerWithCitations does not have the expected fields ({fields}): 'Cats!'"
     one = polyhop("ask", QUESTION, POLYHOP_INDEX="sample")
     assert (one.exit_code, one.stdout) == (1, "")
     assert told in one.stderr.splitlines()[-1]
