@@ -174,6 +174,11 @@ _NUMBER = re.compile(
 )
 _PERSON = re.compile(r"\s*whom?\b", re.IGNORECASE)
 _DIGIT = re.compile(r"\d")
+_YEAR = re.compile(r"\b\d{4}\b")
+_TIMES = frozenset(
+    "january february march april may june july august september october november december spring summer autumn winter "
+    "century age era during before after today never".split()
+)
 _NUMBER_WORDS = frozenset(
     "zero one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty sixty seventy "
     "eighty ninety hundred thousand million billion once twice dozen".split()
@@ -192,7 +197,7 @@ def fits(question: str, answer: str) -> bool:
     if not offers and f" {key} " in f" {title_key(question)} ":
         return False
     if _DATE.search(question):
-        return _DIGIT.search(answer) is not None
+        return _DIGIT.search(answer) is not None or not _TIMES.isdisjoint(key.split())
     if _NUMBER.search(question):
         return _DIGIT.search(answer) is not None or not _NUMBER_WORDS.isdisjoint(key.split())
-    return not (_PERSON.match(question) and _DIGIT.search(answer))
+    return not (_PERSON.match(question) and _YEAR.search(answer))

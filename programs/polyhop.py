@@ -41,6 +41,7 @@ from .tunable import choice, integer
 from .worked import EXAMPLES
 
 _DUPLICATE = 0.8  # share of the three-word sequences of the shorter passage that a near-duplicate has
+_NOT_COMPARED = frozenset("a an and the".split())
 _LAST_SENTENCE = re.compile(r"[^.!?]*[.!?]?\s*\Z")
 
 
@@ -133,7 +134,7 @@ class PolyHop(Program):
         )
         if reply is not None:
             text, invalid = tidy(reply.answer)
-            agrees = title_key(text) == title_key(case.readings[-1].text)
+            agrees = _compared(text) == _compared(case.readings[-1].text)
             record(Judged("verification", float(agrees), f"{reply.attribution}: {text}", invalid))
             cited = case.readings[-1].cited if agrees else ()
             case.readings.append(_Reading(text, cited, confidence=1.0, attribution=str(reply.attribution)))
@@ -206,7 +207,7 @@ class _Reading(Cited):
     attribution: str = ""
 
     def gives(self, other: Cited) -> bool:
-        return title_key(self.text) == title_key(other.text)
+        return _compared(self.text) == _compared(other.text)
 
 
 @dataclass
@@ -260,6 +261,11 @@ class _Case:
         """Whether an answer is "yes", "no", or something that the question offers."""
         key = f" {title_key(answer.text)} "
         return key.strip() in ("yes", "no") or key in f" {title_key(self.question)} "
+
+
+def _compared(answer: str) -> list[str]:
+    """The words by which answers are compared: "Ann Lee, Bo Lee" equals "Ann Lee and Bo Lee"."""
+    return [word for word in title_key(answer).split() if word not in _NOT_COMPARED]
 
 
 def _shingles(passage: Passage) -> frozenset[tuple[str, ...]]:

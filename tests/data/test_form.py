@@ -77,7 +77,7 @@ def test_names_are_masked(question: str, form: str) -> None:
         ("When was Ann Lee born?", "4 May 1929", True),
         ("When was Ann Lee born?", "Calder", False),
         ("In which year was Ann Lee born?", "1929", True),
-        ("What date was it?", "the fourth of May", False),
+        ("What date was it?", "the fourth of May", True),
         ("How many films did she make?", "12", True),
         ("How many films did she make?", "Twenty two", True),
         ("How many films did she make?", "many", False),
@@ -85,6 +85,7 @@ def test_names_are_masked(question: str, form: str) -> None:
         # people
         ("Who wrote Emma?", "Jane Austen", True),
         ("Who wrote Emma?", "1815", False),
+        ("Who sang it?", "Blink-182", True),
         ("Which book came first?", "Ash 2", True),
         # other languages
         ("Wann wurde Ann Lee geboren?", "Calder", True),

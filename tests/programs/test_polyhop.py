@@ -7,7 +7,6 @@ from typing import Any
 import dspy
 import pytest
 
-from polyhop.data.form import fits
 from polyhop.data.passages import Hit, Passage
 from polyhop.programs import PolyHop, tunables
 from polyhop.programs.complexity import Complexity
@@ -171,6 +170,11 @@ def test_the_answer_is_what_most_readings_give(readings: list[str], verdicts: li
     assert prediction.answer == expected
 
 
+def test_lists_agree_however_they_are_joined() -> None:
+    script, prediction = play(reader=read("Ann Lee, Bo Lee", "1s1"), verifier=seen("Ann Lee and Bo Lee"))
+    assert (script.order, prediction.answer) == (["reader", "verifier"], "Ann Lee, Bo Lee")
+
+
 def test_of_answers_that_differ_the_stated_one_is_taken() -> None:
     readings = [read("Rome", "1s1"), read("Leytonstone", "2s2"), read("Oslo")]
     _, prediction = play(reader=readings, verifier=[seen("Paris"), seen("London"), seen("Turin")])
@@ -235,32 +239,3 @@ def test_it_abstains_only_if_asked_to() -> None:
         assert prediction.evidence
     assert str(prediction).startswith("unknown (perhaps: Leytonstone)\n- ")
     assert steps(prediction, Revised)[0].reason == "Leytonstone is not sure enough"
-
-
-# --- the kind of answer ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("question", "right", "wrong"),
-    [
-        ("When was the author of Dust born?", "1921", "Oslo"),
-        ("In which year did it open?", "1921", "Oslo"),
-        ("How many districts has Ruritania?", "four", "Ruritania"),
-        ("Who wrote Dust?", "Ann Lee", "1921"),
-        ("Are Oslo and Bergen in one country?", "yes", "Norway"),
-        ("Ann Lee has a prize. Does Bo Lee have one?", "no", "a prize"),
-        ("Who is older, Ann Lee or Bo Lee?", "Bo Lee", "yes"),
-        ("Besides Oslo, where does she live?", "Bergen", "Oslo"),
-        ("Ann Lee, known for Dust, is mother to which painter?", "Bo Lee", "Ann Lee"),
-        ("Which country is it in?", "Norway", "yes"),
-    ],
-)
-def test_an_answer_fits_the_kind_that_is_asked_for(question: str, right: str, wrong: str) -> None:
-    assert fits(question, right)
-    assert not fits(question, wrong)
-
-
-def test_what_is_offered_and_other_languages_fit() -> None:
-    assert fits("Is Dust a film or a book?", "book")
-    assert fits("Is Dust a film or a book?", "yes")
-    assert fits("Wann wurde die Autorin geboren?", "in Oslo")
