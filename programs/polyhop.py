@@ -37,7 +37,7 @@ from .program import Program, register
 from .run import Pool, record
 from .search import Search
 from .trace import Estimated, Judged, Selected
-from .tunable import choice, integer
+from .tunable import choice, integer, real
 from .worked import EXAMPLES
 
 _DUPLICATE = 0.8  # share of the three-word sequences of the shorter passage that a near-duplicate has
@@ -54,7 +54,7 @@ class PolyHop(Program):
 
     Args:
         k: Passages that a search returns, of which a round reads few.
-        rounds: Maximum number of rounds of reading. Answers that differ have one more round, a missing one has all.
+        rounds: Maximum number of rounds of reading. Answers that differ have one more round, a missing or unsure one has all.
         estimator: Of the complexity.
     """
 
@@ -75,6 +75,7 @@ class PolyHop(Program):
         self.rounds = integer(rounds, 1, 6)
         self.first_passages = integer(2, 1, 20)  # minimum of the first round: it reads one for each hop
         self.new_passages = integer(2, 1, 20)  # of each further round
+        self.least_sure = real(0.75, 0.0, 1.0)  # minimum confidence of a reader whose answer ends the rounds
         self.review = choice("always", ("always", "never"))  # whether an answer is read a second time
         self.confidence = Confidence(least_accuracy=0.6)
         self.reader = Agent(AnswerWithCitations)
@@ -94,10 +95,11 @@ class PolyHop(Program):
             reading = self._read(n, passages, case)
             if reading.text != UNKNOWN and not case.agreed and self.review.value == "always":
                 self._verify(passages, case)
-            if case.agreed or (reading.text != UNKNOWN and self.review.value == "never"):
+            sure = any(each.confidence >= self.least_sure.value for each in case.answered if not each.attribution)
+            if sure and (case.agreed or self.review.value == "never"):
                 stop = "agreed" if case.agreed else "single pass"
                 break
-            if n == self.rounds.value or (n > 1 and case.answered):
+            if n == self.rounds.value or (n > 1 and sure):
                 break
             if not (new := self._follow_up(reading, case)):
                 stop = "stable"

@@ -143,6 +143,13 @@ def test_what_the_reader_misses_is_searched_for_and_an_unknown_answer_is_not_ver
     assert (prediction.answer, facts(prediction)) == ("Leytonstone", [("film", 1), ("man", 1)])
 
 
+def test_an_unsure_answer_is_read_again_beside_more_passages() -> None:
+    unsure = read("Leytonstone", "1s2", "2s2", confidence=0.5)
+    script, prediction = play(reader=[unsure, RIGHT])
+    assert script.order == ["reader", "verifier", "planner", "reader"]
+    assert (prediction.answer, prediction.status, prediction.stop_reason) == ("Leytonstone", "supported", "agreed")
+
+
 def test_rounds_end_where_nothing_new_is_found_and_at_their_limit() -> None:
     script, prediction = play(reader=read("unknown"), found=[FILM, MAN])
     assert (script.order, prediction.stop_reason) == (["reader", "planner"], "stable")
