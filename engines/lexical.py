@@ -711,13 +711,13 @@ class Agent:
 
     def __init__(self, prompt: Prompt) -> None:
         self.prompt = prompt
-        selected = {*prompt.listed("selected"), *prompt.listed("kept")}
+        selected = set(prompt.listed("selected"))
         rows = [(page, row) for page in prompt.pages for row in page.sentences]
         ids = [(page, row.id) for page, row in rows if row.kept or {row.id, row.id.partition("s")[0]} & selected]
         self.kept, pages = [id for _, id in ids], [page for page in prompt.pages if any(page is of for of, _ in ids)]
-        judges_again = "keep" in prompt.outputs and "required" not in prompt.outputs  # a Selector
         steps = prompt.listed("sub_questions") or prompt.listed("roadmap")
-        self.reading = Reading(prompt.question, steps, prompt.pages, () if judges_again else pages)
+        before = () if "keep" in prompt.outputs else pages  # a Selector judges again
+        self.reading = Reading(prompt.question, steps, prompt.pages, before)
 
     @cached_property
     def open(self) -> list[str]:
@@ -749,7 +749,7 @@ class Agent:
     @property
     def agrees(self) -> bool:
         """Whether a proposed answer is this engine's."""
-        texts = (self.prompt.inputs.get(name) for name in ("proposed_answer", "answer", "draft"))
+        texts = (self.prompt.inputs.get(name) for name in ("answer", "draft"))
         ours, theirs = (f" {title_key(text)} " for text in (self.reading.guess.text, next(filter(None, texts), "")))
         return bool(theirs.strip()) and (ours in theirs or theirs in ours)
 
@@ -836,7 +836,6 @@ def _most(statement: str, seen: frozenset[str]) -> bool:
 RULES: dict[str, Callable[[Agent], Any]] = {
     # plans
     **dict.fromkeys(("sub_questions", "roadmap", "requirements"), lambda agent: list(agent.reading.planned)),
-    "steps": lambda agent: [{"thought": "", "question": step} for step in agent.reading.planned],
     "route": lambda agent: "plan" if len(agent.reading.planned) > 1 else "single",
     "refined_question": Agent.refined,
     # of dspy.ReAct: one search, then the answer
@@ -856,16 +855,15 @@ RULES: dict[str, Callable[[Agent], Any]] = {
     "keep": lambda agent: list(dict.fromkeys(agent.kept + agent.added)) if agent.reading.kept else agent.added,
     "add": lambda agent: agent.added,
     "spans": lambda agent: [f"{row.id} {row.text}" for row in agent.evidence],
-    "answers": lambda agent: [str(step.guess) for step in agent.reading.steps],
     **dict.fromkeys(("required", "gaps"), lambda agent: agent.open),
-    **dict.fromkeys(("doubtful", "contradicted"), lambda agent: []),
+    "contradicted": lambda agent: [],
     "new_facts": lambda agent: [f"{row.text} ({row.id})" for row in agent.evidence],
     "supported": Agent.supported,
     "relevant": lambda agent: [*range(1, len(agent.prompt.listed("statements")) + 1)],
     "sufficiency": lambda agent: sum(bool(step.guess) for step in agent.reading.steps) / len(agent.reading.steps),
     # answers
     "reasoning": lambda agent: " ".join(f"{step.question} {step.guess}." for step in agent.reading.steps),
-    **dict.fromkeys(("answer", "correction"), lambda agent: agent.reading.guess.text),
+    "answer": lambda agent: agent.reading.guess.text,
     "confidence": lambda agent: round(agent.reading.guess.probability, 2),
     "citations": lambda agent: agent.cited,
     **dict.fromkeys(("useful", "chosen", "cited"), lambda agent: [int(page.number) for page in agent.reading.chosen]),

@@ -15,7 +15,6 @@ whether it is right.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, zip_longest
@@ -25,7 +24,7 @@ import dspy
 from ..data.form import fits, names
 from ..data.passages import Evidence, Passage, Retriever
 from ..data.references import references, replace_references
-from ..data.text import key_words, title_key
+from ..data.text import key_words, split_sentences, title_key
 from ..signatures import AnswerWithCitations, PlanSteps, VerifyAnswer
 from .agent import Agent
 from .candidates import Candidates, Cited, cut_citations, ids, whole
@@ -36,13 +35,12 @@ from .prediction import UNKNOWN, Status, conclude, decomposed, nothing_found, re
 from .program import Program, register
 from .run import Pool, record
 from .search import Search
-from .trace import Estimated, Judged, Selected
+from .trace import Estimated, Judged, Revised, Selected
 from .tunable import choice, integer, real
 from .worked import EXAMPLES
 
 _DUPLICATE = 0.8  # share of the three-word sequences of the shorter passage that a near-duplicate has
 _NOT_COMPARED = frozenset("a an and the".split())
-_LAST_SENTENCE = re.compile(r"[^.!?]*[.!?]?\s*\Z")
 
 
 @register("polyhop")
@@ -54,7 +52,8 @@ class PolyHop(Program):
 
     Args:
         k: Passages that a search returns, of which a round reads few.
-        rounds: Maximum number of rounds of reading. Answers that differ have one more round, a missing or unsure one has all.
+        rounds: Maximum number of rounds of reading. Answers that differ have one more round, a missing or unsure one
+            has all.
         estimator: Of the complexity.
     """
 
@@ -84,28 +83,26 @@ class PolyHop(Program):
         self.planner = Agent(PlanSteps)
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
-        case = _Case(question, self.estimator(question))
+        case = _Case(question, self.estimator(question), self.least_sure.value)
         record(Estimated(case.complexity.probabilities))
         found = [hit.passage for hit in self.search(question)]
         if not found:
             return nothing_found()
-        passages = first = self._new(found, case, max(self.first_passages.value, case.complexity.hops))
+        passages = self._new(found, case, max(self.first_passages.value, case.complexity.hops))
         stop = "rounds"
         for n in range(1, self.rounds.value + 1):
             reading = self._read(n, passages, case)
-            if reading.text != UNKNOWN and not case.agreed and self.review.value == "always":
+            if reading.text != UNKNOWN and case.votes(reading) == 1 and self.review.value == "always":
                 self._verify(passages, case)
-            sure = any(each.confidence >= self.least_sure.value for each in case.answered if not each.attribution)
-            if sure and (case.agreed or self.review.value == "never"):
+            if case.agreed or (self.review.value == "never" and case.is_sure(reading)):
                 stop = "agreed" if case.agreed else "single pass"
                 break
-            if n == self.rounds.value or (n > 1 and sure):
+            if n == self.rounds.value or (n > 1 and any(map(case.is_sure, case.answered))):
                 break
-            if not (new := self._follow_up(reading, case)):
+            if case.is_stuck or not (new := self._follow_up(reading, case)):
                 stop = "stable"
                 break
-            cited = (item.passage for item in whole(reading.cited) if item.passage not in first)
-            passages = [*first, *cited, *new]  # a server need not read the first again
+            passages = [*passages, *new]  # a server need not read the first again
         return self._conclude(case, found, stop)
 
     # --- a round ---------------------------------------------------------------------------------------------------
@@ -142,21 +139,21 @@ class PolyHop(Program):
             case.readings.append(_Reading(text, cited, confidence=1.0, attribution=str(reply.attribution)))
 
     def _follow_up(self, reading: _Reading, case: _Case) -> list[Passage]:
-        """Passages that nobody has read, for what is missing: for the reader's query or the last thing that it found,
-        and for the steps of a plan."""
+        """Passages that nobody has read, for what is missing: for the reader's query, the last thing that it found, and
+        the steps of a plan. Twice as many if there is no answer yet."""
         if not case.steps:
             exemplars = self.exemplars(case.question, case.complexity)
             reply = plan_like(exemplars, self.planner, case.question)
             case.steps = decomposed(reply.sub_questions)
-        found = cut_citations(reading.thought)[0].strip()
-        last = _LAST_SENTENCE.search(found[:-1])
-        queries = [reading.missing, f"{case.question} {last.group().strip() if last else ''}"]
+        thoughts = [cut_citations(sentence) for sentence in split_sentences(reading.thought)]
+        found = [text for text, cited in thoughts if cited] or [text for text, _ in thoughts]
+        queries = [reading.missing, " ".join([case.question, *found[-1:]])]
         steps = (" ".join(replace_references(step, lambda _: "").split()) for step in case.steps)
         queries += [step for step, text in zip(steps, case.steps, strict=True) if not references(text) or names(step)]
         hits = [self.search(query) for query in dict.fromkeys(queries) if query and query not in case.searched]
         case.searched.update(queries)
         ranked = [hit.passage for row in zip_longest(*hits) for hit in row if hit]  # the best of each query first
-        return self._new(ranked, case, self.new_passages.value)
+        return self._new(ranked, case, self.new_passages.value * (1 if case.answered else 2))
 
     def _new(self, passages: Iterable[Passage], case: _Case, count: int) -> list[Passage]:
         """The first passages that were not read, without near-duplicates of what was."""
@@ -179,6 +176,8 @@ class PolyHop(Program):
         evidence += map(Evidence, islice(others, max(0, lacking)))
         if answer.text == UNKNOWN:
             return conclude(UNKNOWN, 0.0, evidence=evidence, stop=stop)
+        if not answer.gives(case.of_reader[-1]):
+            record(Revised(answer.text, "chosen among all readings", cited=ids(answer.cited)))
         stated, votes = case.is_stated(answer), case.votes(answer)
         verdicts = {each.attribution for each in case.readings if each.attribution and each.gives(answer)}
         attribution = "attributable" if stated and verdicts <= {"attributable"} else "extrapolatory"
@@ -218,10 +217,15 @@ class _Case:
 
     question: str
     complexity: Complexity
+    least_sure: float  # as of PolyHop
     candidates: Candidates = field(default_factory=Candidates)  # the passages that were read, with their numbers
     readings: list[_Reading] = field(default_factory=list)
     steps: list[str] = field(default_factory=list)  # of the plan
     searched: set[str] = field(default_factory=set)
+
+    @property
+    def of_reader(self) -> list[_Reading]:
+        return [each for each in self.readings if not each.attribution]
 
     @property
     def answered(self) -> list[_Reading]:
@@ -232,17 +236,36 @@ class _Case:
 
     @property
     def agreed(self) -> bool:
-        """Whether two readings give an answer that is of the kind that is asked for."""
-        return any(self.votes(each) > 1 and fits(self.question, each.text) for each in self.answered)
+        """Whether two readings give an answer that is of the kind that is asked for, and the reader is sure of it."""
+        return any(
+            self.votes(each) > 1 and self.is_sure(each) and fits(self.question, each.text) for each in self.answered
+        )
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the reader gives the answer that it gave before, and cites no other passage."""
+        *before, last = self.of_reader
+        cited = {item.passage for each in before for item in each.cited}
+        return any(map(last.gives, before)) and all(item.passage in cited for item in last.cited)
 
     @property
     def best(self) -> _Reading:
-        """The answer that most readings give, of those of the kind that is asked for; then one that its citations
-        state; then the first. "unknown" only if no reading has an answer."""
+        """The answer that most readings give, of those of the kind that is asked for; then one of which the reader is
+        sure; then one that its citations state; then the first. "unknown" only if no reading has an answer."""
         return max(
             self.answered or self.readings,
-            key=lambda each: (fits(self.question, each.text), self.votes(each), self.is_stated(each)),
+            key=lambda each: (
+                fits(self.question, each.text),
+                self.votes(each),
+                self.is_sure(each),
+                self.is_stated(each),
+                0.0 if each.attribution else each.confidence,  # of readings that agree, the surest has the citations
+            ),
         )
+
+    def is_sure(self, answer: Cited) -> bool:
+        """Whether the reader is sure of an answer in one of its readings; the verifier does not say how sure it is."""
+        return any(each.gives(answer) and each.confidence >= self.least_sure for each in self.of_reader)
 
     def is_stated(self, answer: Cited) -> bool:
         """Whether a sentence that is cited for an answer has it. What is concluded needs two passages."""

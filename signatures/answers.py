@@ -9,7 +9,8 @@ from .fields import Brief, Ids, NumberedPassages, Numbers, Short, Thought
 SHORT = (
     'without a sentence around it: a name, date, number or phrase without an article, "yes", "no", or the option that '
     "the question offers; a number with its unit, a date as exact as it is asked for, one of two names of the same "
-    'thing; several answers only if several are asked for, separated by commas; "unknown" if nothing suggests one'
+    "thing; several answers only if several are asked for, separated by commas; the likeliest if none is certain, "
+    '"unknown" only if nothing suggests one'
 )
 ANSWER = f"as the passages word it, {SHORT}"
 CONFIDENCE = (
@@ -141,8 +142,8 @@ class AnswerWithCitations(dspy.Signature):
     citations: Ids = dspy.OutputField(default=[], desc='ids of the sentences that prove it, such as ["2s1", "1s3"]')
     missing: Short = dspy.OutputField(
         default="none",
-        desc="if the answer is unknown: a search query for the first fact that no passage states, for that alone; "
-        'otherwise "none"',
+        desc="if the answer is unknown or only suggested: a search query for the first fact that no passage states, "
+        'for that alone; otherwise "none"',
     )
 
 

@@ -134,14 +134,15 @@ def streamed(program: dspy.Module, **options: Any) -> list[Any]:
 def test_streamify_gives_status_messages_tokens_and_the_prediction(guarded: bool, retriever: ChainRetriever) -> None:
     program = PolyHop(retriever)
     program.abstain_below.value = 0.0
+    program.rounds.value = 1  # each reading has an answer of its own
     lm = language_model("lexical")
     program.set_lm(LimitedLM(lm, RateLimit()) if guarded else lm)
     plain = program(question=QUESTION)
-    listener = StreamListener("answer", predict=program.answerer, predict_name="answerer", allow_reuse=True)
+    listener = StreamListener("answer", predict=program.reader, predict_name="reader", allow_reuse=True)
     values = streamed(program, stream_listeners=[listener])
     messages = [value.message for value in values if isinstance(value, StatusMessage)]
     assert messages[0] == f"searching for “{QUESTION}”"
-    assert "asking the answerer" in messages
+    assert "asking the reader" in messages
     tokens = [value.chunk for value in values if isinstance(value, StreamResponse)]
     assert "".join(tokens).strip() == plain.answer == values[-1].answer
     assert values[-1].evidence == plain.evidence

@@ -18,7 +18,7 @@ from polyhop.signatures import (
     SelectEvidence,
 )
 
-READ = {"candidates", "passages", "evidence", "sources", "other_passages"}
+READ = {"candidates", "passages", "evidence", "sources"}
 """The fields that hold passages."""
 
 AGENTS: list[Any] = [
@@ -28,10 +28,6 @@ SAMPLES = {
     "question": "Who was it?",
     "sub_questions": ["Who is A?", "Where is #1?"],
     "selected": ["1s1"],
-    "kept": ["1s1"],
-    "answers_so_far": ["#1 B"],
-    "searched": ["Where is B?"],
-    "proposed_answer": "Paris",
     "objective": "Find out who A is.",
     "roadmap": ["Who is A?", "Where is #1?"],
     "queries": ['"A" - nothing useful'],
