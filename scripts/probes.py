@@ -22,7 +22,7 @@ from ..programs.run import PROMPT_TOKENS
 
 # Calls of a question, thousands of tokens that a server reads for it, and tokens that it writes in a call: those of a
 # model of 1.5 billion parameters (docs/models.md).
-_QUESTION = {"naive": (1, 0.9), "polyhop": (3.2, 3.3), "prism": (8, 20.7)}
+_QUESTION = {"naive": (1, 0.9), "polyhop": (2.8, 3.2), "prism": (8, 20.7)}
 _WRITTEN = 90
 _WORDS = "one two three four five six seven eight nine ten".split()
 _WORD = "quokka"  # that no model says unless it must
