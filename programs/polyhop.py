@@ -158,12 +158,14 @@ class PolyHop(Program):
     def _new(self, passages: Iterable[Passage], case: _Case, count: int) -> list[Passage]:
         """The first passages that were not read, without near-duplicates of what was."""
         new: list[Passage] = []
+        seen = [*map(_shingles, case.candidates.passages)]
         for passage in passages:
+            if len(new) == count:
+                break
             words = _shingles(passage)
-            others = [_shingles(other) for other in [*case.candidates.passages, *new]]
-            twins = (len(words & other) > _DUPLICATE * min(len(words), len(other)) for other in others)
-            if len(new) < count and not any(twins):
+            if not any(len(words & other) > _DUPLICATE * min(len(words), len(other)) for other in seen):
                 new.append(passage)
+                seen.append(words)
         return new
 
     # --- answer ------------------------------------------------------------------------------------------------------

@@ -21,8 +21,8 @@ from ..engines.replies import CutReplyError, explain
 from ..programs.run import PROMPT_TOKENS
 
 # Calls of a question, thousands of tokens that a server reads for it, and tokens that it writes in a call: those of a
-# model of 1.5 billion parameters (docs/models.md).
-_QUESTION = {"naive": (1, 0.9), "polyhop": (2.8, 3.2), "prism": (8, 20.7)}
+# model of 1.5 billion parameters (docs/results.md).
+_QUESTION = {"naive": (1, 0.9), "polyhop": (2.8, 2.9), "prism": (8, 20.7)}
 _WRITTEN = 90
 _WORDS = "one two three four five six seven eight nine ten".split()
 _WORD = "quokka"  # that no model says unless it must

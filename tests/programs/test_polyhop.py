@@ -159,9 +159,11 @@ def test_rounds_end_where_nothing_new_is_found_and_at_their_limit() -> None:
     script, prediction = play(reader=read("unknown"), found=[FILM, MAN])
     assert (script.order, prediction.stop_reason) == (["reader", "planner"], "stable")
     assert (prediction.answer, prediction.status) == ("unknown", "no answer")
-    script, prediction = play(reader=read("unknown", "1s2"), settings={"first_passages": 1})
+    known = {QUESTION: [FILM, ALBUM], "a": [MAN], "b": [TOWN]}
+    repeating = [read("unknown", "1s2", missing="a"), read("unknown", "1s1", missing="b"), RIGHT]
+    script, prediction = play(program=PolyHop(Ranked(known)), reader=repeating)
     assert (script.order, prediction.stop_reason) == (["reader", "planner", "reader"], "stable")  # said before
-    program = PolyHop(Ranked({QUESTION: [FILM, ALBUM], "a": [MAN], "b": [TOWN]}))
+    program = PolyHop(Ranked(known))
     getting_on = [read("unknown", "1s2", missing="a"), read("unknown", "3s1", missing="b"), RIGHT]
     script, prediction = play(program=program, reader=getting_on)
     assert script.order == ["reader", "planner", "reader", "reader", "verifier"]
@@ -247,6 +249,10 @@ def test_confidence_is_the_share_of_readings_weighed_with_what_the_citations_sta
     weighed = steps(prediction, Weighed)[0]
     assert (weighed.accuracy, weighed.credibility) == (2 / 4, 0.5)
     assert prediction.answer == steps(prediction, Revised)[0].answer == "Paris"  # the last word of the trace
+    _, prediction = play(reader=[read("Rome", "2s2"), read("Oslo", "2s2")], verifier=[seen("Paris")] * 2)
+    assert facts(prediction) == [("film", None), ("man", None)]  # not what is cited for another answer
+    _, prediction = play(question="Is it a film of 1958?", reader=read("yes", "1s1", "1s2"), verifier=seen("yes"))
+    assert prediction.status == "not supported"  # one passage
 
 
 def test_it_abstains_only_if_asked_to() -> None:
