@@ -165,7 +165,11 @@ def _opened(question: str) -> str:
 _AUXILIARY = r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)"
 _ASKS = r"(?:wh(?:at|ich|om?|ose|ere|en|y)|how)"
 _WHETHER = re.compile(rf"(?:\A|[.;:]\s+){_AUXILIARY}\b(?:(?!\b{_ASKS}\b)[^?])*\?*\s*\Z", re.IGNORECASE)
-_OFFERS = re.compile(r"\bor\b", re.IGNORECASE)
+_OFFERS = re.compile(r"\bor\b|\bbetween\b[^?]+\band\b[^?]+,\s+(?:which|who|what)\b", re.IGNORECASE)
+_PART = re.compile(
+    r"\b(?:which|what)\s+(?:\w+\s+)?(borough|county|department|district|municipality|parish|prefecture|province)\b",
+    re.IGNORECASE,
+)
 _DATE = re.compile(rf"\bwhen {_AUXILIARY}\b|\b(?:what|which) (?:year|date|day|month|decade|century)\b", re.IGNORECASE)
 _NUMBER = re.compile(
     r"\bhow (?:many|much|long|tall|high|old|large|big|far|deep|often)\b|"
@@ -201,3 +205,13 @@ def fits(question: str, answer: str) -> bool:
     if _NUMBER.search(question):
         return _DIGIT.search(answer) is not None or not _NUMBER_WORDS.isdisjoint(key.split())
     return not (_PERSON.match(question) and _YEAR.search(answer))
+
+
+def is_called(question: str, answer: str, text: str) -> bool:
+    """Whether an answer, or a text that has it, calls it what a question asks for: "Kent" of "Which county is it?" if
+    the text says "Kent County" or "the county of Kent". True of a question that does not ask for a part of a country
+    whose name usually says what it is."""
+    if not (asked := _PART.search(question)):
+        return True
+    kind, key, told = asked[1].lower(), title_key(answer), f" {title_key(text)} "
+    return kind in key.split() or f" {key} {kind} " in told or f" {kind} of {key} " in told

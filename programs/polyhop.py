@@ -21,10 +21,10 @@ from itertools import islice, zip_longest
 
 import dspy
 
-from ..data.form import fits, names
+from ..data.form import fits, is_called, names
 from ..data.passages import Evidence, Passage, Retriever
 from ..data.references import references, replace_references
-from ..data.text import key_words, split_sentences, title_key
+from ..data.text import FUNCTION_WORDS, key_words, split_sentences, title_key
 from ..signatures import AnswerWithCitations, PlanSteps, VerifyAnswer
 from .agent import Agent
 from .candidates import Candidates, Cited, cut_citations, ids, whole
@@ -76,7 +76,7 @@ class PolyHop(Program):
         self.new_passages = integer(2, 1, 20)  # of each further round
         self.least_sure = real(0.75, 0.0, 1.0)  # minimum confidence of a reader whose answer ends the rounds
         self.review = choice("always", ("always", "never"))  # whether an answer is read a second time
-        self.confidence = Confidence(least_accuracy=0.6)
+        self.confidence = Confidence()
         self.reader = Agent(AnswerWithCitations)
         self.reader.demos = list(EXAMPLES)
         self.verifier = Agent(VerifyAnswer)
@@ -88,7 +88,7 @@ class PolyHop(Program):
         found = [hit.passage for hit in self.search(question)]
         if not found:
             return nothing_found()
-        passages = self._new(found, case, max(self.first_passages.value, case.complexity.hops))
+        passages = self._first(found, case)
         stop = "rounds"
         for n in range(1, self.rounds.value + 1):
             reading = self._read(n, passages, case)
@@ -155,6 +155,14 @@ class PolyHop(Program):
         ranked = [hit.passage for row in zip_longest(*hits) for hit in row if hit]  # the best of each query first
         return self._new(ranked, case, self.new_passages.value * (1 if case.answered else 2))
 
+    def _first(self, found: Sequence[Passage], case: _Case) -> list[Passage]:
+        """A passage for each hop, and the first one with each name of the question that none of them has."""
+        passages = self._new(found, case, max(self.first_passages.value, case.complexity.hops))
+        for name in map(_words, names(case.question)):
+            if not any(name <= _words(f"{each.heading} {each.text}") for each in passages):
+                passages += [each for each in found if name <= _words(f"{each.heading} {each.text}")][:1]
+        return passages
+
     def _new(self, passages: Iterable[Passage], case: _Case, count: int) -> list[Passage]:
         """The first passages that were not read, without near-duplicates of what was."""
         new: list[Passage] = []
@@ -183,13 +191,13 @@ class PolyHop(Program):
         stated, votes = case.is_stated(answer), case.votes(answer)
         verdicts = {each.attribution for each in case.readings if each.attribution and each.gives(answer)}
         attribution = "attributable" if stated and verdicts <= {"attributable"} else "extrapolatory"
-        if not fits(case.question, answer.text):
+        if not case.is_fit(answer):
             attribution = "contradictory"
         accuracy = answer.confidence * votes / len(case.answered)
         weighed = self.confidence(case.complexity.expected, accuracy, CREDIBILITY[attribution], answer.text)
         status: Status = "supported" if stated and attribution != "contradictory" else "not supported"
-        unanimous = bool(verdicts) and votes == len(case.answered)
-        if attribution == "attributable" and unanimous and weighed.passed and case.is_linked(answer):
+        agreed = bool(verdicts) and votes == len(case.answered) and case.is_sure(answer)
+        if attribution == "attributable" and agreed and weighed.passed and case.is_linked(answer):
             status = "verified"
         return conclude(answer.text, weighed.confidence, evidence=evidence, stop=stop, status=status)
 
@@ -239,9 +247,7 @@ class _Case:
     @property
     def agreed(self) -> bool:
         """Whether two readings give an answer that is of the kind that is asked for, and the reader is sure of it."""
-        return any(
-            self.votes(each) > 1 and self.is_sure(each) and fits(self.question, each.text) for each in self.answered
-        )
+        return any(self.votes(each) > 1 and self.is_sure(each) and self.is_fit(each) for each in self.answered)
 
     @property
     def is_stuck(self) -> bool:
@@ -257,13 +263,18 @@ class _Case:
         return max(
             self.answered or self.readings,
             key=lambda each: (
-                fits(self.question, each.text),
+                self.is_fit(each),
                 self.votes(each),
                 self.is_sure(each),
                 self.is_stated(each),
                 0.0 if each.attribution else each.confidence,  # of readings that agree, the surest has the citations
             ),
         )
+
+    def is_fit(self, answer: Cited) -> bool:
+        """Whether an answer is of the kind that is asked for."""
+        cited = " / ".join(item.text for item in answer.cited)
+        return fits(self.question, answer.text) and is_called(self.question, answer.text, cited)
 
     def is_sure(self, answer: Cited) -> bool:
         """Whether the reader is sure of an answer in one of its readings; the verifier does not say how sure it is."""
@@ -277,12 +288,14 @@ class _Case:
         return any(key in f" {title_key(f'{item.passage.heading} {item.text}')} " for item in answer.cited)
 
     def is_linked(self, answer: Cited) -> bool:
-        """Whether the passages that are cited for an answer, two if it takes more than a hop, have all names of the
-        question. No sentence says so of what is concluded."""
+        """Whether the passages that are cited for an answer, one for each hop and at least two, have all names of the
+        question, and the answer has none. No sentence says so of what is concluded."""
         cited = whole(answer.cited)
-        words = {word for item in cited for word in key_words(f"{item.passage.heading} {item.text}")}
-        named = {word for name in names(self.question) for word in key_words(name)}
-        return len(cited) >= min(2, self.complexity.hops) and named <= words and not self._is_concluded(answer)
+        words = _words(" ".join(f"{item.passage.heading} {item.text}" for item in cited))
+        named = _words(" ".join(names(self.question)))
+        if self._is_concluded(answer) or len(cited) < max(2, self.complexity.hops):
+            return False
+        return named <= words and not named & _words(answer.text) - FUNCTION_WORDS
 
     def _is_concluded(self, answer: Cited) -> bool:
         """Whether an answer is "yes", "no", or something that the question offers."""
@@ -293,6 +306,10 @@ class _Case:
 def _compared(answer: str) -> list[str]:
     """The words by which answers are compared: "Ann Lee, Bo Lee" equals "Ann Lee and Bo Lee"."""
     return [word for word in title_key(answer).split() if word not in _NOT_COMPARED]
+
+
+def _words(text: str) -> set[str]:
+    return set(key_words(text))
 
 
 def _shingles(passage: Passage) -> frozenset[tuple[str, ...]]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.data.form import FEATURES, features, fits, masked
+from polyhop.data.form import FEATURES, features, fits, is_called, masked
 
 
 def counts(question: str) -> dict[str, float]:
@@ -69,6 +69,8 @@ def test_names_are_masked(question: str, form: str) -> None:
         ("Is Lake Como or Lake Garda deeper?", "Lake Como", True),
         ("Is it a lake or not?", "yes", True),
         ("Which is deeper, Lake Como or Lake Garda?", "Lake Garda", True),
+        ("Between Lake Como and Lake Garda, which is deeper?", "Lake Garda", True),
+        ("Who lived between Lake Como and Lake Garda?", "Lake Garda", False),
         # not what the question names itself
         ("Who directed Solaris?", "Solaris", False),
         ("Who directed The Sound and the Fury?", "the sound and the fury", False),
@@ -94,6 +96,22 @@ def test_names_are_masked(question: str, form: str) -> None:
 )
 def test_an_answer_is_of_the_kind_that_is_asked_for(question: str, answer: str, is_fit: bool) -> None:
     assert fits(question, answer) is is_fit
+
+
+@pytest.mark.parametrize(
+    ("answer", "text", "called"),
+    [
+        ("Kent", "Dover is a port in Kent County.", True),
+        ("Kent", "Dover lies in the County of Kent.", True),
+        ("Kent County", "", True),
+        ("Dover", "Dover is the seat of Kent County.", False),
+        ("Kent", "The county borders Kent.", False),
+    ],
+)
+def test_a_county_is_called_so(answer: str, text: str, called: bool) -> None:
+    assert is_called("Which county is the port in?", answer, text) is called
+    assert is_called("In what English county is it?", answer, text) is called
+    assert is_called("Who owns the county?", answer, text)
 
 
 @given(st.text(), st.text())

@@ -44,6 +44,11 @@ def seen(text: str, attribution: str = "attributable") -> dict[str, Any]:
 
 
 RIGHT = read("Leytonstone", "1s2", "2s2")
+NAMESAKE = {
+    "question": "Who was the father of Alfred, the director of Vertigo?",
+    "reader": read("Alfred Hitchcock", "1s2", "2s2"),
+    "verifier": seen("Alfred Hitchcock"),
+}
 
 
 def play(
@@ -96,6 +101,24 @@ def test_a_round_reads_a_passage_for_each_hop_and_no_near_duplicates() -> None:
         script, _ = play(program=program)
         shown = script.requests[0].inputs["passages"]
         assert (shown.count("\n[") + 1, "now." in shown) == (ids, False)
+
+
+def test_the_first_passage_with_a_name_that_the_others_lack_is_read_too() -> None:
+    question = "Was Vertigo made before the Cafe in Paris?"
+    film, man = (Passage.of(f"Vertigo {n}", sentences=[f"Vertigo {n} is a film."], id=str(n)) for n in (1, 2))
+    script, _ = play(question=question, found=[film, man, TOWN, CAFE, ALBUM])
+    assert script.requests[0].inputs["passages"].endswith("\n[3] Cafe\n3s1 A cafe in Paris was photographed in 1960.")
+
+
+def test_a_county_that_no_passage_calls_so_is_looked_for_in_another_round() -> None:
+    county = Passage.of("Leytonstone", sentences=["Leytonstone lies in Kent County."], id="county")
+    found = [FILM, MAN, county]
+    question = "In which county was the director of Vertigo born?"
+    script, prediction = play(question=question, found=found, reader=[RIGHT, read("Kent", "1s2", "3s1")])
+    assert script.order == ["reader", "verifier", "planner", "reader", "verifier"]
+    assert (prediction.answer, prediction.status) == ("Kent", "supported")
+    _, prediction = play(question=question, found=[FILM, MAN])
+    assert (prediction.answer, prediction.status) == ("Leytonstone", "not supported")
 
 
 def test_without_review_an_answer_is_read_once() -> None:
@@ -217,11 +240,13 @@ def test_evidence_is_what_is_cited_and_for_more_hops_at_least_two_passages() -> 
         ({"verifier": "no verdict"}, "supported"),
         ({"reader": read("Leytonstone", "2s2")}, "supported"),  # one of two hops; no passage on Vertigo
         ({"question": "Where was the director of Marnie born?"}, "supported"),  # a name that no passage has
+        (NAMESAKE, "supported"),  # the answer has a name of the question
         ({"reader": read("Leytonstone", "1s1")}, "not supported"),  # no cited sentence has it
         ({"reader": read("Leytonstone")}, "not supported"),
         ({"reader": read("Vertigo", "1s1", "2s1"), "verifier": seen("Vertigo")}, "not supported"),
         ({"reader": read("unknown")}, "no answer"),
         ({"reader": read("Leytonstone", "1s2", "2s2", confidence=0.2)}, "supported"),  # they agree, unsure
+        ({"settings": {"least_sure": 0.95}}, "supported"),
     ],
 )
 def test_the_status_says_how_an_answer_was_checked(replies: dict[str, Any], status: str) -> None:
