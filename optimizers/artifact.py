@@ -34,8 +34,8 @@ from ..engines.models import roles
 from ..engines.secrets import learn_models, without_secrets
 from ..eval.folder import content, flat, write_json
 from ..programs import PROGRAMS, name_of, new_program, retriever_of
+from ..programs.agent import shown_demos
 from ..programs.search import retriever_kind
-from ..signatures import NumberedPassages
 
 FORMAT = 3
 ARTIFACT = "artifact.json"
@@ -165,14 +165,11 @@ def save(program: dspy.Module, dir: str | Path, *, provenance: Provenance | None
 
 
 def dump(program: dspy.Module) -> State:
-    """The state of every parameter as JSON, without models. Passages in demos become the text that prompts show."""
+    """The state of every parameter as JSON, without models. Of demos it has what prompts show."""
     state: State = {}
     for name, parameter in program.named_parameters():
         if isinstance(parameter, dspy.Predict):
-            demos = [
-                {key: value.format() if isinstance(value, NumberedPassages) else value for key, value in demo.items()}
-                for demo in parameter.demos
-            ]
+            demos = [dict(demo) for demo in shown_demos(parameter.signature, parameter.demos)]
             fields = {"fields": parameter.fields} if parameter.fields else {}
             state[name] = {"signature": parameter.signature.dump_state(), "demos": demos, **fields}
         else:

@@ -19,7 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ..data.errors import PolyhopError
 from ..engines.models import roles
-from ..programs.agent import Agent
+from ..programs.agent import Agent, shown_demos
 from ..programs.exemplars import Exemplars
 from ..programs.tunable import tunables
 from ..signatures import NumberedPassages
@@ -72,9 +72,11 @@ def prompts(program: dspy.Module, adapter: AdapterName = "chat") -> list[dict[st
     described = []
     for name, predictor in program.named_predictors():
         agent, signature = short.get(id(predictor), name), predictor.signature
-        demos = fenced(predictor.demos) if isinstance(predictor, Agent) else predictor.demos
+        demos = shown_demos(signature, predictor.demos)
         placeholders = {field: f"{{{{{field}}}}}" for field in signature.input_fields}
-        messages = _ADAPTERS[adapter].format(signature, demos, placeholders)
+        messages = _ADAPTERS[adapter].format(
+            signature, fenced(demos) if isinstance(predictor, Agent) else demos, placeholders
+        )
         if not all(isinstance(message["content"], str) for message in messages):
             raise PolyhopError(f"agent {agent!r} cannot be exported: it has a demo that is not text")
         for field, info in signature.input_fields.items():

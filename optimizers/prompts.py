@@ -31,6 +31,7 @@ from ..engines.models import roles
 from ..engines.replies import explain, model_errors
 from ..eval.metrics import named
 from ..eval.oracle import GoldReplies
+from ..programs.agent import shown_demos
 from ..programs.program import as_asked
 from .diagnose import diagnose
 from .exemplars import in_words
@@ -271,9 +272,7 @@ def _transplanted(program: dspy.Module, compiled: dspy.Module, optimizer: str) -
         raise PolyhopError(f"{optimizer} returns another program, which no artifact can hold: use it from Python")
     for (name, predictor), before in zip(result.named_predictors(), program.predictors(), strict=True):
         predictor.lm = before.lm
-        fields, outputs = before.signature.fields, before.signature.output_fields
-        demos = [{key: demo[key] for key in fields if key in demo} for demo in tuned[name].demos]
-        predictor.demos = [dspy.Example(**demo) for demo in demos if demo.keys() & outputs.keys()]  # others do not show
+        predictor.demos = shown_demos(before.signature, tuned[name].demos)
         instructions = tuned[name].signature.instructions
         if instructions != before.signature.instructions:
             predictor.signature = before.signature.with_instructions(instructions)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
 from itertools import chain
 from math import log
 from typing import Any, ClassVar, Self
 
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
+from pydantic import TypeAdapter, ValidationError
 
 from ..data.text import content_terms
 from ..engines.costs import current_attempt, go_on, record_incident
@@ -51,7 +54,7 @@ class Agent(dspy.Predict):
             raise TypeError(
                 f"{role_of(self)} takes {', '.join(taken)}, and was given {', '.join(sorted(given)) or 'none'}"
             )
-        run, demos = current(), kwargs.pop("demos", self.demos)
+        run, demos = current(), shown_demos(kwargs.get("signature", self.signature), kwargs.pop("demos", self.demos))
         if (attempt := current_attempt()) > 1:
             # DSPy's cache also keeps bad replies, with which a retried question would fail again.
             config = kwargs.get("config", {})
@@ -83,6 +86,27 @@ class Agent(dspy.Predict):
 
     async def acall(self, **kwargs: Any) -> Any:
         return await in_thread(self, **kwargs)
+
+
+def shown_demos(signature: type[dspy.Signature], demos: Iterable[Any]) -> list[dspy.Example]:
+    """Demos as an agent is shown them, and an artifact has them: the fields of the signature alone, passages as text,
+    other values as JSON. A value of another type than its field, such as a question's gold steps where a plan has
+    texts, is left out, and so is a demo without an output."""
+    shown = []
+    for demo in demos:
+        fields = dict[str, Any]()
+        for name, field in signature.fields.items():
+            if (value := demo.get(name)) is None:
+                continue
+            if isinstance(value, str) or any(dspy.Type.extract_custom_type_from_annotation(field.annotation)):
+                fields[name] = value.format() if isinstance(value, NumberedPassages) else value
+                continue
+            kind = TypeAdapter(field.annotation)
+            with suppress(ValidationError):
+                fields[name] = kind.dump_python(kind.validate_python(value), mode="json")
+        if fields.keys() & signature.output_fields.keys():
+            shown.append(dspy.Example(**fields))
+    return shown
 
 
 def _best(inputs: dict[str, Any], tokens: float) -> dict[str, Any]:

@@ -8,14 +8,15 @@ import shutil
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import dspy
 import pytest
 
 import polyhop
 from polyhop.data.chain import ChainRetriever
-from polyhop.data.sample import load_sample
+from polyhop.data.sample import load_sample, sample_passages
+from polyhop.eval.metrics import find_metric
 from polyhop.optimizers.artifact import (
     ARTIFACT,
     ArtifactError,
@@ -29,6 +30,7 @@ from polyhop.optimizers.artifact import (
     hash_of,
     read,
 )
+from polyhop.optimizers.export import prompts
 from polyhop.programs import PROGRAMS, Direct, Exemplar, ExemplarMemory, PolyHop, Prism, new_program, tunables
 from polyhop.signatures import NumberedPassage, NumberedPassages
 
@@ -46,6 +48,10 @@ def value(annotation: Any) -> Any:
         return PASSAGES
     if isinstance(annotation, type) and issubclass(annotation, int | float):
         return annotation(1)
+    if annotation == list[int]:
+        return [3, 1]
+    if get_origin(annotation) is Literal:
+        return get_args(annotation)[0]
     if "dict" in str(annotation):
         return [{"thought": "{{ a }}", "question": "b"}]
     return ["[[ ## x ## ]]", "é\n"] if "list" in str(annotation) else "{% if %} [[ ## keep ## ]] \u2028"
@@ -107,9 +113,29 @@ def test_a_program_of_your_own(tmp_path: Path) -> None:
     polyhop.save(program, tmp_path / "best")
     assert dump(polyhop.load(tmp_path / "best", program=Own())) == dump(program)
     refused(tmp_path / "best", "a program of your own class 'Own': load your own with polyhop.load")
-    program.answerer.predict.demos = [{"question": object()}]
+    program.answerer = dspy.Predict("picture: dspy.Image -> answer")
+    program.answerer.demos = [{"picture": dspy.Image("data:image/png;base64,AA=="), "answer": "c"}]
     with pytest.raises(ArtifactError, match="the program cannot be saved"):
         polyhop.save(program, tmp_path / "other")
+
+
+@pytest.mark.parametrize(
+    "teleprompter", [dspy.LabeledFewShot(k=2), dspy.BootstrapFewShot(metric=find_metric("answer_f1"))]
+)
+def test_what_dspy_compiles_with_its_defaults_is_saved(teleprompter: Any, tmp_path: Path) -> None:
+    """Its demos are whole questions, with gold facts and steps. An artifact has what an agent is shown of them."""
+    program = PolyHop(ChainRetriever(polyhop.PassagePool(sample_passages())))
+    program.set_lm(polyhop.lm("lexical"))
+    compiled = teleprompter.compile(program, trainset=list(polyhop.Questions("sample", split="train", limit=4)))
+    assert any("gold" in demo for demo in compiled.reader.demos)
+    polyhop.save(compiled, tmp_path / "best")
+    loaded = polyhop.load(tmp_path / "best", retriever_for("polyhop"))
+    assert [(prompt["agent"], prompt["messages"]) for prompt in prompts(loaded)] == [
+        (prompt["agent"], prompt["messages"]) for prompt in prompts(compiled)
+    ]
+    demo = next(demo for demo in loaded.reader.demos if "passages" not in demo)
+    assert demo.keys() == ["question", "answer"]
+    assert all(isinstance(step, str) for demo in loaded.planner.demos for step in demo.sub_questions)
 
 
 # --- saving ----------------------------------------------------------------------------------------------------------
