@@ -54,7 +54,7 @@ class Agent(dspy.Predict):
             raise TypeError(
                 f"{role_of(self)} takes {', '.join(taken)}, and was given {', '.join(sorted(given)) or 'none'}"
             )
-        run, demos = current(), shown_demos(kwargs.get("signature", self.signature), kwargs.pop("demos", self.demos))
+        run, demos = current(), shown_demos(kwargs.get("signature") or self.signature, kwargs.pop("demos", self.demos))
         if (attempt := current_attempt()) > 1:
             # DSPy's cache also keeps bad replies, with which a retried question would fail again.
             config = kwargs.get("config", {})

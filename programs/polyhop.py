@@ -15,7 +15,8 @@ whether it is right.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, zip_longest
 
@@ -24,7 +25,7 @@ import dspy
 from ..data.form import fits, is_called, names
 from ..data.passages import Evidence, Passage, Retriever
 from ..data.references import references, replace_references
-from ..data.text import FUNCTION_WORDS, key_words, split_sentences, title_key
+from ..data.text import FUNCTION_WORDS, key_words, split_sentences, title_key, title_names
 from ..signatures import AnswerWithCitations, PlanSteps, VerifyAnswer
 from .agent import Agent
 from .candidates import Candidates, Cited, cut_citations, ids, whole
@@ -288,14 +289,17 @@ class _Case:
         return any(key in f" {title_key(f'{item.passage.heading} {item.text}')} " for item in answer.cited)
 
     def is_linked(self, answer: Cited) -> bool:
-        """Whether the passages that are cited for an answer, one for each hop and at least two, have all names of the
-        question, and the answer has none. No sentence says so of what is concluded."""
-        cited = whole(answer.cited)
-        words = _words(" ".join(f"{item.passage.heading} {item.text}" for item in cited))
-        named = _words(" ".join(names(self.question)))
-        if self._is_concluded(answer) or len(cited) < max(2, self.complexity.hops):
+        """Whether a chain of documents is cited for an answer, one for each hop and at least two, which has all names
+        of the question, while the answer has none. No sentence says so of what is concluded."""
+        documents = defaultdict[str, str](str)
+        for item in whole(answer.cited):
+            documents[item.passage.title] += f" {item.passage.heading} {item.passage.text}"
+        if self._is_concluded(answer) or len(documents) < max(2, self.complexity.hops):
             return False
-        return named <= words and not named & _words(answer.text) - FUNCTION_WORDS
+        words, named = (_words(" ".join(texts)) for texts in (documents.values(), names(self.question)))
+        return (
+            named <= words and not named & _words(answer.text) - FUNCTION_WORDS and _is_chain(documents, self.question)
+        )
 
     def _is_concluded(self, answer: Cited) -> bool:
         """Whether an answer is "yes", "no", or something that the question offers."""
@@ -306,6 +310,21 @@ class _Case:
 def _compared(answer: str) -> list[str]:
     """The words by which answers are compared: "Ann Lee, Bo Lee" equals "Ann Lee and Bo Lee"."""
     return [word for word in title_key(answer).split() if word not in _NOT_COMPARED]
+
+
+def _is_chain(documents: Mapping[str, str], question: str) -> bool:
+    """Whether documents, as texts by their titles, hang together: each is named by another one or by the question."""
+    left = [(title_names(title), f" {title_key(text)} ") for title, text in documents.items()]
+    left.append(((), f" {title_key(question)} "))
+
+    def tied(one: tuple[tuple[str, ...], str], other: tuple[tuple[str, ...], str]) -> bool:
+        return any(f" {name} " in text for keys, text in ((one[0], other[1]), (other[0], one[1])) for name in keys)
+
+    reached = [left.pop(0)]
+    while more := [one for one in left if any(tied(one, other) for other in reached)]:
+        reached += more
+        left = [one for one in left if one not in more]
+    return not any(keys for keys, _ in left)
 
 
 def _words(text: str) -> set[str]:

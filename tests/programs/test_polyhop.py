@@ -44,6 +44,7 @@ def seen(text: str, attribution: str = "attributable") -> dict[str, Any]:
 
 
 RIGHT = read("Leytonstone", "1s2", "2s2")
+UNTIED = {"found": [FILM, TOWN], "reader": read("London", "1s2", "2s1"), "verifier": seen("London")}
 NAMESAKE = {
     "question": "Who was the father of Alfred, the director of Vertigo?",
     "reader": read("Alfred Hitchcock", "1s2", "2s2"),
@@ -240,6 +241,7 @@ def test_evidence_is_what_is_cited_and_for_more_hops_at_least_two_passages() -> 
         ({"verifier": "no verdict"}, "supported"),
         ({"reader": read("Leytonstone", "2s2")}, "supported"),  # one of two hops; no passage on Vertigo
         ({"question": "Where was the director of Marnie born?"}, "supported"),  # a name that no passage has
+        (UNTIED, "supported"),  # no document names the town
         (NAMESAKE, "supported"),  # the answer has a name of the question
         ({"reader": read("Leytonstone", "1s1")}, "not supported"),  # no cited sentence has it
         ({"reader": read("Leytonstone")}, "not supported"),
