@@ -19,6 +19,7 @@ from copy import copy
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from hashlib import blake2b
+from itertools import zip_longest
 from math import sqrt
 from pathlib import Path
 from statistics import fmean
@@ -50,15 +51,22 @@ Ranges = Mapping[str, Sequence[Any]]
 """By name or glob: the lowest and the highest value of a number, or some values of a choice; ``()`` is all that a
 tunable allows, also where it is not searched by default."""
 
+VARIANT = "variant"
+"""Among the values of a trial, the number of its variant; None is the program itself."""
+
 Space = Mapping[str, BaseDistribution]
 
-_PRUNE_FIRST, _PRUNE_EVERY = 20, 10  # questions before the first test, and between two
-_PRUNE_LEVEL = 0.05  # low, since a trial is tested many times
+FEW = 12
+"""Questions that every trial answers; half of the trials go on at twice as many, and so forth."""
+
+HEADROOM_TRIALS, HEADROOM = 12, 0.02
+"""A search ends if none of so many trials gains so much on what it was asked, as a share of a score of 1."""
 
 
 class TrialRecord(BaseModel):
     """A finished trial; trial 0 is the program as it was. ``values`` are those that were drawn. Score and costs are
-    means over the questions that were asked, of which failed ones score 0."""
+    means over the questions that were asked, of which failed ones score 0; but the score of a trial that was stopped is
+    that of trial 0 and the mean gain so far."""
 
     number: int
     values: Values
@@ -71,25 +79,28 @@ class TrialRecord(BaseModel):
 
 class StudyResult(BaseModel):
     """The result of a search: the trial whose values the program gets, and the Pareto front of score and cost (see
-    `choose`)."""
+    `choose`). Without ``headroom`` nothing that was tried gained."""
 
     trials: list[TrialRecord]
     best: TrialRecord
     front: list[TrialRecord]
     cost: str | None = None
+    headroom: bool = True
 
 
 @dataclass
 class TunableSearch(Teleprompter):
-    """Optuna over the tunables of any DSPy program.
+    """Optuna over the tunables of any DSPy program, and over variants of it that have other prompts.
 
-    Without a cost, a trial that is worse than the best one on the questions so far is stopped (Optuna's
-    `WilcoxonPruner`, every 10 questions, which each trial answers in an order of its own).
+    Trial 0, the program as it is, answers all questions; the others begin with its failures and its successes in turn.
+    Without a cost, half of them are stopped after `FEW` questions, a quarter after twice as many, and so on (Optuna's
+    `SuccessiveHalvingPruner`), and the search ends if no one of the first `HEADROOM_TRIALS` gains `HEADROOM`.
 
     Attributes:
         metric: A DSPy metric to maximize.
         trials: How many, including the first one, which is the program as it is. A search can be resumed with more.
         cost: A cost to minimize as well, one of `polyhop.optimizers.replay.Scored.costs`.
+        variants: Copies of the program with other prompts or demos, among which each trial chooses as `VARIANT`.
         freeze: Names or globs (``"search.*"``) of tunables that keep their values.
         ranges: Narrower ranges by name or glob: ``{"rounds": (1, 3), "stop": ("stable",)}``.
         threads: Questions answered at the same time.
@@ -101,6 +112,7 @@ class TunableSearch(Teleprompter):
     metric: Metric
     trials: int = 60
     cost: str | None = None
+    variants: Sequence[dspy.Module] = ()
     freeze: Sequence[str] = ()
     ranges: Ranges | None = None
     seed: int = 0
@@ -127,14 +139,16 @@ class TunableSearch(Teleprompter):
         questions = list(valset if valset is not None else trainset or ())
         if not questions:
             raise PolyhopError("there are no questions to tune on: give compile a valset or a trainset")
-        space, done = search_space(student, self.freeze, self.ranges), list[TrialRecord]()
+        space, done = search_space(student, self.freeze, self.ranges, bool(self.variants)), list[TrialRecord]()
+        if self.variants:
+            space[VARIANT] = CategoricalDistribution((None, *range(len(self.variants))))
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         with warnings.catch_warnings(action="ignore", category=optuna.exceptions.ExperimentalWarning):
             study = optuna.create_study(
                 storage=None if self.storage is None else _journal(Path(self.storage)),
                 study_name=self._name(student, space, questions),
                 directions=[StudyDirection.MAXIMIZE, StudyDirection.MINIMIZE][: 2 if self.cost else 1],
-                pruner=optuna.pruners.WilcoxonPruner(p_threshold=_PRUNE_LEVEL, n_startup_steps=_PRUNE_FIRST),
+                pruner=optuna.pruners.SuccessiveHalvingPruner(min_resource=FEW, reduction_factor=2),
                 load_if_exists=True,
             )
             for trial in study.get_trials(deepcopy=False, states=[TrialState.RUNNING]):  # cut off by a kill
@@ -142,44 +156,69 @@ class TunableSearch(Teleprompter):
             for trial in study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])[: self.trials]:
                 done.append(TrialRecord(**trial.user_attrs["trial"]))
             try:
-                while len(done) < self.trials:
-                    done.append(self._trial(study, student, questions, space, len(done)))
+                while len(done) < self.trials and self._has_headroom(done):
+                    done.append(self._trial(study, student, questions, space, done))
                     self.on_trial(done)
             finally:
                 if done:
                     best, front = choose(done, self.cost)
-                    self.result = StudyResult(trials=[*done], best=best, front=front, cost=self.cost)
-        return with_values(student, best.values)
+                    self.result = StudyResult(
+                        trials=[*done], best=best, front=front, cost=self.cost, headroom=self._has_headroom(done)
+                    )
+        return self.program(student, best.values)
+
+    def program(self, student: dspy.Module, values: Values) -> dspy.Module:
+        """The variant with the values of a trial."""
+        variant = values.get(VARIANT)
+        return with_values(student if variant is None else self.variants[variant], values)
+
+    def _has_headroom(self, done: Sequence[TrialRecord]) -> bool:
+        """Whether more trials are worth their questions."""
+        if self.cost is not None or len(done) <= HEADROOM_TRIALS:
+            return True
+        least = HEADROOM * max(1.0, *done[0].scores.values())
+        return any(trial.score >= done[0].score + least for trial in done[1:])
 
     def _name(self, student: dspy.Module, space: Space, questions: Sequence[dspy.Example]) -> str:
         """Has all that decides what is found, so that another search does not resume this one."""
         texts = [dict(example.items()) for example in questions]
         decides = [_values(student), str(space), texts, named(self.metric), self.cost, self.seed, optuna.__version__]
+        decides += [each.dump_state() for each in self.variants]
         text = json.dumps(decides, default=lambda value: type(value).__name__)
         return f"tunables-{blake2b(text.encode(), digest_size=8).hexdigest()}"
 
     def _trial(
-        self, study: optuna.Study, student: dspy.Module, questions: list[dspy.Example], space: Space, number: int
+        self,
+        study: optuna.Study,
+        student: dspy.Module,
+        questions: list[dspy.Example],
+        space: Space,
+        done: Sequence[TrialRecord],
     ) -> TrialRecord:
-        """Draw the values of the next trial, ask the questions in an order of its own, and store it."""
+        """Draw the values of the next trial, ask the questions, and store it."""
+        number = len(done)
         study.sampler = samplers.TPESampler(seed=_seed(self.seed, number))
         if number == 0:  # the program as it is; a value outside of its range is not drawn
-            start = _values(student)
+            start = _values(student) | {VARIANT: None}
             space = {name: range_ for name, range_ in space.items() if _inside(range_, start[name])}
             study.sampler = samplers.PartialFixedSampler({name: start[name] for name in space}, study.sampler)
         trial = study.ask()
         values = _draw(trial, student, space)
-        order = list(range(len(questions)))
-        random.Random(_seed(self.seed, number, "order")).shuffle(order)
-        asked, pruned = list[Scored](), False
-        with closing(scored_runs(with_values(student, values), questions, self.metric, order, self.threads)) as runs:
+        asked, pruned, before = list[Scored](), False, done[0].scores if done else {}
+        order = self._order(len(questions), before)
+        with closing(scored_runs(self.program(student, values), questions, self.metric, order, self.threads)) as runs:
             for run in runs:
                 asked.append(run)
-                if self.cost is None:
-                    trial.report(run.score, run.number)
-                    pruned = len(asked) % _PRUNE_EVERY == 0 and len(asked) < len(order) and trial.should_prune()
+                if self.cost is None and before:
+                    trial.report(fmean(each.score for each in asked), len(asked))
+                    pruned = len(asked) < len(order) and trial.should_prune()
                 if pruned:
                     break
+        if self.cost is None and not before:  # it takes part, and is never stopped
+            first = {run.number: run.score for run in asked}
+            for many in range(1, len(order) + 1):
+                trial.report(fmean(first[n] for n in self._order(len(order), first)[:many]), many)
+                trial.should_prune()  # notes it for the others
         failures = [run.failure for run in asked if run.failure]
         if len(failures) == len(asked):
             raise PolyhopError(f"every question of trial {number} ({values}) failed: {failures[0]}; mend it and resume")
@@ -189,19 +228,29 @@ class TunableSearch(Teleprompter):
         if self.cost and self.cost not in costs:
             raise PolyhopError(f"the program has no cost {self.cost!r}; it has {', '.join(costs)}")
         scores = {run.number: run.score for run in asked}
+        before = before or scores
         record = TrialRecord(
             number=number,
             values=values,
-            score=fmean(scores.values()),
+            score=fmean(before.values()) + fmean(score - before[n] for n, score in scores.items()),
             costs=costs,
             scores=scores,
             failures=len(failures),
             pruned=pruned,
         )
         trial.set_user_attr("trial", {**record.model_dump(), "scores": scores})
-        # Of a pruned trial the mean so far informs the sampler; it is lower than that of the best trial.
         study.tell(trial, [record.score, costs[self.cost]] if self.cost else record.score)
         return record
+
+    def _order(self, count: int, scores: Mapping[int, float]) -> list[int]:
+        """The questions in a random order; those that trial 0 answered below and above its mean in turn."""
+        order = list(range(count))
+        random.Random(_seed(self.seed, "order")).shuffle(order)
+        if not scores:
+            return order
+        mean = fmean(scores.values())
+        halves = [[n for n in order if (scores[n] < mean) is low] for low in (True, False)]
+        return [n for pair in zip_longest(*halves) for n in pair if n is not None]
 
 
 def _journal(path: Path) -> JournalStorage:
@@ -219,7 +268,7 @@ def _journal(path: Path) -> JournalStorage:
 
 
 def search_space(
-    program: dspy.Module, freeze: Sequence[str] = (), ranges: Ranges | None = None
+    program: dspy.Module, freeze: Sequence[str] = (), ranges: Ranges | None = None, may_be_empty: bool = False
 ) -> dict[str, BaseDistribution]:
     """The tunables that are searched, in the order of the program, and their ranges.
 
@@ -236,7 +285,7 @@ def search_space(
         range_ = _range(name, parameters[name], narrowed.get(name))
         if not range_.single():
             space[name] = range_
-    if not space:
+    if not space and not may_be_empty:
         why = "all are frozen or have a single value" if parameters else "it has none (polyhop.tunables)"
         raise PolyhopError(f"the program has no tunables to search: {why}")
     return space
@@ -268,7 +317,7 @@ def _inside(range_: Any, value: Any) -> bool:
 def _draw(trial: optuna.Trial, student: dspy.Module, space: Mapping[str, Any]) -> Values:
     """The values of a trial. A tunable that needs another one is drawn only if that one has a value for which it
     matters."""
-    current, needs, drawn = _values(student), conditions_of(student), dict[str, Any]()
+    current, needs, drawn = {VARIANT: None, **_values(student)}, conditions_of(student), dict[str, Any]()
 
     def matters(name: str) -> bool:
         other, wanted = needs.get(name, ("", ()))
