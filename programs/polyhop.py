@@ -191,14 +191,15 @@ class PolyHop(Program):
             record(Revised(answer.text, "chosen among all readings", cited=ids(answer.cited)))
         stated, votes = case.is_stated(answer), case.votes(answer)
         verdicts = {each.attribution for each in case.readings if each.attribution and each.gives(answer)}
-        attribution = "attributable" if stated and verdicts <= {"attributable"} else "extrapolatory"
+        proven = stated and case.is_linked(answer) and verdicts <= {"attributable"}
+        attribution = "attributable" if proven else "extrapolatory"
         if not case.is_fit(answer):
             attribution = "contradictory"
         accuracy = answer.confidence * votes / len(case.answered)
         weighed = self.confidence(case.complexity.expected, accuracy, CREDIBILITY[attribution], answer.text)
         status: Status = "supported" if stated and attribution != "contradictory" else "not supported"
         agreed = bool(verdicts) and votes == len(case.answered) and case.is_sure(answer)
-        if attribution == "attributable" and agreed and weighed.passed and case.is_linked(answer):
+        if attribution == "attributable" and agreed and weighed.passed:
             status = "verified"
         return conclude(answer.text, weighed.confidence, evidence=evidence, stop=stop, status=status)
 
