@@ -14,14 +14,17 @@ from ..engines.budget import BudgetSpent
 from ..eval.metrics import find_metric
 from ..programs.confidence import Confidence
 from ..programs.exemplars import Exemplars
+from ..programs.tunable import tunables as tunables_of
 from .artifact import dump
 from .confidence import fit_run
+from .demos import successes, with_demos
 from .exemplars import at_most, from_musique, from_run
 from .prompts import optimize_prompts
 from .settings import OptimizationSettings, divide
-from .tunables import StudyResult, TrialRecord, TunableSearch, matching, with_values
+from .tunables import HEADROOM, StudyResult, TrialRecord, TunableSearch, matching, with_values
 
 EXEMPLAR_TRIALS = 16  # of how many exemplars to show, and which
+DEMO_SETS = 8  # of the agents, to choose from
 
 
 @dataclass(frozen=True)
@@ -49,25 +52,27 @@ class Proposal(NamedTuple):
 
 
 def exemplars(program: dspy.Module, context: Context) -> Proposal:
-    """Add plans to the exemplar memory, gold ones and those of correct answers; then tune how many it shows, and
-    which."""
+    """Add plans to the exemplar memory, gold ones and those of correct answers; then search how many it shows, which,
+    and demos of the agents from runs that ended right."""
+    settings, notes, start = context.settings, list[str](), dump(program)
     parts = {name.removeprefix("self."): part for name, part in program.named_sub_modules(Exemplars)}
-    if not parts:
-        return Proposal(None, "the program has no exemplar memory")
-    settings, added = context.settings, 0
-    gold, own = list(from_musique(context.train)), list(from_run(context.evaluate(program)))
-    for part in parts.values():
-        joined = part.memory.joined(at_most(settings.exemplars, [*gold, *own]))
-        added += len(joined) - len(part.memory)
-        part.memory = joined
-    note = f"{added} plans added, of {len(gold)} gold and {len(own)} own ones"
-    if not added:
-        return Proposal(None, note)
+    if parts:
+        added, gold, own = 0, list(from_musique(context.train)), list(from_run(context.evaluate(program)))
+        for part in parts.values():
+            joined = part.memory.joined(at_most(settings.exemplars, [*gold, *own]))
+            added += len(joined) - len(part.memory)
+            part.memory = joined
+        notes.append(f"{added} plans added, of {len(gold)} gold and {len(own)} own ones")
+    context.report(0, None, "training questions, for demos")
+    runs = successes(program, context.train, find_metric(settings.metric), settings.threads)
+    variants = with_demos(program, runs, DEMO_SETS, context.seed) if runs else []
+    notes.append(f"{len(variants)} sets of demos from {len(runs)} runs that ended right")
     searched = {f"{name}.{tunable}" for name in parts for tunable in ("count", "mode")}
-    searched -= {*matching(program, settings.freeze)}
-    if not searched:
-        return Proposal(program, f"{note}; their tunables are frozen")
-    return _search(program, context, note, EXEMPLAR_TRIALS, {*matching(program, ["*"])} - searched)
+    frozen = {*matching(program, ["*"])} - searched if tunables_of(program) else set()
+    if not variants and not searched - {*matching(program, settings.freeze)}:
+        return Proposal(None if dump(program) == start else program, "; ".join(notes))
+    proposal = _search(program, context, "; ".join(notes), EXEMPLAR_TRIALS, frozen, variants)
+    return proposal._replace(program=None) if dump(proposal.program) == start else proposal
 
 
 def confidence(program: dspy.Module, context: Context) -> Proposal:
@@ -116,7 +121,14 @@ def tunables(program: dspy.Module, context: Context) -> Proposal:
     return _search(program, context, f"{trials} trials", trials)
 
 
-def _search(program: dspy.Module, context: Context, note: str, trials: int, frozen: Set[str] = frozenset()) -> Proposal:
+def _search(
+    program: dspy.Module,
+    context: Context,
+    note: str,
+    trials: int,
+    frozen: Set[str] = frozenset(),
+    variants: Sequence[dspy.Module] = (),
+) -> Proposal:
     settings, metric = context.settings, find_metric(context.settings.metric)
 
     def on_trial(done: Sequence[TrialRecord]) -> None:
@@ -127,6 +139,7 @@ def _search(program: dspy.Module, context: Context, note: str, trials: int, froz
         metric,
         trials=trials,
         cost=settings.cost,
+        variants=variants,
         freeze=[*settings.freeze, *frozen],
         ranges=settings.ranges,
         seed=context.seed,
@@ -136,13 +149,16 @@ def _search(program: dspy.Module, context: Context, note: str, trials: int, froz
     )
     spent = None
     try:
-        search.compile(program, valset=context.train)
+        tuned = search.compile(program, valset=context.train)
     except BudgetSpent as error:
         if search.result is None or len(search.result.trials) < 2:
             raise
+        tuned = search.program(program, search.result.best.values)
         spent, note = str(error), f"{note}, ended by the budget after {len(search.result.trials)}"
     assert search.result is not None
-    return Proposal(with_values(program, search.result.best.values), note, search.result, spent)
+    if not search.result.headroom:
+        note += f", ended after {len(search.result.trials)}: none gained {100 * HEADROOM:g} points"
+    return Proposal(tuned, note, search.result, spent)
 
 
 STAGES: dict[str, Callable[[dspy.Module, Context], Proposal]] = {

@@ -42,6 +42,7 @@ from ..data.errors import PolyhopError
 from ..eval.folder import cut_half_line
 from ..eval.metrics import named
 from ..programs.tunable import conditions_of, tunables
+from .artifact import dump
 from .replay import Metric, Scored, scored_runs
 
 Values = dict[str, Any]
@@ -183,7 +184,7 @@ class TunableSearch(Teleprompter):
         """Has all that decides what is found, so that another search does not resume this one."""
         texts = [dict(example.items()) for example in questions]
         decides = [_values(student), str(space), texts, named(self.metric), self.cost, self.seed, optuna.__version__]
-        decides += [each.dump_state() for each in self.variants]
+        decides += [dump(each) for each in self.variants]
         text = json.dumps(decides, default=lambda value: type(value).__name__)
         return f"tunables-{blake2b(text.encode(), digest_size=8).hexdigest()}"
 
