@@ -17,12 +17,13 @@ from rich.console import Console
 from ..data.benchmarks import SAMPLE
 from ..data.benchmarks.load import PREFIX
 from ..data.errors import PolyhopError
-from ..data.text import plain
+from ..data.text import count, plain
 from ..engines.budget import BudgetSpent
 from ..engines.costs import FREE
 from ..engines.models import SUFFIX, chosen_models, language_model, protect_cache
 from ..eval.questions import Questions, is_code
 from ..eval.report import between, number, p_value
+from ..optimizers.forecast import Forecast, forecast
 from ..optimizers.optimize import OptimizationSummary, Progress, check_settings
 from ..optimizers.optimize import optimize as run
 from ..optimizers.settings import Splits, divide, read_settings
@@ -59,12 +60,14 @@ def optimize(options: Optimize) -> None:
     paid = [lm for lm in (*models_of(program), prompt_model) if lm is not None and lm.model not in FREE]
     if paid and not settings.budget:
         warn("no budget is set: --budget-calls, --budget-usd and --budget-minutes limit what the run may spend")
+    expected = forecast(program, splits, settings)
+    typer.echo(f"{expected}, without what is cached", err=True)
     how: dict[str, Any] = {"dataset": source.questions.dataset, "sources": sources, "look_up": source.look_up}
     shown = {**settings.model_dump(mode="json", exclude_none=True), "dataset": source.questions.dataset}
     with (
         warnings.catch_warnings(),
         tracked(f"optimize {named.label}", shown, out) as record,
-        _bar(console) as show,
+        _bar(console, expected) as show,
     ):
         warnings.showwarning = lambda message, *_: warn(str(message))
         try:
@@ -146,19 +149,23 @@ def _prompt_model(name: str, models: Sequence[str]) -> dspy.LM:
 
 
 @contextmanager
-def _bar(console: Console) -> Iterator[Callable[[Progress], None]]:
-    """A progress bar for each part of a stage; without a terminal a line."""
+def _bar(console: Console, expected: Forecast) -> Iterator[Callable[[Progress], None]]:
+    """A progress bar for each part of a stage, with the hours that all calls take at the present pace; without a
+    terminal a line."""
     with progress_bar("tuning", console) as bar:
         task, parts = bar.add_task("", total=None), set[str]()
 
         def show(now: Progress) -> None:
-            part = f"{now.stage}: {now.detail.partition(',')[0]}"
+            part, spent = f"{now.stage}: {now.detail.partition(',')[0]}", now.spent
+            paid = f"{count(spent.calls, 'LM call')}, {spent.tokens_in + spent.tokens_out:,} tokens, ${spent.usd:.2f}"
+            if spent.calls and expected.calls:
+                hours = spent.seconds / 3600
+                paid += f", {hours:.1f} of about {max(hours, hours * expected.calls / spent.calls):.1f} hours"
             if part not in parts and not console.is_terminal:
-                typer.echo(part, err=True)
+                typer.echo(f"{part}; {paid} so far", err=True)
             parts.add(part)
             bar.tasks[0].total = now.total  # `update` takes None for "as before"
-            spent = f"{now.spent.calls:,} LM calls, ${now.spent.usd:.2f}"
-            bar.update(task, completed=now.done, description=plain(f"{now.stage}: {now.detail}; {spent} in all"))
+            bar.update(task, completed=now.done, description=plain(f"{now.stage}: {now.detail}; {paid} so far"))
 
         yield show
 
@@ -172,7 +179,11 @@ def _print(summary: OptimizationSummary, out: Path, settings: Tuning, own: str) 
     for stage in summary.stages:
         shown.add_row(*map(plain, stage.row(settings)))
     new_console().print(shown)
-    typer.echo(f"{summary.ended}; {summary.spent.calls:,} LM calls and ${summary.spent.usd:.2f} in all")
+    spent = summary.spent
+    typer.echo(
+        f"{summary.ended}; {count(spent.calls, 'LM call')}, {spent.tokens_in + spent.tokens_out:,} tokens, "
+        f"${spent.usd:.2f} and {spent.seconds / 3600:.1f} hours in all"
+    )
     if test is None:
         typer.echo("The test questions were not used.")
     else:
