@@ -74,8 +74,8 @@ class Ask(IndexOptions, RunOptions, JsonOptions):
     out: Path | None = option(None, "With --file: one JSON object per question; resumes.", "ANSWERS.jsonl")
     program: str = option(
         "polyhop",
-        "A program, the folder of an artifact, or any DSPy program as FILE.py:NAME; FILE.py:NAME=DIR with the state of "
-        "an artifact, or =STATE.json with one that DSPy saved.",
+        "A program, the folder of an artifact, or any DSPy program as FILE.py:NAME; with =STATE.json what DSPy saved "
+        "of it; FILE.py:NAME=DIR with the state of an artifact.",
         "NAME|DIR",
     )
     trace: bool = option(False, "Show every step, and the costs by agent.")

@@ -1,5 +1,6 @@
 """Programs by the names that commands take: one of ours, the folder of an artifact, or any DSPy program as
-``MODULE:NAME`` or ``FILE.py:NAME``, also with a saved state: ``FILE.py:NAME=DIR``, ``FILE.py:NAME=STATE.json``.
+``MODULE:NAME`` or ``FILE.py:NAME``; also with what DSPy's ``save`` wrote (``polyhop=STATE.json``,
+``FILE.py:NAME=STATE.json``), one's own with an artifact (``FILE.py:NAME=DIR``).
 """
 
 from __future__ import annotations
@@ -53,8 +54,9 @@ class Named:
         own = _PLAIN.get(own, own)
         self.name = name
         self.artifact: Artifact | None = None
-        self.own, self._saved = (own, saved) if ":" in own else ("", name)
-        self._maker: Any = import_named(own, "program") if self.own else PROGRAMS.get(name)
+        self.own = own if ":" in own else ""
+        self._maker: Any = import_named(own, "program") if self.own else PROGRAMS.get(own)
+        self._saved = saved if self._maker else name
         is_folder = Path(self._saved).is_dir() or (self.own and not self._saved.endswith(".json"))
         if self._saved and name not in PROGRAMS and is_folder:
             from ..optimizers.artifact import read  # which takes time, for artifacts alone
@@ -74,7 +76,7 @@ class Named:
         """What tables call it: its name; for an artifact also the last folders of its path, as in
         ``polyhop (runs/tuned)``, whatever the current folder."""
         if self.artifact is None:
-            return Path(self._saved).name or self.own.rpartition(":")[2]
+            return Path(self._saved).name or self.own.rpartition(":")[2] or self.name
         from ..optimizers.settings import BEST
 
         path, program = Path(self._saved).resolve(), self.artifact.program
@@ -100,11 +102,21 @@ class Named:
                 warn(f"{self.artifact.path}: {difference}")
         if isinstance(program, ParRag) and source is not None:
             program.review.search.retriever = source  # the sparse one
-        if self.own and self._saved and self.artifact is None:
+        if self._saved and self.artifact is None:
+            models = [predictor.lm for predictor in program.predictors()]
             try:
-                program.load(self._saved)
+                state = json.loads(Path(self._saved).read_text("utf-8"))
+                state.pop("metadata", None)
+                if other := state.keys() - {name for name, _ in program.named_parameters()}:
+                    raise ValueError(f"it has {', '.join(sorted(other))}")
+                for part in state.values():
+                    part |= {"lm": None} if "lm" in part else {}  # it may name a server, and code
+                program.load_state(state)
             except Exception as error:  # whatever DSPy says of a state that does not fit
-                raise PolyhopError(f"{self._saved} is no saved state of {self.own}: {explain(error)}") from error
+                whose = self.name.partition("=")[0]
+                raise PolyhopError(f"{self._saved} is no saved state of {whose}: {explain(error)}") from error
+            for predictor, model in zip(program.predictors(), models, strict=True):
+                predictor.lm = model
         return program
 
     def build(self, source: BM25Index | PassagePool | None, options: ProgramOptions) -> dspy.Module:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import dspy
 import pytest
 
 from polyhop.data.chain import ChainRetriever
@@ -40,6 +41,22 @@ def test_an_artifact_keeps_its_retriever(saved: str, other: str, tmp_path: Path)
         assert type(build(path, retriever=retriever).search.retriever) is type(program.search.retriever)
     with pytest.raises(PolyhopError, match=f"tuned with the retriever {saved}, not {other}"):
         build(path, retriever=other)
+
+
+def test_a_program_of_ours_takes_what_dspy_saved(tmp_path: Path) -> None:
+    """But for the models, which could name somebody's server."""
+    program = Prism(ChainRetriever())
+    program.rounds.value = 2
+    program.analyzer.demos = [dspy.Example(question="q", sub_questions=["a"])]
+    program.set_lm(dspy.LM("openai/theirs", api_base="https://elsewhere.example/v1"))
+    program.save(str(tmp_path / "state.json"))
+    built = build(f"prism={tmp_path / 'state.json'}", lm=("lexical",))
+    assert built.rounds.value == 2
+    assert [dict(demo) for demo in built.analyzer.demos] == [{"question": "q", "sub_questions": ["a"]}]
+    assert {predictor.lm.model for predictor in built.predictors()} == {"lexical"}
+    for other in (f"naive={tmp_path / 'state.json'}", f"prism={tmp_path / 'none.json'}"):
+        with pytest.raises(PolyhopError, match=r"json is no saved state of (naive|prism): "):
+            build(other)
 
 
 def test_options_and_tunables_are_set_by_name(tmp_path: Path) -> None:
