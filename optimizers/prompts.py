@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import inspect
 import random
+import re
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
@@ -51,6 +53,7 @@ class Size(NamedTuple):
 SIZES = {"light": Size(20, 20, 2, 100), "medium": Size(50, 40, 3, 300), "heavy": Size(100, 80, 4, 900)}
 
 _LONGEST = 6_000  # characters of an instruction that GEPA writes
+_SIZE, _SMALL = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)b\b"), 8.0  # billions of parameters, in the name of a model
 
 
 class Job(NamedTuple):
@@ -144,6 +147,13 @@ def check(name: str, program: dspy.Module, prompt_model: dspy.LM | None = None) 
         raise PolyhopError(
             f"{name}: {writer.model} cannot write instructions: choose a prompt model (--prompt-lm), or use labeled or "
             "credit"
+        )
+    size = _SIZE.search(str(writer.model).lower())
+    if size and float(size[1]) < _SMALL:
+        warnings.warn(
+            f"{name}: {writer.model} is small to write instructions: name a larger one (--prompt-lm), or use the stage "
+            "exemplars",
+            stacklevel=3,
         )
 
 

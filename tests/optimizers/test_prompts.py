@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
@@ -14,7 +15,7 @@ from polyhop.engines.budget import Budget, BudgetSpent
 from polyhop.eval import metrics
 from polyhop.optimizers import prompts
 from polyhop.optimizers.artifact import dump
-from polyhop.optimizers.prompts import OPTIMIZERS, Size, optimize_prompts
+from polyhop.optimizers.prompts import OPTIMIZERS, Size, check, optimize_prompts
 from polyhop.optimizers.replay import scored_runs
 from polyhop.programs import Prism
 from polyhop.programs.agent import Agent
@@ -150,3 +151,23 @@ def test_a_spent_budget_stops_an_optimizer_at_once(name: str) -> None:
         )
     assert 29 <= len(script.requests) <= 30  # the other of two threads may be stopped with a call that it paid for
     assert threading.active_count() <= threads + 4
+
+
+@pytest.mark.parametrize(
+    ("model", "is_small"),
+    [
+        ("openai/qwen2.5-coder-1.5b-instruct", True),
+        ("ollama_chat/qwen3:4b", True),
+        ("ollama_chat/qwen3:32b", False),
+        ("openai/gpt-4o-mini", False),
+    ],
+)
+def test_a_small_model_that_writes_instructions_is_warned_of(model: str, is_small: bool) -> None:
+    program = dspy.Predict("question -> answer")
+    program.set_lm(dspy.LM(model))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        check("gepa", program)
+        check("credit", program)  # writes none
+        check("gepa", program, dspy.LM("openai/gpt-4o"))
+    assert [f"{model} is small" in str(each.message) for each in told] == [True] * is_small
