@@ -259,11 +259,7 @@ def restore(artifact: Artifact, program: dspy.Module) -> list[str]:
     """Load an artifact into a program, in place; returns what is different, but harmless."""
     path, state, versions = artifact.path, artifact.state, artifact.versions
     try:
-        if other := {name for name, _ in program.named_parameters()} ^ state.keys():
-            raise ValueError(f"only one of them has {', '.join(sorted(other))}")
-        for target in (program.deepcopy(), program):  # the copy raises before anything is changed
-            for name, parameter in target.named_parameters():
-                _load(name, parameter, state[name])
+        load_state(program, state)
     except ValueError as error:
         saved = " and ".join(f"{name} {versions.get(name)}" for name in PACKAGES)
         raise ArtifactError(
@@ -278,6 +274,29 @@ def restore(artifact: Artifact, program: dspy.Module) -> list[str]:
     if retriever_of(program) is not None and kind != artifact.program.retriever:
         differences.append(f"it was tuned with the retriever {artifact.program.retriever}, not {kind}")
     return [plain(difference)[:200] for difference in differences]
+
+
+def load_state(program: dspy.Module, state: State) -> None:
+    """Load the state of every parameter, in place; agents keep their models.
+
+    Raises:
+        ValueError: it does not fit. The program is unchanged.
+    """
+    if other := {name for name, _ in program.named_parameters()} ^ state.keys():
+        raise ValueError(f"only one of them has {', '.join(sorted(other))}")
+    for target in (program.deepcopy(), program):  # the copy raises before anything is changed
+        for name, parameter in target.named_parameters():
+            _load(name, parameter, state[name])
+
+
+def saved_by_dspy(file: Path) -> State:
+    """What DSPy's ``save`` wrote, without models, which may name addresses and classes."""
+    state = json.loads(file.read_text("utf-8"))
+    return {
+        name: {key: value for key, value in part.items() if key in _Agent.model_fields} if "demos" in part else part
+        for name, part in state.items()
+        if name != "metadata"
+    }
 
 
 def _load(name: str, parameter: Any, state: dict[str, Any]) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import suppress
 from itertools import chain
 from math import log
 from typing import Any, ClassVar, Self
 
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
-from pydantic import TypeAdapter, ValidationError
+from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from ..data.text import content_terms
 from ..engines.costs import current_attempt, go_on, record_incident
@@ -101,9 +101,13 @@ def shown_demos(signature: type[dspy.Signature], demos: Iterable[Any]) -> list[d
             if isinstance(value, str) or any(dspy.Type.extract_custom_type_from_annotation(field.annotation)):
                 fields[name] = value.format() if isinstance(value, NumberedPassages) else value
                 continue
-            kind = TypeAdapter(field.annotation)
-            with suppress(ValidationError):
+            try:
+                kind = TypeAdapter(field.annotation)
                 fields[name] = kind.dump_python(kind.validate_python(value), mode="json")
+            except ValidationError:
+                continue
+            except (PydanticSchemaGenerationError, PydanticSerializationError):  # a class of the user's own
+                fields[name] = value
         if fields.keys() & signature.output_fields.keys():
             shown.append(dspy.Example(**fields))
     return shown

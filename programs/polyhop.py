@@ -160,8 +160,8 @@ class PolyHop(Program):
         """A passage for each hop, and the first one with each name of the question that none of them has."""
         passages = self._new(found, case, max(self.first_passages.value, case.complexity.hops))
         for name in map(_words, names(case.question)):
-            if not any(name <= _words(f"{each.heading} {each.text}") for each in passages):
-                passages += [each for each in found if name <= _words(f"{each.heading} {each.text}")][:1]
+            if not any(name <= _words(_full(each)) for each in passages):
+                passages += islice((each for each in found if name <= _words(_full(each))), 1)
         return passages
 
     def _new(self, passages: Iterable[Passage], case: _Case, count: int) -> list[Passage]:
@@ -294,7 +294,7 @@ class _Case:
         of the question, while the answer has none. No sentence says so of what is concluded."""
         documents = defaultdict[str, str](str)
         for item in whole(answer.cited):
-            documents[item.passage.title] += f" {item.passage.heading} {item.passage.text}"
+            documents[item.passage.title] += f" {_full(item.passage)}"
         if self._is_concluded(answer) or len(documents) < max(2, self.complexity.hops):
             return False
         words, named = (_words(" ".join(texts)) for texts in (documents.values(), names(self.question)))
@@ -315,8 +315,9 @@ def _compared(answer: str) -> list[str]:
 
 def _is_chain(documents: Mapping[str, str], question: str) -> bool:
     """Whether documents, as texts by their titles, hang together: each is named by another one or by the question."""
+    asked = ((), f" {title_key(question)} ")  # need not be tied to them
     left = [(title_names(title), f" {title_key(text)} ") for title, text in documents.items()]
-    left.append(((), f" {title_key(question)} "))
+    left.append(asked)
 
     def tied(one: tuple[tuple[str, ...], str], other: tuple[tuple[str, ...], str]) -> bool:
         return any(f" {name} " in text for keys, text in ((one[0], other[1]), (other[0], one[1])) for name in keys)
@@ -325,7 +326,11 @@ def _is_chain(documents: Mapping[str, str], question: str) -> bool:
     while more := [one for one in left if any(tied(one, other) for other in reached)]:
         reached += more
         left = [one for one in left if one not in more]
-    return not any(keys for keys, _ in left)
+    return left in ([], [asked])
+
+
+def _full(passage: Passage) -> str:
+    return f"{passage.heading} {passage.text}"
 
 
 def _words(text: str) -> set[str]:

@@ -55,7 +55,8 @@ def optimize(options: Optimize) -> None:
         source.check_gold(part)
     prompt_model = _prompt_model(settings.prompt_lm, settings.lm) if settings.prompt_lm else None
     program = source.program(named, settings)
-    check_settings(settings, program, prompt_model)
+    with warnings.catch_warnings(action="ignore"):  # the run tells them
+        check_settings(settings, program, prompt_model)
     console = Console(file=sys.stderr)  # stays on the terminal while prompt optimizers write to a file
     paid = [lm for lm in (*models_of(program), prompt_model) if lm is not None and lm.model not in FREE]
     if paid and not settings.budget:

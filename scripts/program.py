@@ -103,20 +103,13 @@ class Named:
         if isinstance(program, ParRag) and source is not None:
             program.review.search.retriever = source  # the sparse one
         if self._saved and self.artifact is None:
-            models = [predictor.lm for predictor in program.predictors()]
+            from ..optimizers.artifact import load_state, saved_by_dspy
+
             try:
-                state = json.loads(Path(self._saved).read_text("utf-8"))
-                state.pop("metadata", None)
-                if other := state.keys() - {name for name, _ in program.named_parameters()}:
-                    raise ValueError(f"it has {', '.join(sorted(other))}")
-                for part in state.values():
-                    part |= {"lm": None} if "lm" in part else {}  # it may name a server, and code
-                program.load_state(state)
-            except Exception as error:  # whatever DSPy says of a state that does not fit
+                load_state(program, saved_by_dspy(Path(self._saved)))
+            except (OSError, ValueError, TypeError, AttributeError) as error:  # no file, no JSON, or another program's
                 whose = self.name.partition("=")[0]
                 raise PolyhopError(f"{self._saved} is no saved state of {whose}: {explain(error)}") from error
-            for predictor, model in zip(program.predictors(), models, strict=True):
-                predictor.lm = model
         return program
 
     def build(self, source: BM25Index | PassagePool | None, options: ProgramOptions) -> dspy.Module:

@@ -13,7 +13,7 @@ from dspy.utils.callback import BaseCallback
 
 from polyhop.engines.costs import Ledger
 from polyhop.programs import current, record
-from polyhop.programs.agent import Agent
+from polyhop.programs.agent import Agent, shown_demos
 from polyhop.programs.run import Run, running, together
 from polyhop.programs.trace import Decided, Shortened
 from polyhop.signatures import AnswerFromPassages, NumberedPassage, NumberedPassages
@@ -146,3 +146,13 @@ def test_a_failure_is_raised_when_all_are_done_and_their_steps_are_kept() -> Non
     assert done == [1]
     assert [step.action for step in run.trace.flat() if isinstance(step, Decided)] == ["failing", "working"]
     assert (run.trace.lm_calls, run.trace.lm_calls_critical_path) == (3, 2)
+
+
+def test_a_demo_with_a_class_of_the_users_own_is_shown_as_it_is() -> None:
+    class Own:
+        pass
+
+    signature = dspy.Signature("question -> answer, numbers: list[int]").append("extra", dspy.OutputField(), Own)
+    own = Own()
+    demos = [{"question": "q", "answer": "a", "numbers": ("x",), "extra": own, "gold": 1}, {"question": "q"}]
+    assert [dict(demo) for demo in shown_demos(signature, demos)] == [{"question": "q", "answer": "a", "extra": own}]
