@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
-from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from ..data.text import content_terms
@@ -106,7 +106,7 @@ def shown_demos(signature: type[dspy.Signature], demos: Iterable[Any]) -> list[d
                 fields[name] = kind.dump_python(kind.validate_python(value), mode="json")
             except ValidationError:
                 continue
-            except (PydanticSchemaGenerationError, PydanticSerializationError):  # a class of the user's own
+            except PydanticSerializationError:  # of a class of the user's own
                 fields[name] = value
         if fields.keys() & signature.output_fields.keys():
             shown.append(dspy.Example(**fields))

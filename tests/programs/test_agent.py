@@ -152,7 +152,7 @@ def test_a_demo_with_a_class_of_the_users_own_is_shown_as_it_is() -> None:
     class Own:
         pass
 
-    signature = dspy.Signature("question -> answer, numbers: list[int]").append("extra", dspy.OutputField(), Own)
+    signature = dspy.Signature("question -> answer, numbers: list[int]").append("extra", dspy.OutputField(), object)
     own = Own()
     demos = [{"question": "q", "answer": "a", "numbers": ("x",), "extra": own, "gold": 1}, {"question": "q"}]
     assert [dict(demo) for demo in shown_demos(signature, demos)] == [{"question": "q", "answer": "a", "extra": own}]
