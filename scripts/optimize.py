@@ -151,7 +151,7 @@ def _prompt_model(name: str, models: Sequence[str]) -> dspy.LM:
 
 @contextmanager
 def _bar(console: Console, expected: Forecast) -> Iterator[Callable[[Progress], None]]:
-    """A progress bar for each part of a stage, with the hours that all calls take at the present pace; without a
+    """A progress bar for each part of a stage, with the minutes that all calls take at the present pace; without a
     terminal a line."""
     with progress_bar("tuning", console) as bar:
         task, parts = bar.add_task("", total=None), set[str]()
@@ -160,8 +160,8 @@ def _bar(console: Console, expected: Forecast) -> Iterator[Callable[[Progress], 
             part, spent = f"{now.stage}: {now.detail.partition(',')[0]}", now.spent
             paid = f"{count(spent.calls, 'LM call')}, {spent.tokens_in + spent.tokens_out:,} tokens, ${spent.usd:.2f}"
             if spent.calls and expected.calls:
-                hours = spent.seconds / 3600
-                paid += f", {hours:.1f} of about {max(hours, hours * expected.calls / spent.calls):.1f} hours"
+                minutes = spent.seconds / 60
+                paid += f", {minutes:,.0f} of about {max(minutes, minutes * expected.calls / spent.calls):,.0f} minutes"
             if part not in parts and not console.is_terminal:
                 typer.echo(f"{part}; {paid} so far", err=True)
             parts.add(part)
@@ -183,7 +183,7 @@ def _print(summary: OptimizationSummary, out: Path, settings: Tuning, own: str) 
     spent = summary.spent
     typer.echo(
         f"{summary.ended}; {count(spent.calls, 'LM call')}, {spent.tokens_in + spent.tokens_out:,} tokens, "
-        f"${spent.usd:.2f} and {spent.seconds / 3600:.1f} hours in all"
+        f"${spent.usd:.2f} and {spent.seconds / 60:,.0f} minutes in all"
     )
     if test is None:
         typer.echo("The test questions were not used.")
