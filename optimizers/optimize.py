@@ -74,8 +74,9 @@ class _Record(BaseModel):
 
 class StageRecord(_Record):
     """A stage: how its candidate was found, or why there is none, and the budget that ended its search early
-    (``spent``); then means over the validation questions, the paired test against the incumbent, and whether the
-    candidate replaced it. ``stage`` is "start" for the program at the start."""
+    (``spent``); then means over the validation questions, the paired test against the incumbent (``ends`` are those of
+    the gain's 95% interval), and whether the candidate replaced it. ``stage`` is "start" for the program at the
+    start."""
 
     n: int
     stage: str
@@ -84,6 +85,7 @@ class StageRecord(_Record):
     note: str = ""
     score: float | None = None
     gain: float | None = None
+    ends: tuple[float, float] | None = None
     p: float | None = None
     cost: float | None = None
     saved: float | None = None
@@ -373,16 +375,17 @@ def judge(candidate: Path, incumbent: Path, settings: OptimizationSettings) -> d
     Each test has its share of ``level``, so that a run keeps what does not help with a chance of ``level`` at most."""
     level = settings.level / settings.comparisons
     scored = compare(*(_column(run, settings.scored) for run in (candidate, incumbent)), seed=settings.seed)
-    gain, p = scored.difference.mean, scored.p_permutation
+    (gain, *ends), p = scored.difference, scored.p_permutation
     better = gain > 0 and p < level
+    found = {"gain": gain, "ends": ends, "p": p}
     if settings.cost is None:
         why = "better" if better else "not better" if gain <= 0 else "not significantly better"
-        return {"kept": better, "why": why, "gain": gain, "p": p}
+        return {"kept": better, "why": why, **found}
     saving = compare(*(_column(run, settings.cost) for run in (incumbent, candidate)), seed=settings.seed)
     saved, p_cost = saving.difference.mean, saving.p_permutation
     cheaper = saved > 0 and p_cost < level and gain >= 0
     why = "better" if better else "cheaper and not worse" if cheaper else "neither better nor cheaper"
-    return {"kept": better or cheaper, "why": why, "gain": gain, "p": p, "saved": saved, "p_cost": p_cost}
+    return {"kept": better or cheaper, "why": why, **found, "saved": saved, "p_cost": p_cost}
 
 
 def _column(run: Path, name: str) -> list[float]:

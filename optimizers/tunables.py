@@ -66,13 +66,14 @@ HEADROOM_TRIALS, HEADROOM = 12, 0.02
 
 class TrialRecord(BaseModel):
     """A finished trial; trial 0 is the program as it was. ``values`` are those that were drawn. Score and costs are
-    means over the questions that were asked, of which failed ones score 0; but the score of a trial that was stopped is
-    that of trial 0 and the mean gain so far."""
+    means over the ``questions`` that were asked, of which failed ones score 0; but the score of a trial that was
+    stopped is that of trial 0 and the mean gain so far."""
 
     number: int
     values: Values
     score: float
     costs: dict[str, float] = {}
+    questions: int = 0
     scores: dict[int, float] = Field(default={}, exclude=True)
     failures: int = 0
     pruned: bool = False
@@ -235,6 +236,7 @@ class TunableSearch(Teleprompter):
             values=values,
             score=fmean(before.values()) + fmean(score - before[n] for n, score in scores.items()),
             costs=costs,
+            questions=len(asked),
             scores=scores,
             failures=len(failures),
             pruned=pruned,

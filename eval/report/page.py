@@ -189,7 +189,7 @@ class Cell(NamedTuple):
     bold: bool = True
 
 
-def _charted(value: Interval, metric: str, scale: tuple[float, float], series: int, of: str, sign: str = "") -> Cell:
+def charted(value: Interval, metric: str, scale: tuple[float, float], series: int, of: str, sign: str = "") -> Cell:
     """A value with its interval as a chart on a scale."""
     text, ends = number(value.mean, metric, sign), between((value.low, value.high), metric, sign)
     first, last = scale
@@ -201,7 +201,7 @@ def _charted(value: Interval, metric: str, scale: tuple[float, float], series: i
     return Cell(text, Chart(at(value.low), at(value.mean), at(value.high), at(0.0), series, note), (ends,))
 
 
-def _around_0(values: Iterable[Interval]) -> tuple[float, float]:
+def around_0(values: Iterable[Interval]) -> tuple[float, float]:
     """A scale for some values."""
     most = max((abs(end) for value in values for end in value), default=0.0) or 1.0
     return -most, most
@@ -216,17 +216,17 @@ def _scored(run: EvaluationRun, part: Mapping[str, Any], metric: str, what: str 
         return Cell(number(mean, metric))
     if metric not in METRICS or METRICS[metric].kind != "percent":
         return Cell(number(mean, metric), notes=(between(ends, metric),))
-    return _charted(Interval(mean, *ends), metric, (0, 1), run.series, f"{run.name}{what}")
+    return charted(Interval(mean, *ends), metric, (0, 1), run.series, f"{run.name}{what}")
 
 
 def _difference(run: EvaluationRun, group: Group, metric: str) -> Cell:
     """A difference from the first run, on the scale of all differences in this metric."""
     rows = group.versus.rows if group.versus else ()
-    scale = _around_0(row.versus.difference for row in rows if row.metric == metric and row.versus)
+    scale = around_0(row.versus.difference for row in rows if row.metric == metric and row.versus)
     row = group.versus.row(metric, run.name) if group.versus else None
     if row is None or row.versus is None or row.p_holm is None:
         return Cell()
-    cell = _charted(row.versus.difference, metric, scale, run.series, f"{run.name} against {group.runs[0].name}", "+")
+    cell = charted(row.versus.difference, metric, scale, run.series, f"{run.name} against {group.runs[0].name}", "+")
     won = f"p {p_value(row.p_holm)} · {row.versus.wins}:{row.versus.losses}"
     return cell._replace(notes=(*cell.notes, won), bold=row.p_holm < 0.05)
 
@@ -250,11 +250,11 @@ def _diagnosis(run: EvaluationRun) -> tuple[str, list[str], list[tuple[str, list
         for role, by_metric in diagnosed.costs.items()
     }
     metrics = [metric for metric in METRICS if any(metric in by_metric for by_metric in costs.values())]
-    scale = _around_0(cost for by_metric in costs.values() for cost in by_metric.values())
+    scale = around_0(cost for by_metric in costs.values() for cost in by_metric.values())
     rows = []
     for role in sorted(costs, key=lambda role: -max((cost.mean for cost in costs[role].values()), default=-1.0)):
         cells = [
-            _charted(costs[role][metric], metric, scale, run.series, role) if metric in costs[role] else Cell("?")
+            charted(costs[role][metric], metric, scale, run.series, role) if metric in costs[role] else Cell("?")
             for metric in metrics
         ]
         rows.append((role, [Cell(f"{diagnosed.asked.get(role, 0):,}"), *cells]))

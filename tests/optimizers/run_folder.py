@@ -51,7 +51,9 @@ def write_run(path: Path, *, ended: bool = True, cost: str | None = None, **more
         return path
     stages = [
         StageRecord(n=0, stage="start", kept=True, score=0.25),
-        StageRecord(n=1, stage="tunables", kept=False, why="not better", score=0.2, gain=-0.05, p=0.75),
+        StageRecord(
+            n=1, stage="tunables", kept=False, why="not better", score=0.2, gain=-0.05, ends=(-0.1, 0.02), p=0.75
+        ),
         StageRecord(n=2, stage="prompts", kept=True, why="better", score=0.75, gain=0.5, p=0.0312, note=texts["note"]),
     ]
     scores: dict[str, Any] = {
@@ -72,6 +74,7 @@ def searched(style: str, cost: str | None = None) -> StudyResult:
             values={"effort": 3 + n, "style": style if n else "florid"},
             score=0.9 if n == 1 else 0.5,
             costs={"lm_calls": 2.0 + n},
+            questions=10,
             pruned=n == 2,
         )
         for n in range(3)

@@ -12,9 +12,9 @@ from lxml import etree
 
 from polyhop.data.errors import PolyhopError
 from polyhop.eval.folder import RunError
-from polyhop.optimizers.report import section
+from polyhop.optimizers.report import plotted, section
 
-from .run_folder import TEXTS, write_run
+from .run_folder import TEXTS, searched, write_run
 
 EVIL = "\"'><script>alert(1)</script></svg></section><img src=x onerror=alert(2)>"
 
@@ -36,6 +36,27 @@ def test_texts_of_a_run_cannot_become_markup(tmp_path: Path) -> None:
     assert set(found[0].tags) == set(found[1].tags)
     assert "script" not in found[0].tags
     assert "alert(1)" in found[0].text
+
+
+def test_a_search_is_plotted_against_its_calls() -> None:
+    """Trials of 10 questions with 2, 3 and 4 calls each: 20, 50 and 90 so far. The line has the complete ones alone."""
+    plot = plotted(searched("terse"), "answer_f1")
+    low, high = 200.0, 0.0  # an SVG counts from above
+    places = [(142.2, low, False, False), (355.6, high, False, True), (640.0, low, True, False)]
+    assert [point[:4] for point in plot.points] == places
+    assert plot.points[2].note == "trial 2, stopped: 50.0 after 90 calls"
+    assert plot.best == "M142.2 200.0H355.6V0.0H640"
+    assert plot.across == [(0.0, "0"), (320.0, "45"), (640.0, "90")]
+    assert plot.up == [(low, "50.0"), (100.0, "70.0"), (high, "90.0")]
+
+
+def test_gains_of_stages_have_intervals(tmp_path: Path) -> None:
+    page = Page(write_run(tmp_path / "run"))
+    gains = {row[0]: row[2] for row in page.rows if row[0] in ("0-start", "1-tunables", "2-prompts")}
+    assert gains["0-start"] == ""
+    assert gains["1-tunables"].startswith("−5.0")
+    assert gains["1-tunables"].endswith("−10.0 to +2.0")
+    assert gains["2-prompts"] == "+50.0"  # of a run before intervals were kept
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "summary.json", "1-tunables/stage.json", "best/artifact.json"])
