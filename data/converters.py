@@ -15,6 +15,7 @@ import re
 import signal
 import subprocess
 import sys
+import tomllib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -38,7 +39,7 @@ from .markdown import rendered
 from .pdf import of_pdf
 from .splitting import Href, Line, bounded_metadata
 from .tables import LONGEST_CELL
-from .text import DIVIDED, clean, count, split_sentences
+from .text import clean, count, split_sentences, undivided
 
 __all__ = ["CONVERTERS", "Text", "Unreadable", "conversions", "convert", "looks_like_text", "of_html"]
 
@@ -53,13 +54,18 @@ _LONGEST_REPLY = 128 << 20  # characters of a document as JSON, in which each li
 _AHEAD = 8  # documents for each process, so that they have work while a slow one is waited for
 
 _CHARSET = re.compile(rb"""charset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE)
-_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.{0,20000}?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n(?![ \t]*\n)(.{0,20000}?)\n(?:\1|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_YAML_LINE = re.compile(r"""\s*$|\s+\S|[-#}\]](?!#)|["']?\w[^:]{0,100}:(?:\s|$)""")  # of a mapping
 _SCALAR = re.compile(r"""^([A-Za-z][\w -]{0,60}):[ \t]+(["']?)(.+?)\2[ \t]*$""", re.MULTILINE)
 _MOST_ACCENTS, _LONGEST_OUTPUT = 0.3, 2_000  # share of accented letters; characters that a cell has printed
+_OBJECT = re.compile(r"<[^<>\n]{1,100}>")  # what is printed of an object that has no text
 _WIDEST = codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE
 _WIDE = *_WIDEST, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
 _PRINTED = re.compile(r"[^\x00-\x07\x0e-\x1f\x7f]*")  # a backspace prints bold in pages of manuals
 _WHOLE = re.compile(rb"</(?:\w+:)?(?:html|svg)\s*>", re.IGNORECASE)  # the end of a chapter
+_TEXTS_OF_WORD = "word/document.xml", "word/footnotes.xml", "word/endnotes.xml", "word/comments.xml"
+_AS_HTML = {"p": "p", "tbl": "table", "tr": "tr", "tc": "td"}
+_HEADING_STYLE = re.compile(r"(?:Title|[Hh]eading ?([1-6]))")
 _LARGE = {".pdf": "pypdfium2", ".docx": "mammoth", ".epub": "zipfile"}  # what may grow, and the library that reads it
 
 Job = TypeVar("Job")
@@ -252,9 +258,7 @@ def looks_like_text(start: bytes) -> bool:
 def _plain(content: bytes) -> Text:
     """The sentences of its paragraphs."""
     text = re.sub(".\x08", "", _decoded(content))  # letters that are printed twice are bold
-    # In text that people have broken into lines, "-" is a part of the word.
-    joined = DIVIDED.sub(lambda mark: "-" if mark[1] == "-" else "", text)
-    return Text("", [Line(sentence) for sentence in split_sentences(joined)])
+    return Text("", [Line(sentence) for sentence in split_sentences(undivided(text, typeset=False))])
 
 
 # --- HTML ------------------------------------------------------------------------------------------------------------
@@ -271,13 +275,23 @@ def _html(content: bytes) -> Text:
 
 
 def _markdown(content: bytes) -> Text:
-    source = _decoded(content).replace("\r\n", "\n")
-    metadata: dict[str, str] = {}
-    if front := _FRONT_MATTER.match(source):
-        metadata = {match[1].strip().casefold(): match[3] for match in _SCALAR.finditer(front[1])}
-        source = source[front.end() :]
+    metadata, source = _front_matter(_decoded(content).replace("\r\n", "\n"))
     text = of_html(rendered(source), title=metadata.get("title", ""), first_heading=True)
     return text._replace(metadata=bounded_metadata(metadata))
+
+
+def _front_matter(source: str) -> tuple[dict[str, str], str]:
+    """What a page says of itself, in YAML or TOML, and the rest. What stands between rules, but is neither, is text."""
+    front = _FRONT_MATTER.match(source)
+    if front and front[1] == "+++":
+        with suppress(tomllib.TOMLDecodeError):
+            values = tomllib.loads(front[2]).items()
+            shown = {name.casefold(): str(value) for name, value in values if not isinstance(value, dict | list)}
+            return shown, source[front.end() :]
+    elif front and all(map(_YAML_LINE.match, front[2].splitlines())):
+        scalars = {match[1].strip().casefold(): match[3] for match in _SCALAR.finditer(front[2])}
+        return scalars, source[front.end() :]
+    return {}, source
 
 
 def _rst(content: bytes) -> Text:
@@ -288,23 +302,38 @@ def _rst(content: bytes) -> Text:
 
 def _notebook(content: bytes) -> Text:
     """Markdown, and code with the text that it has printed."""
+    damaged, blocks = 0, list[str]()
     try:
-        cells = json.loads(_decoded(content))["cells"]
-        blocks = [block for cell in cells for block in _cell(cell)]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        cells = iter(json.loads(_decoded(content))["cells"])
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise Unreadable("not a notebook of Jupyter, version 4 or later") from None
-    return of_html(rendered("\n\n".join(blocks)), first_heading=True)
+    for cell in cells:
+        try:
+            blocks += _cell(cell)
+        except (TypeError, AttributeError):
+            damaged += 1
+    lost = f"{count(damaged, 'cell')} of it damaged" if damaged else ""
+    return of_html(rendered("\n\n".join(blocks)), first_heading=True)._replace(lost=lost)
 
 
 def _cell(cell: Mapping[str, Any]) -> Iterator[str]:
-    source = "".join(cell["source"])
-    if cell["cell_type"] == "markdown":
+    source = clean("".join(cell.get("source", "")))
+    if cell.get("cell_type") != "code":
         yield source
         return
-    shown = [output.get("text") or output.get("data", {}).get("text/plain") or "" for output in cell.get("outputs", ())]
-    for text in (source, "".join("".join(output) for output in shown)[:_LONGEST_OUTPUT]):
+    printed, shown = list[str](), list[str]()
+    for output in cell.get("outputs", ()):
+        data = output.get("data", {})
+        plain = "".join(output.get("text") or data.get("text/plain", ""))
+        rich = "".join(data.get("text/markdown") or data.get("text/html", ""))
+        if rich and (not plain or _OBJECT.fullmatch(plain)):
+            shown.append(clean(rich)[:_LONGEST_OUTPUT])
+        else:
+            printed.append(clean(plain or output.get("evalue", "")))
+    for text in (source, "".join(printed)[:_LONGEST_OUTPUT]):
         fence = "`" * (max(map(len, re.findall("`+", text)), default=2) + 3)
         yield f"{fence}\n{text}\n{fence}"
+    yield from shown
 
 
 # --- books and Word --------------------------------------------------------------------------------------------------
@@ -353,12 +382,19 @@ def _epub(content: bytes) -> Text:
 def _docx(content: bytes) -> Text:
     from mammoth import convert_to_html, images
 
-    with _archive(content):
-        markup = convert_to_html(
-            io.BytesIO(content),
-            style_map="p[style-name='Title'] => h1:fresh",
-            convert_image=images.img_element(lambda image: {"src": ""}),
-        ).value
+    lost = ""
+    with _archive(content) as parts:
+        try:
+            markup = convert_to_html(
+                io.BytesIO(content),
+                style_map="p[style-name='Title'] => h1:fresh",
+                convert_image=images.img_element(lambda image: {"src": ""}),
+            ).value
+        except Exception as error:  # a style, a link or a picture that it refers to is missing
+            markup = "".join(_paragraphs(parts, name) for name in _TEXTS_OF_WORD if name in parts.namelist())
+            if not markup:
+                raise
+            lost = f"styles and links of it: {type(error).__name__}, {clean(str(error))[:100]}"
 
     def headers(row: re.Match[str]) -> str:
         return row.group().replace("<td", "<th").replace("</td>", "</th>")
@@ -367,7 +403,22 @@ def _docx(content: bytes) -> Text:
     text = of_html(re.sub(r"<table>(?:<tbody>)?<tr>.*?</tr>", headers, clean(markup), flags=re.DOTALL))
     if not text.lines:
         raise Unreadable("no text in it")
-    return text
+    return text._replace(lost=lost)
+
+
+def _paragraphs(parts: ZipFile, name: str) -> str:
+    """The paragraphs and tables of a part of a Word file as HTML, without what it refers to."""
+    root = etree.fromstring(parts.read(name), etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True))
+    for gone in list(root.iter("{*}del", "{*}moveFrom", "{*}instrText", "{*}Fallback")):
+        gone.getparent().remove(gone)
+    for element in list(root.iter("{*}*")):
+        tag = etree.QName(element).localname
+        style = next(element.iterfind("{*}pPr/{*}pStyle"), None)
+        heading = None if style is None else _HEADING_STYLE.fullmatch("".join(style.values()))
+        element.text = element.text if tag == "t" else " " if tag in ("tab", "br") else ""
+        element.tag = f"h{heading[1] or 1}" if heading else _AS_HTML.get(tag, "span")
+        element.attrib.clear()
+    return etree.tostring(root, encoding="unicode", method="html")
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------
@@ -378,7 +429,7 @@ def _table(content: bytes) -> Text:
     lines = []
     try:
         for _, row in table_rows(io.StringIO(_decoded(content), newline="")):
-            cells = [(f"{name[:1].upper()}{name[1:]}: " if name else "", cell) for name, cell in row.items()]
+            cells = [(f"{name}: " if name else "", cell) for name, cell in row]
             short = "; ".join(name + cell for name, cell in cells if len(cell) <= LONGEST_CELL)
             lines += [f"{short}." if short and short[-1] not in ".!?" else short] if short else []
             lines += [text for _, cell in cells if len(cell) > LONGEST_CELL for text in split_sentences(cell)]

@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 import errno
 import json
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -16,6 +19,7 @@ LARGEST_JSON = 64 << 20  # bytes of a file of JSON that is read whole, and of a 
 LARGEST_RECORD = 32 << 20  # bytes of a line or a text of a corpus, and of a line of questions
 
 _PIECE = 1 << 16
+_LOOKED_AT = 20  # lines of a table, for what separates its cells
 
 
 def bounded_lines(file: IO[bytes], most: int = LARGEST_RECORD) -> Iterator[bytes | None]:
@@ -29,24 +33,43 @@ def bounded_lines(file: IO[bytes], most: int = LARGEST_RECORD) -> Iterator[bytes
         yield None
 
 
-def table_rows(lines: Iterator[str]) -> Iterator[tuple[int, dict[str | None, str]]]:
-    """The rows of a table whose first line names the columns, by commas, semicolons or tabs: each with its line and its
-    cells by folded names. Empty cells are left out; those without a column are below None.
+def table_rows(lines: Iterator[str]) -> Iterator[tuple[int, list[tuple[str | None, str]]]]:
+    """The rows of a table whose first row of several cells names the columns, by commas, semicolons or tabs, or what a
+    line ``sep=;`` says: each with its line, and its cells with the names as they are written. Empty cells are left out;
+    those without a column, also of a title above the names, have None.
 
     Raises:
         csv.Error: this is no table, or has a cell of more than 4 MB.
     """
     csv.field_size_limit(4 << 20)
-    header = next(lines, "")
-    delimiter = max(",;\t", key=header.count)
-    columns = [name.strip().casefold() for name in next(csv.reader([header], delimiter=delimiter), [])]
-    rows, line = csv.reader(lines, delimiter=delimiter), 2
+    first, offset = [*islice(lines, _LOOKED_AT)], 0
+    if first and (told := re.fullmatch(r"sep=(.)", first[0].strip(), re.IGNORECASE)):
+        delimiter, offset = told[1], 1
+    else:
+        delimiter = max(",;\t", key=lambda mark: _fit(first, mark))
+    is_wide, columns, line = _fit(first[offset:], delimiter)[0] > 0, list[str](), offset + 1
+    rows = csv.reader(chain(first[offset:], lines), delimiter=delimiter)
     for row in rows:
-        cells = [" ".join(row[len(columns) :]), *row]
-        named = {name: cell.strip() for name, cell in zip([None, *columns], cells, strict=False) if cell.strip()}
-        if named:
-            yield line, named
-        line = rows.line_num + 2
+        filled = [cell.strip() for cell in row if cell.strip()]
+        if columns:
+            named: list[tuple[str | None, str]] = [
+                (name, cell.strip()) for name, cell in zip(columns, row, strict=False) if cell.strip()
+            ]
+            if rest := " ".join(row[len(columns) :]).strip():
+                named.append((None, rest))
+            if named:
+                yield line, named
+        elif is_wide and len(filled) == 1 and row[0].strip():  # a title
+            yield line, [(None, filled[0])]
+        elif filled:
+            columns = [name.strip() for name in row]
+        line = rows.line_num + offset + 1
+
+
+def _fit(lines: Sequence[str], delimiter: str) -> tuple[int, int]:
+    """How many lines have the most frequent number of cells above one, and that number."""
+    widths = Counter(len(row) for row in csv.reader(lines, delimiter=delimiter) if len(row) > 1)
+    return max(((count, width) for width, count in widths.items()), default=(0, 0))
 
 
 def check_regular(path: Path) -> None:

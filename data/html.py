@@ -202,6 +202,8 @@ class _Reader:
         name = attributes.get("id") or (tag == "a" and attributes.get("name"))
         if name and len(name) <= _LONGEST_ANCHOR:
             self._anchors.append((self._size, name))
+        if tag == "sup" and self._text:
+            self._add(_raised("".join(element.itertext()), self._text[-1]))
         if tag in _TRANSPARENT:
             return
         if tag == "dt" and not (self._found and self._found[-1].line.is_term):  # several may have one definition
@@ -347,6 +349,15 @@ class _Reader:
             self._lines([text if text[-1] in ".?!:…。？！" else f"{text}:"], is_heading=True)
         self._under_heading = len(self._found)
         self._next_block("", self._anchors)
+
+
+def _raised(text: str, before: str) -> str:
+    """What goes before a superscript: "10^6" is no "106", and a mark no part of the word; but "1st" is one."""
+    if not re.search(r"\w$", before) or not text.strip():
+        return ""
+    if re.fullmatch(r"[-+−]?\d+|[^\W\d]", text.strip()):
+        return "^"
+    return "" if re.search(r"\d$|\b[A-Z]$", before) or not re.match(r"\w", text) else " "
 
 
 def _before_stop(row: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from .html import LONGEST_ANCHOR_TEXT, LONGEST_HEADING, Text, Unreadable
 from .splitting import Href, Line
-from .text import DIVIDED, FUNCTION_WORDS, clean, count, split_sentences
+from .text import FUNCTION_WORDS, clean, count, split_sentences, undivided
 
 _AT_END, _LONGEST_HEADER = re.compile(r"^\d{1,4}\b|\b\d{1,4}$"), 100  # numbers, and characters of the line
 _PAGE_NUMBER = re.compile(r"\d+|^[ivxlc]+$")
@@ -52,7 +52,7 @@ def of_pdf(content: bytes) -> Text:
     if header and first and first[0] == header[0]:
         first.pop(0)
     first = next((lines for lines, *_ in pages if lines), [])
-    if not title and len(first) > 1 and len(first[0]) <= 100 and first[0][-1] not in ".,;" and _title(first[0]):
+    if not title and len(first) > 1 and len(first[0]) <= 100 and first[0][-1] not in ".,;-" and _title(first[0]):
         title = _title(first.pop(0))
     return Text(title[:LONGEST_HEADING], list(_paged(pages)), lost=lost)
 
@@ -168,7 +168,7 @@ def _paged(pages: list[_Page]) -> Iterator[Line]:
     for number, (page, targets, _) in enumerate(pages, 1):
         ends = ["\n" * (1 + _is_apart(*both, width)) for both in pairwise(page)]
         text = carried + "".join(map(add, page, [*ends, ""]))
-        sentences = split_sentences(clean(DIVIDED.sub("", text)))
+        sentences = split_sentences(clean(undivided(text, typeset=True)))
         is_open = bool(sentences) and number < len(pages) and sentences[-1][-1] not in ".?!:…。？！\"”')"
         if is_open and page and (following := pages[number][0]):
             is_open = not _is_apart(page[-1], following[0], width)

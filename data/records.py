@@ -284,7 +284,8 @@ def _document(file: IO[bytes]) -> _Placed:
 
 
 def _rows(file: IO[bytes]) -> _Placed:
-    """The rows of a table whose first line names the columns."""
+    """The rows of a table by the folded names of its columns."""
     for line, row in table_rows((line or b"\n").decode() for line in bounded_lines(file)):
         excess = "more cells than columns: put quotes around what has a separator in it"
-        yield str(line), Malformed(excess) if None in row else row
+        fields = {name and name.casefold(): cell for name, cell in row}
+        yield str(line), Malformed(excess) if None in fields else fields

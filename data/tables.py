@@ -31,10 +31,12 @@ def _is_layout(table: Any) -> bool:
     return (
         table.get("role") == "presentation"
         or next(table.iterdescendants("table", *HEADINGS), None) is not None
-        or any("\n" in "".join(code.itertext()).strip() for code in table.iter("pre"))
         or (
             next(table.iter("th"), None) is None
-            and any(sum(1 for _ in islice(cell.iter("p", "div", "li", "dd"), 2)) > 1 for cell in table.iter("td"))
+            and any(
+                sum(1 for _ in islice(cell.iter("p", "div", "li", "dd"), 2)) > 1 or _has_code(cell)
+                for cell in table.iter("td")
+            )
         )
         or all(len(row) < 2 for row in table.iter("tr"))
     )
@@ -44,8 +46,6 @@ def flatten(table: Any) -> None:
     """Make each row of a table a line of inline text with the names of its columns; of a row with long cells this line
     is the term, and the cells its definition."""
     if _is_layout(table):
-        for head in table.iterchildren("thead"):
-            head.tag = "template"
         return
     columns: list[str] = []
     below: dict[int, tuple[int, str, bool]] = {}  # what reaches into the next rows: how many, its text, is it a header
@@ -64,7 +64,7 @@ def flatten(table: Any) -> None:
                 continue
             cell = waiting.popleft()
             is_header = cell.tag == "th" or in_head
-            for inner in cell.iter():
+            for inner in cell.iter() if not _has_code(cell) else ():
                 if inner is not cell and inner.tag not in INLINE:
                     inner.tag, inner.text, inner.tail = "bdi", f" {inner.text or ''}", f" {inner.tail or ''}"
             text = folded("".join(cell.itertext()))
@@ -101,7 +101,7 @@ def _write_row(row: Any, columns: Sequence[str], cells: Sequence[tuple[str, bool
         cell.tag = "bdi"
         if not text:
             cell.clear()
-        elif len(text) > LONGEST_CELL:
+        elif len(text) > LONGEST_CELL or _has_code(cell):
             cell.tag, cell.text = "dd", f"{head}: {cell.text or ''}" if head else cell.text
         else:
             if last is not None:
@@ -112,6 +112,11 @@ def _write_row(row: Any, columns: Sequence[str], cells: Sequence[tuple[str, bool
         term = etree.Element("dt")
         term.extend([cell for cell in row if cell.tag != "dd"])
         row.insert(0, term)
+
+
+def _has_code(cell: Any) -> bool:
+    """Whether a cell has code of several lines, which are kept."""
+    return any("\n" in "".join(code.itertext()).strip() for code in cell.iter("pre"))
 
 
 def _is_bold(cell: Any) -> bool:

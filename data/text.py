@@ -38,8 +38,15 @@ _LETTERS = str.maketrans(
 )
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff]")  # where a line may or must not be broken: no part of a word
-_LIGATURE = re.compile("[\ufb00-\ufb06]")
+# Where a line may or must not be broken, in which direction it runs, what nobody sees.
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+# But in scripts and emoji where they change what is seen.
+_JOINERS = re.compile("(?<![\u0590-\u1cff\ua8e0-\uabff\u2190-\u2bff\ufe0f\U0001f000-\U0001faff])[\u200c\u200d]+")
+# Other characters for the same letters: ligatures, Arabic and Hebrew forms, radicals, letters of mathematics, micro.
+_LIKE = re.compile("[\u00b5\u2e80-\u2fd5\ufb00-\ufdff\ufe70-\ufefc\U0001d400-\U0001d7ff]+")
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")  # of terminals
 # Marks that Python's \w excludes although they belong to the letter before: accents, Hebrew and Arabic points, and
 # Indic vowel signs.
 _MARKS = r"\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff"
@@ -90,14 +97,18 @@ def count(number: int, one: str, many: str = "") -> str:
 
 
 def clean(text: str) -> str:
-    """Replace lone surrogates, which UTF-8 cannot encode, by U+FFFD, and NULs by spaces, leave out soft hyphens and
-    spaces without width, and write ligatures ("ﬁ") as letters, so that words match as they are typed."""
+    """The text as it is typed, so that words match: what looks the same is the same. Leaves out what nobody sees (soft
+    hyphens, marks of direction, colours of terminals), composes letters and accents, and writes ligatures ("ﬁ") and
+    other forms of letters as these. Lone surrogates, which UTF-8 cannot encode, become U+FFFD, and NULs spaces."""
     if "\x00" in text:
         text = text.replace("\x00", " ")
+    if "\x1b" in text:
+        text = _ESCAPES.sub("", text).replace("\x1b", "")
     if text.isascii():
         return text
-    text = _LIGATURE.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text)
-    return _SURROGATE.sub("\ufffd", _INVISIBLE.sub("", text))
+    text = _LIKE.sub(lambda found: unicodedata.normalize("NFKC", found[0]), _INVISIBLE.sub("", text))
+    text = _JOINERS.sub("", unicodedata.normalize("NFC", text))
+    return unicodedata.normalize("NFC", _SURROGATE.sub("\ufffd", text))
 
 
 @lru_cache(maxsize=4096)
@@ -152,12 +163,23 @@ def terms(text: str) -> list[str]:
     return [term for word in _TERM.findall(text) if (term := _terms[word])]
 
 
-DIVIDED = re.compile(
+_DIVIDED = re.compile(
     r"(?:(?<=[^\W\d_])|\A)([-\u00ad\u2010])[ \t\r]*\n[ \t]*(?=[^\W\d_A-Z]|\Z)"
     r"|(?<=[A-Z])[\u00ad\u2010][ \t\r]*\n[ \t]*(?=[A-Z])"
 )
-"""The mark, and what else is to be left out, where a typesetter has divided a word. In text that people have broken
-into lines, "-" is a part of the word."""
+_HYPHENATED, _LONGEST_PART = re.compile(r"[^\W_]-[^\W_]+\Z"), 30  # of a word, at the end of a line
+
+
+def undivided(text: str, *, typeset: bool) -> str:
+    """The text without the ends of lines that divide words. "-" is a part of a word that has one already, and in text
+    that people, and no typesetter, have broken into lines."""
+
+    def end(mark: re.Match[str]) -> str:
+        before = text[max(0, mark.start() - _LONGEST_PART) : mark.start()]
+        return "-" if mark[1] == "-" and (not typeset or _HYPHENATED.search(before)) else ""
+
+    return _DIVIDED.sub(end, text)
+
 
 _CODE = re.compile(r"[^\W\d]\w*(?:\.\w+)*")  # may have parts
 

@@ -96,7 +96,7 @@ def test_markdown_is_parsed(tmp_path: Path) -> None:
         ),
         ("<thead><tr><td>A<td>B<tbody><tr><td>1<td>2", ["A: 1; B: 2."]),
         ("<tr><th>Ada<td>Tarn<tr><th>Otto<td>Vale", ["Ada: Tarn.", "Otto: Vale."]),
-        ("<thead><tr><th>Function<tbody><tr><td>a(x)<p>Does it.", ["a(x)", "Does it."]),
+        ("<thead><tr><th>Function<tbody><tr><td>a(x)<p>Does it.", ["Function", "a(x)", "Does it."]),
         ("<tr><td><p>One.<p>Two.<td><p>Three.", ["One.", "Two.", "Three."]),
         ("<tr><td><table><tr><th>A<th>B<tr><td>1<td>2</table><td>Beside", ["A: 1; B: 2.", "Beside"]),
         ("<tr><td>a<td><pre>if x:\n    y</pre>", ["a", "if x:", "    y"]),
@@ -106,6 +106,10 @@ def test_markdown_is_parsed(tmp_path: Path) -> None:
             ["Name: heat; Default: 900.", f"Use: {'w' * 301}", "Name: ash; Default: no; Use: x."],
         ),
         ("<tr><td rowspan=x colspan=-1>a<td>b<tr><td>c<td>d", ["a; b.", "c; d."]),
+        (  # code in a cell leaves the table one
+            "<thead><tr><th>Option<th>Default<th>Use<tbody><tr><td>heat<td>900<td><pre>fire(\n  900)</pre>",
+            ["Option: heat; Default: 900.", "Use:", "fire(", "  900)"],
+        ),
     ],
 )
 def test_tables_of_pages(table: str, lines: list[str]) -> None:
@@ -127,7 +131,7 @@ KEPT = "<p>Kilns are hot.</p>"
         "<p><a href=a>&lt;-previous</a><a href=b>next-&gt;</a></p>",
         '<div class="md-sidebar x"><ul><li><a href=a>Ash</a></ul></div>',
         "<p><a href='#a'>A</a> | <a href='#b'>B</a> | <a href='#c'>C</a></p>",
-        "<aside>About us</aside>",
+        "<aside><p>Also:</p><a href=a>The ash of the kiln</a></aside>",
         "<table class=highlighttable><tr><td class=linenos><pre>1\n2</pre></table>",
     ],
 )
@@ -152,6 +156,27 @@ ODD += "".join(f"&#{ord(character)};&#x{ord(character):X};" for character in ODD
         ("<table><tr><td><a href=x>next</a><td>Gives the next one.</table>", ["next; Gives the next one."]),
         ("<aside class=admonition><p>Note</p><p>It is hot.</p></aside>", ["Note: It is hot."]),
         ("<div><p>Note<pre>hot</pre></div>", ["Note:", "hot"]),
+        ("<main><h1>T</h1>It burns.</main><aside>By Ada.</aside>", ["It burns."]),
+        ("<main><h1>T</h1>It burns.<aside>Use oil.</aside></main>", ["It burns.", "Use oil."]),
+        ("<p>It burns.<aside class=sidebar>Use oil.</aside>", ["It burns.", "Use oil."]),
+        # what opens a part of the page, and what acts on it
+        ("<h2><button>How hot?</button></h2><p>900.", ["How hot?", "900."]),
+        ("<h2>Heat <button>Copy</button></h2><p>900.", ["Heat:", "900."]),
+        ("<button aria-expanded=false>How hot is it?</button><p>900.", ["How hot is it?", "900."]),
+        ("<button aria-expanded=false>Menu</button><button><h3>Ash</h3></button><p>Grey.", ["Ash:", "Grey."]),
+        (
+            "<blockquote>It burns.<footer>Ada Berg</footer></blockquote><footer>Imprint</footer>",
+            ["It burns.", "Ada Berg"],
+        ),
+        # marks of notes, and other superscripts
+        ("<p>Ada<sup><a href=#n1>1</a></sup> in 1873<a href=#n2><sup>[2]</sup></a>.", ["Ada in 1873."]),
+        ("<p>Ada<a class=footnote-ref href=#n>*</a> left.", ["Ada left."]),
+        ("<aside role=doc-footnote><span class=label>[1]</span><p>By Ada.</aside>", ["By Ada."]),
+        (
+            "<p>10<sup>6</sup> t, 5 m<sup>2</sup>, x<sup>n</sup>, 1<sup>st</sup>, Lode<sup>TM</sup>, H<sub>2</sub>O",
+            ["10^6 t, 5 m^2, x^n, 1st, Lode TM, H2O"],
+        ),
+        ("<p>Ada <sup>1</sup> left <a href=x><sup>by night</sup></a>.", ["Ada 1 left by night."]),
         # tables for layout, and tag soup
         (
             f"<table><tr><td><h2>Hi</h2>{LONG * 20}<td>Aside</table>",
@@ -172,7 +197,7 @@ ODD += "".join(f"&#{ord(character)};&#x{ord(character):X};" for character in ODD
         ("<script>" + "a<b" * 400_000 + "</script>x", ["x"]),
         ("<p>x<div>" + "<div>" * 300 + "<p><a>next</a></p>" * 10_000, ["x"]),
     ],
-    ids=range(19),
+    ids=lambda value: str(value)[:30],
 )
 def test_what_is_read_of_a_page(content: str, lines: list[str]) -> None:
     assert texts(of_html(f"<title>Kiln</title><body>{content}")) == lines
@@ -390,7 +415,8 @@ with zipfile.ZipFile(BOMB, "w") as bomb:
         ("a.epub", BOMB.getvalue(), "it unpacks to more than 512 MB"),
         ("a.md", b"a\x00b", "a binary file"),
         ("a.txt", "Привет, мир".encode("cp1251"), "not UTF-8 (byte 1): save it as UTF-8"),
-        ("a.ipynb", b'{"cells": [1]}', "not a notebook"),
+        ("a.ipynb", b'{"cells": 1}', "not a notebook"),
+        ("a.ipynb", b'{"cells": [1]}', "1 cell of it damaged"),
         ("a.ipynb", b"[" * 100_000, "not a notebook"),
         ("a.txt", b" \n", "empty"),
         ("a.txt", b"", "empty"),
@@ -399,7 +425,7 @@ with zipfile.ZipFile(BOMB, "w") as bomb:
         ("a.html", b"<div>" * 100_000 + b"x", "elements are nested too deep"),
         ("a.md", b">" * 5_000 + b" x", "too large or nested too deep"),
     ],
-    ids=range(14),
+    ids=range(15),
 )
 def test_what_cannot_be_read_has_a_reason(tmp_path: Path, name: str, content: bytes, reason: str) -> None:
     with pytest.raises(Unreadable, match=re.escape(reason)):
@@ -433,12 +459,54 @@ def test_word_files(tmp_path: Path) -> None:
     )
 
 
+def test_a_broken_part_of_a_word_file_costs_itself(tmp_path: Path) -> None:
+    blocks: list[tuple[str, str] | list[list[str]]] = [
+        *(("Title", "Team Guide"), ("heading 1", "On call"), ("", "Tollgate & <Kiln> are on call.")),
+        [["Service", "Owner"], ["Ledger", "Ada Berg"]],
+    ]
+    write_docx(tmp_path / "a.docx", blocks)
+    whole = convert(tmp_path / "a.docx")
+    with zipfile.ZipFile(tmp_path / "a.docx") as parts:
+        contents = {name: parts.read(name) for name in parts.namelist()}
+    note = (
+        b'<w:p><w:r><w:footnoteReference w:id="9"/></w:r><w:del><w:r><w:delText>Gone.</w:delText></w:r></w:del></w:p>'
+    )
+    contents["word/document.xml"] = contents["word/document.xml"].replace(b"</w:body>", note + b"</w:body>")
+    contents["word/styles.xml"] = contents["word/styles.xml"].replace(b'w:type="paragraph" ', b"")
+    with zipfile.ZipFile(tmp_path / "b.docx", "w") as made:
+        for name, content in contents.items():
+            made.writestr(name, content)
+    broken = convert(tmp_path / "b.docx")
+    assert (broken.title, broken.lines) == (whole.title, whole.lines)
+    assert "KeyError" in broken.lost
+
+
+@pytest.mark.parametrize(
+    ("source", "title", "lines", "metadata"),
+    [
+        ("---\n\n# Mill\n\nOf Ada: yes.\n\n---\n\nNine.", "Mill", ["Of Ada: yes.", "Nine."], {}),
+        ("---\ntitle: Mill\ntags:\n- a\n  b\n# x\n---\nNine.", "Mill", ["Nine."], {"title": "Mill"}),
+        ("+++\ntitle = 'Mill'\ndraft = false\ntags = ['a']\n+++\nNine.", "Mill", ["Nine."], {"draft": "False"}),
+        ("+++\nno table\n+++\nNine.", "", ["+++ no table +++ Nine."], {}),
+    ],
+)
+def test_front_matter(source: str, title: str, lines: list[str], metadata: dict[str, str], tmp_path: Path) -> None:
+    text = convert(written(tmp_path / "a.md", source))
+    assert (text.title, texts(text)) == (title, lines)
+    assert (text.metadata or {}).items() >= metadata.items()
+
+
 def test_tables(tmp_path: Path) -> None:
-    assert texts(convert(written(tmp_path / "open.csv", 'a,b\n"xxx'))) == ["A: xxx."]
+    assert texts(convert(written(tmp_path / "open.csv", 'a,b\n"xxx'))) == ["a: xxx."]
     for name, mark in (("a.csv", ","), ("b.tsv", "\t"), ("c.csv", ";")):
         rows = [["service", "owner"], ["Ledger", "Ada Berg"], ["Kiln", ""], ["霧", "x" * 400]]
         text = convert(written(tmp_path / name, "\n".join(mark.join(row) for row in rows)))
-        assert texts(text) == ["Service: Ledger; Owner: Ada Berg.", "Service: Kiln.", "Service: 霧.", "x" * 400]
+        assert texts(text) == ["service: Ledger; owner: Ada Berg.", "service: Kiln.", "service: 霧.", "x" * 400]
+    for title, mark in (("sep=;\n", ";"), ("Report, of sales\n\n", "\t"), ("Report of sales;;\n", ";")):
+        rows = ["pH", "Straße", "", "pH"], ["7", "Tarn", "x", "8", "more"], ["", "a, b, c"]
+        text = convert(written(tmp_path / "t.csv", title + "\n".join(mark.join(row) for row in rows)))
+        above = [] if title.startswith("sep") else [title.strip(";\n") + "."]
+        assert texts(text) == [*above, "pH: 7; Straße: Tarn; x; pH: 8; more.", "Straße: a, b, c."]
 
 
 RST = """
@@ -534,6 +602,19 @@ def test_a_notebook(tmp_path: Path) -> None:
     )
     assert text.lines[0].links[0].target == "heat.md"
     assert len(text.lines[-1].text) < 2001
+
+
+def test_what_cells_of_notebooks_show(tmp_path: Path) -> None:
+    shown = [
+        {"data": {"text/plain": "<IPython.core.display.HTML object>", "text/html": "<p>Feverfew <b>made</b> it.</p>"}},
+        {"data": {"text/markdown": ["**Nettle** too."]}},
+        {"data": {"text/plain": "\x1b[31m3\x1b[0m\n", "text/html": "<b>4</b>"}},
+        {"ename": "KeyError", "evalue": "no heat"},
+    ]
+    cells = [{"source": "No type."}, {"cell_type": "code", "source": ["run()"], "outputs": shown}, 7]
+    text = convert(written(tmp_path / "a.ipynb", json.dumps({"cells": cells})))
+    assert texts(text) == ["No type.", "run()", "3", "no heat", "Feverfew made it.", "Nettle too."]
+    assert text.lost == "1 cell of it damaged"
 
 
 def test_a_book(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from polyhop.data.text import (
     terms,
     title_key,
     title_names,
+    undivided,
     with_code_parts,
 )
 
@@ -226,7 +227,26 @@ def test_cleaned_text_is_utf8_without_nul(text: str) -> None:
 def test_cleaned_words_are_as_they_are_typed() -> None:
     assert clean("shared\u200b_\u200bbuf\ufefffers, pay\u00adment\u2060s \ud800") == "shared_buffers, payments \ufffd"
     assert clean("fontcon\ufb01g, o\ufb03ce, \ufb06yle") == "fontconfig, office, style"
-    assert clean("می\u200cخواهم") == "می\u200cخواهم"  # a part of the word
+    family = "\U0001f468\u200d\U0001f467"
+    for kept in ("می\u200cخواهم", "क्\u200dष", family, "❤\ufe0f"):  # a part of what is seen
+        assert clean(kept) == kept
+    for mark in "\u200c\u200d\u200e\u200f\u202a\u2066\u061c\u034f":
+        assert clean(f"Mar{mark}low{mark} é") == "Marlow é"
+    assert clean("Ja\u0308ger, \u212b, \u2126, \u00b5m, \u2f00, \ufee1, \U0001d400") == "Jäger, Å, Ω, μm, 一, م, A"
+    assert clean("\x1b[1mSorrel\x1b[0m \x1b[38;5;1mis\x1b]8;;x\x07here\x1b]8;;\x1b\\ \x1b(Bx") == "Sorrel ishere x"
+
+
+@pytest.mark.parametrize(
+    ("text", "typeset", "by_hand"),
+    [
+        ("hydro-\nelectric", "hydroelectric", "hydro-electric"),
+        ("state-of-\nthe-art", "state-of-the-art", "state-of-the-art"),
+        ("pay\u00ad\nment", "payment", "payment"),
+        ("NATO-\nRussia, X-\n7", "NATO-\nRussia, X-\n7", "NATO-\nRussia, X-\n7"),
+    ],
+)
+def test_divided_words_are_joined(text: str, typeset: str, by_hand: str) -> None:
+    assert (undivided(text, typeset=True), undivided(text, typeset=False)) == (typeset, by_hand)
 
 
 # --- keys ------------------------------------------------------------------------------------------------------------
