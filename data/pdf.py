@@ -6,7 +6,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from ctypes import c_int, create_string_buffer
+from ctypes import c_double, c_int, create_string_buffer
 from itertools import pairwise
 from operator import add
 from typing import Any
@@ -19,6 +19,7 @@ _AT_END, _LONGEST_HEADER = re.compile(r"^\d{1,4}\b|\b\d{1,4}$"), 100  # numbers,
 _PAGE_NUMBER = re.compile(r"\d+|^[ivxlc]+$")
 _LEADERS = re.compile(r"(?:\. ?){6}")  # of a line in a table of contents
 _GAP = 0.12  # of the height of a letter: a space is wider
+_SMALLER, _HIGHER = 0.85, 0.1  # than the letter before, of its size: a superscript
 _JOINED = "\ufffe"  # PDFium writes it where it joins a divided word
 _SHORT = 0.6  # share of the width that a line fills, which is that of every fourth
 # What is no title: headings that many documents have, and names of files from which they are made.
@@ -113,18 +114,38 @@ def _leave_out_running(pages: list[list[str]], tops: list[float]) -> None:
         lines[:] = [line for m, line in enumerate(lines) if 0 < m < last or (n, m) == title or not is_running(line)]
 
 
-def _with_gaps(text: str, boxes: list[tuple[float, float, float, float]]) -> str:
-    """The text with the spaces that Ghostscript shows as the distance between the two letters of a string; of longer
+def _raised(text: str, shown: Any) -> dict[int, str]:
+    """By its place, what a small raised digit is in the text: "^2" after a number or a unit; nothing as the mark of a
+    note after a word or a stop."""
+    import pypdfium2.raw as pdfium
+
+    def size_and_base(at: int) -> tuple[float, float]:
+        x, y = c_double(), c_double()
+        pdfium.FPDFText_GetCharOrigin(shown, at, x, y)
+        return pdfium.FPDFText_GetFontSize(shown, at), y.value
+
+    instead = dict[int, str]()
+    for at in (found.start() for found in re.finditer(r"(?<=\S)\d", text)):
+        size, base = size_and_base(at)
+        before, line = size_and_base(at - 1)
+        if at - 1 in instead and (size, base) == (before, line):
+            instead[at] = text[at] if instead[at - 1] else ""
+        elif size < _SMALLER * before and base - line > _HIGHER * before:
+            is_mark = re.search(r"(?:[^\W\d_]{4}|[^\w\s])\Z", text[max(0, at - 4) : at])
+            instead[at] = "" if is_mark else f"^{text[at]}"
+    return instead
+
+
+def _gaps(text: str, boxes: list[tuple[float, float, float, float]]) -> Iterator[str]:
+    """The letters with the spaces that Ghostscript shows as the distance between the two letters of a string; of longer
     ones, the letters are spaced."""
     apart = [
         bool(one.strip() and other.strip()) and b[0] - a[2] > _GAP * (a[3] - a[1]) and abs(a[1] - b[1]) < 1
         for (one, other), (a, b) in zip(pairwise(text), pairwise(boxes), strict=True)
     ]
     around = zip([False, *apart], [*apart, False], [*apart[1:], False, False], strict=False)
-    return "".join(
-        letter + " " * (is_apart and not before and not after)
-        for letter, (before, is_apart, after) in zip(text, around, strict=False)
-    )
+    for letter, (before, is_apart, after) in zip(text, around, strict=False):
+        yield letter + " " * (is_apart and not before and not after)
 
 
 def _pdf_page(document: Any, page: Any, has_gaps: bool) -> _Page:
@@ -138,8 +159,12 @@ def _pdf_page(document: Any, page: Any, has_gaps: bool) -> _Page:
 
     shown = page.get_textpage()
     text = shown.get_text_range()
-    if has_gaps and len(text) == shown.count_chars():
-        text = _with_gaps(text, [shown.get_charbox(n, loose=True) for n in range(len(text))])
+    letters = [*text]
+    if len(text) == shown.count_chars():
+        if has_gaps:
+            letters = [*_gaps(text, [shown.get_charbox(n, loose=True) for n in range(len(text))])]
+        for at, written in _raised(text, shown).items():
+            letters[at] = written
     start = len(text) - len(text.lstrip())
     top = shown.get_charbox(start, loose=True)[3] if start < len(text) else 0.0
     links, at, link, box = [], c_int(0), pdfium.FPDF_LINK(), pdfium.FS_RECTF()
@@ -150,7 +175,7 @@ def _pdf_page(document: Any, page: Any, has_gaps: bool) -> _Page:
         if target and pdfium.FPDFLink_GetAnnotRect(link, box):
             inside = shown.get_text_bounded(box.left, box.bottom, box.right, box.top)
             links.append((" ".join(clean(inside).split())[:LONGEST_ANCHOR_TEXT], target))
-    lines = map(str.strip, text.replace(_JOINED, "-\n").splitlines())
+    lines = map(str.strip, "".join(letters).replace(_JOINED, "-\n").splitlines())
     return [line for line in lines if line and not _LEADERS.search(line)], links, top
 
 

@@ -41,6 +41,7 @@ class Uploads:
         Raises:
             ServiceError: the name is not that of a file, the document cannot be read, or others come first.
         """
+        name = clean(name)
         is_file = name.strip() and Path(name).name == name and not name.startswith(".")
         if not is_file or not name.isprintable() or len(name) > _LONGEST_NAME:
             raise ServiceError("question", f"{name[:80]!r} cannot be the name of a document, such as notes.md")

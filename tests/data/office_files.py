@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -9,6 +10,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 _PER_PAGE = 50  # lines
 _WIDTH = 90  # characters
+_MARKS = re.compile(rb"([_^])\{(\d+)\}")
 _NAMESPACE = "http://schemas.openxmlformats.org"
 _TYPES = (
     f'<Types xmlns="{_NAMESPACE}/package/2006/content-types">'
@@ -22,7 +24,8 @@ _RELATIONS = (
 
 
 def write_pdf(path: Path, paragraphs: Sequence[str], header: str = "") -> None:
-    """Write a PDF of pages of text in Latin-1, with a header and the number of the page on all but the first."""
+    """Write a PDF of pages of text in Latin-1, with a header and the number of the page on all but the first. "^{2}" is
+    raised, "_{2}" lowered."""
     lines = [line for paragraph in paragraphs for line in [*_wrapped(paragraph), ""]]
     pages = [lines[at : at + _PER_PAGE] for at in range(0, len(lines), _PER_PAGE)] or [[]]
     objects = [
@@ -33,7 +36,7 @@ def write_pdf(path: Path, paragraphs: Sequence[str], header: str = "") -> None:
     ]
     for number, page in enumerate(pages, 1):
         shown = [header, *page, str(number)] if header and number > 1 else page
-        text = b"".join(b"(%s) Tj T*\n" % _escaped(line) for line in shown)
+        text = b"".join(b"(%s) Tj T*\n" % _MARKS.sub(_small, _escaped(line)) for line in shown)
         content = b"BT /F1 10 Tf 12 TL 50 780 Td\n" + text + b"ET"
         objects.append(
             b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents %d 0 R "
@@ -51,6 +54,10 @@ def write_pdf(path: Path, paragraphs: Sequence[str], header: str = "") -> None:
         + b"xref\n0 %d\n0000000000 65535 f \n%s" % (len(objects) + 1, table)
         + b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, len(out))
     )
+
+
+def _small(mark: re.Match[bytes]) -> bytes:
+    return b") Tj /F1 6 Tf %d Ts (%s) Tj /F1 10 Tf 0 Ts (" % (4 if mark[1] == b"^" else -2, mark[2])
 
 
 def _wrapped(paragraph: str) -> list[str]:

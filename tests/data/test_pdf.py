@@ -114,6 +114,15 @@ def test_words_that_a_typesetter_divided_are_joined(tmp_path: Path) -> None:
     assert found == ["Each Tarn\u2010 Kiln\u2010 Ost requires Kiln- Ash of a confirmed kind."]
 
 
+def test_small_raised_digits_are_no_part_of_what_is_before(tmp_path: Path) -> None:
+    text = "The Rosk mill^{12} burned in 1873^{2} and used 5 m^{3} of H_{2}O,^{3} and ground 10^{16} tons.^{4} It was old."
+    write_pdf(tmp_path / "a.pdf", ["The History", text])
+    assert [line.text for line in convert(tmp_path / "a.pdf").lines] == [
+        "The Rosk mill burned in 1873^2 and used 5 m^3 of H2O, and ground 10^16 tons.",
+        "It was old.",
+    ]
+
+
 def test_gaps_that_are_set_ahead_are_seen(tmp_path: Path) -> None:
     lines = [
         "(Title) Tj",
