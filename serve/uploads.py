@@ -41,10 +41,10 @@ class Uploads:
         Raises:
             ServiceError: the name is not that of a file, the document cannot be read, or others come first.
         """
-        name = clean(name)
         is_file = name.strip() and Path(name).name == name and not name.startswith(".")
         if not is_file or not name.isprintable() or len(name) > _LONGEST_NAME:
             raise ServiceError("question", f"{name[:80]!r} cannot be the name of a document, such as notes.md")
+        name = clean(name)
         if self._count >= _MOST:
             raise ServiceError("busy", "other documents are being added: try again in a minute")
         self._count += 1
