@@ -50,6 +50,9 @@ class Spent(BaseModel):
         return self.model_copy(update={name: getattr(self, name) + value for name, value in more.items()})
 
 
+_NO_PRICES = "the prices of {} are unknown: set a budget of calls or minutes instead of dollars"
+
+
 class Budget:
     """Limits, and what was spent of them. Thread-safe; with a file, process-safe.
 
@@ -108,27 +111,29 @@ class Budget:
         guesses = (price(model, 2_000, 400) or 0.0 for model in self._models)
         return spent.usd / spent.calls if spent.calls else max(guesses, default=0.0)
 
-    def meter(self, lm: dspy.LM) -> dspy.LM:
+    def meter(self, lm: Any) -> Any:
         """The same model, paid from this budget. Cache, sampling and retries do not change.
 
         Raises:
             PolyhopError: the model has another budget, or dollars are limited and its prices are unknown.
         """
+        if not isinstance(lm, dspy.LM):
+            if self.usd is not None:
+                raise PolyhopError(_NO_PRICES.format(lm.model))
+            return lm if isinstance(lm, _PaidLM) else _PaidLM(lm, self)
         limited = lm if isinstance(lm, LimitedLM) else LimitedLM(lm)
         if limited.engine.paid == self.paid:
             return lm
         if limited.engine.paid is not None:
             raise PolyhopError(f"{lm.model} already has another budget")
         if self.usd is not None and price(lm.model, 1, 1) is None:
-            raise PolyhopError(
-                f"the prices of {lm.model} are unknown: set a budget of calls or minutes instead of dollars"
-            )
+            raise PolyhopError(_NO_PRICES.format(lm.model))
         self._models.add(lm.model)
         return limited.paid_by(self.paid)
 
     def meter_program(self, program: dspy.Module) -> None:
         """Meter the models of a program's predictors, in place."""
-        metered: dict[int, dspy.LM] = {}
+        metered: dict[int, Any] = {}
         for predictor in program.predictors():
             if predictor.lm is not None:
                 predictor.lm = metered.setdefault(id(predictor.lm), self.meter(predictor.lm))
@@ -196,6 +201,22 @@ class Budget:
     def __reduce__(self) -> Any:
         """In another process: the same limits, less what is reserved now, on the same file."""
         return Budget, (self.calls, self.usd, self.minutes, self.file), {"_reserve": self._reserve}
+
+
+class _PaidLM(dspy.BaseLM):
+    """A model of one's own class, with DSPy's older interface, paid from a budget. Its dollars are not known."""
+
+    def __init__(self, lm: dspy.BaseLM, budget: Budget) -> None:
+        super().__init__(lm.model, lm.model_type, cache=lm.cache, callbacks=lm.callbacks, num_retries=lm.num_retries)
+        self.kwargs, self._lm, self._budget = lm.kwargs, lm, budget
+
+    def forward(self, prompt: Any = None, messages: Any = None, **kwargs: Any) -> Any:
+        self._budget.pay()
+        response = self._lm.forward(prompt=prompt, messages=messages, **kwargs)
+        usage = dict(getattr(response, "usage", None) or {})
+        tokens = {"tokens_in": usage.get("prompt_tokens") or 0, "tokens_out": usage.get("completion_tokens") or 0}
+        self._budget.correct(**tokens)
+        return response
 
 
 def read_spent(file: Path) -> Spent:

@@ -202,10 +202,18 @@ def _text(response: lm15.Response) -> str:
 # --- errors -----------------------------------------------------------------------------------------------------------
 
 _FILTERED = re.compile(r"content_filter|content_?policy|responsibleaipolicy|content management policy")
+# A server refuses what is too long in words of its own: what it is, and that it is too much, in any order.
+_WHAT = r"\b(?:prompts?|inputs?|contexts?|messages?|requests?|sequences?|tokens?)\b"
+_TOO_MUCH = (
+    r"exceed|longer than|larger than|too (?:long|large|many|big)|less than|<=|at most|maximum|limit|reduce|overflow"
+)
 _TOO_LONG = re.compile(
-    r"context[ _](?:length|window|size|limit)|maximum (?:input|prompt) length|too many (?:input )?tokens"
-    r"|(?:prompt|inputs?|request) (?:is |are )?too (?:long|large)|exceeds? the maximum number of tokens"
-    r"|input tokens exceed|reduce the length of the (?:messages|prompt|input)|`inputs` tokens \+ `max_new_tokens`"
+    rf"context[ _](?:length|window|size|limit)|{_WHAT}.{{0,80}}?(?:{_TOO_MUCH})|(?:{_TOO_MUCH}).{{0,80}}?{_WHAT}"
+)
+_NAMES = re.compile(r"[\w.]*(?:Error|Exception)\b|\W")  # all that LiteLLM leaves of some messages
+_EXCEEDED = re.compile(  # where the error is called one of the server, which may as well be busy or late
+    r"\b(?:prompt|context|tokens)\b.{0,80}?(?:exceed|longer than|larger than|too (?:long|large|many))"
+    r"|(?:exceed|longer than|larger than|too (?:long|large|many)).{0,80}?\b(?:prompt|context|tokens)\b"
 )
 
 
@@ -218,10 +226,13 @@ def diagnosed(error: LMError) -> LMError:
     message = re.sub(r"<[^<>]*>", " ", without_secrets(error.message or "")).strip().partition("\n\n")[0]
     message = " ".join(message[:10_000].split())[:_LONGEST_MESSAGE] or f"HTTP status {error.status}"
     result = error
-    if isinstance(error, LMInvalidRequestError):
+    is_too_large = 413 in {getattr(cause, "status_code", error.status) for cause in causes(error)}
+    if is_too_large or (isinstance(error, LMServerError) and _EXCEEDED.search(text)):
+        result = _as(ContextWindowExceededError, error, message)
+    elif isinstance(error, LMInvalidRequestError):
         if _FILTERED.search(text):
             result = _as(LMProviderError, error, "the provider's content filter refused the prompt", "refused")
-        elif (error.status == 400 and not error.message) or error.status == 413 or _TOO_LONG.search(text):
+        elif (error.status == 400 and not _NAMES.sub("", error.message or "")) or _TOO_LONG.search(text):
             # DSPy loses vLLM's message; a shorter prompt costs little if it was something else.
             result = _as(ContextWindowExceededError, error, message)
     elif type(error) is LMProviderError and 200 <= (error.status or 0) < 300:

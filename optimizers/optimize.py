@@ -375,9 +375,9 @@ def judge(candidate: Path, incumbent: Path, settings: OptimizationSettings) -> d
     Each test has its share of ``level``, so that a run keeps what does not help with a chance of ``level`` at most."""
     level = settings.level / settings.comparisons
     scored = compare(*(_column(run, settings.scored) for run in (candidate, incumbent)), seed=settings.seed)
-    (gain, *ends), p = scored.difference, scored.p_permutation
+    (gain, low, high), p = scored.difference, scored.p_permutation
     better = gain > 0 and p < level
-    found = {"gain": gain, "ends": ends, "p": p}
+    found = {"gain": gain, "ends": (low, high), "p": p}
     if settings.cost is None:
         why = "better" if better else "not better" if gain <= 0 else "not significantly better"
         return {"kept": better, "why": why, **found}

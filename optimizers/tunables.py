@@ -260,11 +260,17 @@ def _journal(path: Path) -> JournalStorage:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+b") as file:
         cut_half_line(file)  # of a process that was killed, as may be
+        file.seek(0)
+        lines = file.readlines()
+        if not all(map(bytes.strip, lines)):  # which network file systems leave
+            file.truncate(0)
+            file.writelines(line for line in lines if line.strip())
     lock: Any = FileLock(path.with_name(f".{path.name}.lock"))  # Optuna's would outlive a kill
     try:
         return JournalStorage(JournalFileBackend(str(path), lock))
     except (ValueError, KeyError, AssertionError) as error:
-        raise PolyhopError(f"{path} is not the journal of a search ({error}): name another file") from error
+        advice = "delete it to search anew, or name another file"
+        raise PolyhopError(f"{path} is not the journal of a search, or damaged ({error}): {advice}") from error
 
 
 # --- what is searched ------------------------------------------------------------------------------------------------

@@ -10,11 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import dspy
 import pytest
 from dspy import LMAuthError, LMRateLimitError, lm15
+from dspy.utils import DummyLM
 
 from polyhop.data.errors import PolyhopError
 from polyhop.engines.budget import Budget, BudgetSpent, read_spent
@@ -51,6 +53,25 @@ def test_every_attempt_is_paid_and_a_budget_ends_them() -> None:
     with pytest.raises(BudgetSpent, match="3 LM calls"):
         ask(metered)
     assert (engine.calls, budget.spent.calls) == (3, 3)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_model_of_an_older_kind_is_paid_too() -> None:
+    class Own(dspy.BaseLM):
+        def forward(self, prompt: Any = None, messages: Any = None, **kwargs: Any) -> Any:
+            reply = SimpleNamespace(message=SimpleNamespace(content="42"), finish_reason="stop")
+            usage = {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9}
+            return SimpleNamespace(choices=[reply], usage=usage, model="own")
+
+    budget = Budget(calls=2)
+    for lm in (budget.meter(Own("own", cache=False)), budget.meter(DummyLM([{"answer": "42"}]))):
+        assert budget.meter(lm) is lm
+        assert "42" in lm("?")[0]
+    assert (budget.spent.calls, budget.spent.tokens_in >= 7) == (2, True)
+    with pytest.raises(BudgetSpent, match="2 LM calls"):
+        lm("?")
+    with pytest.raises(PolyhopError, match="prices of own are unknown"):
+        Budget(usd=1).meter(Own("own"))
 
 
 def test_what_is_kept_back_is_there_later() -> None:

@@ -10,7 +10,13 @@ from typing import Any
 import dspy
 import pytest
 from dspy import lm15
-from dspy.utils.exceptions import LMError, LMInvalidRequestError, LMServerError, is_retryable_lm_error
+from dspy.utils.exceptions import (
+    LMError,
+    LMInvalidRequestError,
+    LMRateLimitError,
+    LMServerError,
+    is_retryable_lm_error,
+)
 
 from polyhop.engines.costs import Ledger
 from polyhop.engines.limits import LimitedLM, Limits, RateLimit
@@ -218,10 +224,28 @@ TOO_LONG, OTHER = "context_window_exceeded", "invalid_request"
         ("`inputs` tokens + `max_new_tokens` must be <= 4096.", TOO_LONG),
         ("Requested tokens (5000) exceed context window of 4096", TOO_LONG),
         ("Please reduce the length of the messages or completion.", TOO_LONG),
+        ("The decoder prompt (length 8123) is longer than the maximum model length of 4096.", TOO_LONG),
+        ("Input validation error: `inputs` must have less than 4096 tokens. Given: 8123", TOO_LONG),
+        ("The sequence of 9000 is larger than n_ctx", TOO_LONG),
         ("temperature must be at most 2", OTHER),
+        ("top_logprobs is too large", OTHER),
         ("max_tokens is too large: 100000", OTHER),
         ("HTTP 400", OTHER),
     ],
 )
 def test_words_for_a_prompt_that_is_too_long(words: str, code: str) -> None:
-    assert diagnosed(LMInvalidRequestError(words, status=400)).code == code
+    for status in (400, 422):
+        assert diagnosed(LMInvalidRequestError(words, status=status)).code == code
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (LMServerError("Context size has been exceeded.", status=500), TOO_LONG),
+        (LMServerError("the request exceeded its time limit", status=500), "server"),
+        (LMRateLimitError("Request too large for model on tokens per minute", status=413), TOO_LONG),
+        (LMRateLimitError("too many tokens per minute", status=429), "rate_limit"),
+    ],
+)
+def test_a_prompt_may_be_too_long_by_another_name(error: LMError, code: str) -> None:
+    assert diagnosed(error).code == code
