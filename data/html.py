@@ -19,7 +19,7 @@ from .navigation import is_left_out
 from .passages import LinkKind
 from .splitting import Href, Line
 from .tables import HEADINGS, INLINE, flatten, folded
-from .text import MONTH, clean, split_sentences
+from .text import MONTH, clean, raised, split_sentences
 
 LONGEST_HEADING = LONGEST_ANCHOR_TEXT = _LONGEST_ANCHOR = 200  # characters
 _DENSE_LIST, _DENSE_LINE = 0.5, 0.7  # share of letters that are in links where these are only listed, ...
@@ -203,7 +203,7 @@ class _Reader:
         if name and len(name) <= _LONGEST_ANCHOR:
             self._anchors.append((self._size, name))
         if tag == "sup" and self._text:
-            self._add(_raised("".join(element.itertext()), self._text[-1]))
+            self._add(_raised(element, self._text[-1]))
         if tag in _TRANSPARENT:
             return
         if tag == "dt" and not (self._found and self._found[-1].line.is_term):  # several may have one definition
@@ -351,12 +351,15 @@ class _Reader:
         self._next_block("", self._anchors)
 
 
-def _raised(text: str, before: str) -> str:
-    """What goes before a superscript: "10^6" is no "106", and a mark no part of the word; but "1st" is one."""
+def _raised(element: Any, before: str) -> str:
+    """What goes before a superscript: "10⁶" is no "106", and a mark no part of the word; but "1st" is one word."""
+    text = "".join(element.itertext())
     if not re.search(r"\w$", before) or not text.strip():
         return ""
     if re.fullmatch(r"[-+−]?\d+|[^\W\d]", text.strip()):
-        return "^"
+        if not len(element):
+            element.text = raised(text.strip())
+        return "^" if len(element) or element.text[-1].isascii() else ""
     return "" if re.search(r"\d$|\b[A-Z]$", before) or not re.match(r"\w", text) else " "
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from .html import LONGEST_ANCHOR_TEXT, LONGEST_HEADING, Text, Unreadable
 from .splitting import Href, Line
-from .text import FUNCTION_WORDS, clean, count, split_sentences, undivided
+from .text import FUNCTION_WORDS, clean, count, raised, split_sentences, undivided
 
 _AT_END, _LONGEST_HEADER = re.compile(r"^\d{1,4}\b|\b\d{1,4}$"), 100  # numbers, and characters of the line
 _PAGE_NUMBER = re.compile(r"\d+|^[ivxlc]+$")
@@ -115,8 +115,8 @@ def _leave_out_running(pages: list[list[str]], tops: list[float]) -> None:
 
 
 def _raised(text: str, shown: Any) -> dict[int, str]:
-    """By its place, what a small raised digit is in the text: "^2" after a number or a unit; nothing as the mark of a
-    note after a word or a stop."""
+    """By its place, what a small raised digit is in the text: a superscript after a number or a unit; nothing as the
+    mark of a note after a word or a stop."""
     import pypdfium2.raw as pdfium
 
     def size_and_base(at: int) -> tuple[float, float]:
@@ -129,10 +129,10 @@ def _raised(text: str, shown: Any) -> dict[int, str]:
         size, base = size_and_base(at)
         before, line = size_and_base(at - 1)
         if at - 1 in instead and (size, base) == (before, line):
-            instead[at] = text[at] if instead[at - 1] else ""
+            instead[at] = raised(text[at]) if instead[at - 1] else ""
         elif size < _SMALLER * before and base - line > _HIGHER * before:
             is_mark = re.search(r"(?:[^\W\d_]{4}|[^\w\s])\Z", text[max(0, at - 4) : at])
-            instead[at] = "" if is_mark else f"^{text[at]}"
+            instead[at] = "" if is_mark else raised(text[at])
     return instead
 
 

@@ -34,6 +34,7 @@ FUNCTION_WORDS = LUCENE_STOP_WORDS | frozenset(
 _LETTERS = str.maketrans(
     {"’": "'", "‘": "'", "ʻ": "'", "ʼ": "'", "Ø": "O", "ø": "o", "Ł": "L", "ł": "l", "ı": "i"}
     | {"Đ": "D", "đ": "d", "Ð": "D", "ð": "d"}
+    | {raised: f"^{digit}" for digit, raised in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}  # no part of the number before
     | {"Æ": "Ae", "æ": "ae", "Œ": "Oe", "œ": "oe", "Þ": "Th", "þ": "th", "İ": "I", "Ħ": "H", "ħ": "h"}
 )
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
@@ -89,6 +90,14 @@ def quoted(text: str) -> str:
 
 MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 MONTH = "(?:" + "|".join(f"{month[:3]}(?:{month[3:]})?" for month in MONTHS.split("|")) + r")\.?"  # "Jul" for "July"
+
+
+_RAISED = str.maketrans("0123456789+-−n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻ⁿ")
+
+
+def raised(text: str) -> str:
+    """Digits, signs and "n" as superscripts."""
+    return text.translate(_RAISED)
 
 
 def count(number: int, one: str, many: str = "") -> str:

@@ -174,7 +174,7 @@ ODD += "".join(f"&#{ord(character)};&#x{ord(character):X};" for character in ODD
         ("<aside role=doc-footnote><span class=label>[1]</span><p>By Ada.</aside>", ["By Ada."]),
         (
             "<p>10<sup>6</sup> t, 5 m<sup>2</sup>, x<sup>n</sup>, 1<sup>st</sup>, Lode<sup>TM</sup>, H<sub>2</sub>O",
-            ["10^6 t, 5 m^2, x^n, 1st, Lode TM, H2O"],
+            ["10⁶ t, 5 m², xⁿ, 1st, Lode TM, H2O"],
         ),
         ("<p>Ada <sup>1</sup> left <a href=x><sup>by night</sup></a>.", ["Ada 1 left by night."]),
         # tables for layout, and tag soup

@@ -118,7 +118,7 @@ def test_small_raised_digits_are_no_part_of_what_is_before(tmp_path: Path) -> No
     text = "The Rosk mill^{12} burned in 1873^{2} and used 5 m^{3} of H_{2}O,^{3} and 10^{16} tons.^{4} It was old."
     write_pdf(tmp_path / "a.pdf", ["The History", text])
     assert [line.text for line in convert(tmp_path / "a.pdf").lines] == [
-        "The Rosk mill burned in 1873^2 and used 5 m^3 of H2O, and 10^16 tons.",
+        "The Rosk mill burned in 1873² and used 5 m³ of H2O, and 10¹⁶ tons.",
         "It was old.",
     ]
 
