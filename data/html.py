@@ -24,6 +24,7 @@ from .text import MONTH, clean, raised, split_sentences
 LONGEST_HEADING = LONGEST_ANCHOR_TEXT = _LONGEST_ANCHOR = 200  # characters
 _DENSE_LIST, _DENSE_LINE = 0.5, 0.7  # share of letters that are in links where these are only listed, ...
 _FEWEST_LINKS = 2  # ... with so many or more
+_BESIDE = 12  # letters beside the links of a line that leads to parts of its page: "Jump to:" is no sentence
 _LONG_LIST, _MOST_LINES = 10, 0.8  # also a list of so many lines of which this share starts with a link
 _CONTROL = re.compile(  # characters that lxml reads, but does not write, and references to them
     r"[\x00-\x08\x0b\x0e-\x1f\ufffe\uffff]|&#(?:0*(?:[0-8]|1[124-9]|2\d|3[01]|6553[45])"
@@ -385,8 +386,8 @@ def _with_kinds(entries: Sequence[_Found]) -> list[Line]:
         measured.append(np.array((1, begins, _letters(line.text), linked, len(links), away)))
         for listing in {*lists}:
             totals[listing] += measured[-1]
-    dense = {  # and whether it leads away
-        listing: away > 0
+    dense = {  # and whether it leads away, or says something
+        listing: away > 0 or linked < _DENSE_LIST * letters
         for listing, (count, first, letters, linked, links, away) in totals.items()
         if (links >= _FEWEST_LINKS and linked >= _DENSE_LIST * letters)
         or (count >= _LONG_LIST and first >= _MOST_LINES * count)
@@ -394,7 +395,8 @@ def _with_kinds(entries: Sequence[_Found]) -> list[Line]:
     lines: list[Line] = []
     for (line, _, lists), (_, _, letters, linked, links, away) in zip(entries, measured, strict=True):
         listed = links > _FEWEST_LINKS and not line.is_heading and linked >= _DENSE_LINE * letters
-        if (listed and not away) or not all(dense.get(listing, True) for listing in lists):
+        leads_nowhere = listed and not away and letters - linked <= _BESIDE
+        if leads_nowhere or not all(dense.get(listing, True) for listing in lists):
             continue
         if listed or not dense.keys().isdisjoint(lists):
             hrefs = (link._replace(kind="contents") if link.kind == "text" else link for link in line.links)

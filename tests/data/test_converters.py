@@ -168,6 +168,16 @@ ODD += "".join(f"&#{ord(character)};&#x{ord(character):X};" for character in ODD
             "<blockquote>It burns.<footer>Ada Berg</footer></blockquote><footer>Imprint</footer>",
             ["It burns.", "Ada Berg"],
         ),
+        # lists and lines of links to their own page that say something
+        (
+            "<ul>" + "<li><a href='#a'>heat</a> - how hot the kiln is" * 11 + "</ul>",
+            ["heat - how hot the kiln is"] * 11,
+        ),
+        (
+            "<p><a href='#a'>HEAT</a>, <a href='#b'>ASH_TO</a> and <a href='#c'>DUST_OF</a> are set.",
+            ["HEAT, ASH_TO and DUST_OF are set."],
+        ),
+        ("<p>Jump to: <a href='#a'>HEAT</a>, <a href='#b'>ASH_TO</a>, <a href='#c'>DUST_OF_X</a>.<p>x", ["x"]),
         # marks of notes, and other superscripts
         ("<p>Ada<sup><a href=#n1>1</a></sup> in 1873<a href=#n2><sup>[2]</sup></a>.", ["Ada in 1873."]),
         ("<p>Ada<a class=footnote-ref href=#n>*</a> left.", ["Ada left."]),
