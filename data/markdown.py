@@ -11,6 +11,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from mdit_py_plugins.admon import admon_plugin
 from mdit_py_plugins.anchors import anchors_plugin
+from mdit_py_plugins.footnote import footnote_plugin
 
 from .links import TEMPLATE, untemplated
 
@@ -33,6 +34,7 @@ _INCLUDES = re.compile(
 )
 _ATTRIBUTES = re.compile(r"\s*\{:?\s*(?:[.#][\w.:-]+\s*)+\}\s*$")  # of a heading: "{#name}", "{: .class #name}"
 _TAB = re.compile(r"""^([ \t]*+)===[!+]?(?=[ \t]+["'])""", re.MULTILINE)  # of MkDocs; indented, as an admonition
+_NOTE = re.compile(r"^(\[\^[^\]\s]+\])(?=:)", re.MULTILINE)  # where a footnote is written
 # Modules of MDX.
 _MODULES = re.compile(
     r"""\A(?:\s*+(?:import\s++(?:[\w$*{},\s]{1,500}?\sfrom\s*+)?["'][^"'\n]+["'];?[ \t]*+(?=\n|\Z)"""
@@ -76,9 +78,11 @@ def rendered(source: str) -> str:
     source = _MODULES.sub(
         "", _UNSEEN.sub(lambda match: match[1] or "", _TAB.sub(r"\1!!! tab", _INCLUDES.sub("", source)))
     )
+    # A footnote that nothing refers to would be left out.
+    source = _NOTE.sub(lambda note: note[0] if source.count(note[1]) > 1 else f"\\{note[0]}", source)
     parser = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable(["table", "strikethrough"]).use(admon_plugin)
     parser.core.ruler.push("heading_attributes", heading_attributes)
-    parser.use(anchors_plugin, max_level=6)
+    parser.use(anchors_plugin, max_level=6).use(footnote_plugin)
     parser.inline.ruler.before("link", "wiki_link", wiki_link)
     parser.inline.ruler.before("link", "role", role)
     return parser.render(_TEMPLATE_LINK.sub(lambda match: match[1] + untemplated(match[2]), source))
