@@ -24,7 +24,7 @@ from time import monotonic
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 import dspy
-from dspy import LMError, LMProviderError, LMTimeoutError, LMTransportError, lm15
+from dspy import LMError, LMProviderError, LMTimeoutError, LMTransportError, LMUnexpectedError, lm15
 from dspy.utils.exceptions import is_retryable_lm_error
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -284,7 +284,15 @@ class _Engine:
     def _send(self, request: lm15.Request) -> lm15.Response:
         # Usage, history and callbacks are the outer model's.
         with dspy.context(usage_tracker=None, disable_history=True, callbacks=[], send_stream=None):
-            response = estimate_usage(self._once(request), request)
+            try:
+                reply = self._once(request)
+            except LMUnexpectedError:  # DSPy refuses a reply for a count or a field that nobody reads
+                if self._once.engine not in ("auto", "lm15"):
+                    raise
+                record_incident("reply read by LiteLLM")
+                self._once = self._once.copy(engine="litellm")
+                reply = self._once(request)
+            response = estimate_usage(reply, request)
         if self.keep:
             self.keep(request, response)
         return response

@@ -210,6 +210,7 @@ _TOO_MUCH = (
 _TOO_LONG = re.compile(
     rf"context[ _](?:length|window|size|limit)|{_WHAT}.{{0,80}}?(?:{_TOO_MUCH})|(?:{_TOO_MUCH}).{{0,80}}?{_WHAT}"
 )
+_STREAMED = re.compile(r"text/event-stream|(?:received|starts): b?['\"]data:")
 _NAMES = re.compile(r"[\w.]*(?:Error|Exception)\b|\W")  # all that LiteLLM leaves of some messages
 _EXCEEDED = re.compile(  # where the error is called one of the server, which may as well be busy or late
     r"\b(?:prompt|context|tokens)\b.{0,80}?(?:exceed|longer than|larger than|too (?:long|large|many))"
@@ -235,6 +236,10 @@ def diagnosed(error: LMError) -> LMError:
         elif (error.status == 400 and not _NAMES.sub("", error.message or "")) or _TOO_LONG.search(text):
             # DSPy loses vLLM's message; a shorter prompt costs little if it was something else.
             result = _as(ContextWindowExceededError, error, message)
+    elif _STREAMED.search(text):
+        result = _as(
+            LMProviderError, error, "the server streams its replies, and none was asked to: turn that off", "stream"
+        )
     elif type(error) is LMProviderError and 200 <= (error.status or 0) < 300:
         result = _as(LMServerError, error, "the server's reply is not a completion")  # damaged, or a proxy's page
     if result is error:

@@ -45,9 +45,10 @@ LASTING = {
     "refused": ("filter-400-azure", "refusal", "filter"),
     "overlong_reply": ("1mb", "1mb-in-field", "1mb-braces"),
     "cut_reply": ("length",),
+    "stream": ("stream",),
 }
 CODES = {name: code for group in (PASSING, LASTING) for code, names in group.items() for name in names}
-HARMLESS = ("prose-around-json", "lone-surrogate", "utf-16", "bom", "no-usage", "unknown-fields")
+HARMLESS = ("prose-around-json", "lone-surrogate", "utf-16", "bom", "no-usage", "usage-as-text", "unknown-fields")
 WAYS = ("lm15", "litellm")
 
 
