@@ -60,6 +60,9 @@ Space = Mapping[str, BaseDistribution]
 FEW = 12
 """Questions that every trial answers; half of the trials go on at twice as many, and so forth."""
 
+_DRAWS = 50
+"""Draws without values that were not tried, after which a search ends: there are no others, or hardly."""
+
 HEADROOM_TRIALS, HEADROOM = 12, 0.02
 """A search ends if none of so many trials gains so much on what it was asked, as a share of a score of 1."""
 
@@ -159,7 +162,9 @@ class TunableSearch(Teleprompter):
                 done.append(TrialRecord(**trial.user_attrs["trial"]))
             try:
                 while len(done) < self.trials and self._has_headroom(done):
-                    done.append(self._trial(study, student, questions, space, done))
+                    if (record := self._trial(study, student, questions, space, done)) is None:
+                        break
+                    done.append(record)
                     self.on_trial(done)
             finally:
                 if done:
@@ -196,16 +201,22 @@ class TunableSearch(Teleprompter):
         questions: list[dspy.Example],
         space: Space,
         done: Sequence[TrialRecord],
-    ) -> TrialRecord:
-        """Draw the values of the next trial, ask the questions, and store it."""
+    ) -> TrialRecord | None:
+        """Draw the values of the next trial, ask the questions, and store it; None if all values were tried."""
         number = len(done)
-        study.sampler = samplers.TPESampler(seed=_seed(self.seed, number))
-        if number == 0:  # the program as it is; a value outside of its range is not drawn
-            start = _values(student) | {VARIANT: None}
-            space = {name: range_ for name, range_ in space.items() if _inside(range_, start[name])}
-            study.sampler = samplers.PartialFixedSampler({name: start[name] for name in space}, study.sampler)
-        trial = study.ask()
-        values = _draw(trial, student, space)
+        for draw in range(_DRAWS):
+            study.sampler = samplers.TPESampler(seed=_seed(self.seed, number, *[draw][:draw]))
+            if number == 0:  # the program as it is; a value outside of its range is not drawn
+                start = _values(student) | {VARIANT: None}
+                space = {name: range_ for name, range_ in space.items() if _inside(range_, start[name])}
+                study.sampler = samplers.PartialFixedSampler({name: start[name] for name in space}, study.sampler)
+            trial = study.ask()
+            values = _draw(trial, student, space)
+            if all(values != each.values for each in done):
+                break
+            study.tell(trial, state=TrialState.FAIL)
+        else:
+            return None
         asked, pruned, before = list[Scored](), False, done[0].scores if done else {}
         order = self._order(len(questions), before)
         with closing(scored_runs(self.program(student, values), questions, self.metric, order, self.threads)) as runs:

@@ -240,8 +240,10 @@ def test_variants_are_tuned_with_the_tunables(tmp_path: Path) -> None:
     tuned = search.compile(Varied(), valset=numbered(8))
     assert (tuned.more, result(search).best.values["variant"]) == (0.3, 1)
     assert result(search).trials[0].values["variant"] is None
-    only = TunableSearch(height, trials=5, variants=variants, freeze=["*"])
+    only = TunableSearch(height, trials=9, variants=variants, freeze=["*"])
     assert only.compile(Varied(), valset=numbered(8)).more == 0.3
+    assert {trial.values["variant"] for trial in result(only).trials} == {None, 0, 1, 2}
+    assert len(result(only).trials) == 4  # nothing is tried twice
     again = TunableSearch(height, trials=16, variants=variants, storage=tmp_path / "study.journal")
     assert again.compile(Varied(), valset=numbered(8)).more == 0.3
     assert facts(again) == facts(search)
