@@ -174,8 +174,9 @@ ODD += "".join(f"&#{ord(character)};&#x{ord(character):X};" for character in ODD
             ["heat - how hot the kiln is"] * 11,
         ),
         (
-            "<p><a href='#a'>HEAT</a>, <a href='#b'>ASH_TO</a> and <a href='#c'>DUST_OF</a> are set.",
-            ["HEAT, ASH_TO and DUST_OF are set."],
+            "<p>The options <a href='#a'>HEAT_OF_THE_KILN</a>, <a href='#b'>ASH_TO_THE_GROUND</a> and "
+            "<a href='#c'>DUST_OF_ALL_THE_OVENS_OF_IT</a> are set.",
+            ["The options HEAT_OF_THE_KILN, ASH_TO_THE_GROUND and DUST_OF_ALL_THE_OVENS_OF_IT are set."],
         ),
         ("<p>Jump to: <a href='#a'>HEAT</a>, <a href='#b'>ASH_TO</a>, <a href='#c'>DUST_OF_X</a>.<p>x", ["x"]),
         # marks of notes, and other superscripts

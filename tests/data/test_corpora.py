@@ -118,7 +118,7 @@ def test_a_mixed_folder(tmp_path: Path) -> None:
         ("README", "Größe zählt.", "notes/README"),
         ("The Title", "Intro. Body.", "notes/a/x.md"),
         ("b", "Grüße.", "notes/b.txt"),
-        ("c", "Service: Ledger; Owner: Ada.", "notes/c.csv"),
+        ("c", "service: Ledger; owner: Ada.", "notes/c.csv"),
         ("Tarn", "A town.", "notes/d.csv:2"),
         ("", "Record.", "notes/e.jsonl:1"),
         ("G", "Page.", "notes/g.html"),
