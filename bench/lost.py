@@ -76,8 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     lost[place] += len(words.split())
                     examples[place][" ".join(written.split())[:80]] += 1
     print(f"{files} files, {shown:,} words, {kept / max(shown, 1):.1%} read")
-    for place, words in lost.most_common(60):
-        print(f"{words:8,}  {place:60}  {examples[place].most_common(1)[0][0]}")
+    for place, many in lost.most_common(60):
+        print(f"{many:8,}  {place:60}  {examples[place].most_common(1)[0][0]}")
 
 
 if __name__ == "__main__":

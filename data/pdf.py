@@ -163,8 +163,8 @@ def _pdf_page(document: Any, page: Any, has_gaps: bool) -> _Page:
     if len(text) == shown.count_chars():
         if has_gaps:
             letters = [*_gaps(text, [shown.get_charbox(n, loose=True) for n in range(len(text))])]
-        for at, written in _raised(text, shown).items():
-            letters[at] = written
+        for place, written in _raised(text, shown).items():
+            letters[place] = written
     start = len(text) - len(text.lstrip())
     top = shown.get_charbox(start, loose=True)[3] if start < len(text) else 0.0
     links, at, link, box = [], c_int(0), pdfium.FPDF_LINK(), pdfium.FS_RECTF()

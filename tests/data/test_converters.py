@@ -520,7 +520,7 @@ def test_tables(tmp_path: Path) -> None:
         text = convert(written(tmp_path / name, "\n".join(mark.join(row) for row in rows)))
         assert texts(text) == ["service: Ledger; owner: Ada Berg.", "service: Kiln.", "service: 霧.", "x" * 400]
     for title, mark in (("sep=;\n", ";"), ("Report, of sales\n\n", "\t"), ("Report of sales;;\n", ";")):
-        rows = ["pH", "Straße", "", "pH"], ["7", "Tarn", "x", "8", "more"], ["", "a, b, c"]
+        rows = [["pH", "Straße", "", "pH"], ["7", "Tarn", "x", "8", "more"], ["", "a, b, c"]]
         text = convert(written(tmp_path / "t.csv", title + "\n".join(mark.join(row) for row in rows)))
         above = [] if title.startswith("sep") else [title.strip(";\n") + "."]
         assert texts(text) == [*above, "pH: 7; Straße: Tarn; x; pH: 8; more.", "Straße: a, b, c."]
