@@ -206,7 +206,7 @@ def optimize(
         stack.callback(budget.close)
         if dspy.settings.lm is not None:  # of predictors without a model of their own
             stack.enter_context(dspy.context(lm=budget.meter(dspy.settings.lm)))
-        run = _Run(path, program, splits, settings, budget, prompt_model, look_up, on_progress)
+        run = _Run(path, program, splits, settings, budget, prompt_model, dataset, look_up, on_progress)
         return run(Provenance(dataset=dataset, splits=used, metric=metric.name, seed=settings.seed))
 
 
@@ -237,6 +237,7 @@ class _Run:
     settings: OptimizationSettings
     budget: Budget
     prompt_model: dspy.LM | None
+    dataset: str | None
     look_up: LookUp | None
     on_progress: Callable[[Progress], None]
     stages: list[StageRecord] = field(default_factory=list)
@@ -340,7 +341,7 @@ class _Run:
             threads=self.settings.threads,
             executor=self.settings.executor,
             look_up=self.look_up,
-            manifest=RunManifest.of(program, questions, name=name),
+            manifest=RunManifest.of(program, questions, name=name, dataset=self.dataset),
             on_progress=lambda progress: self.report(progress.done, progress.questions, detail),
         )
         if not summary["counts"]["answered"]:

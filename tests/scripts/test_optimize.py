@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from polyhop.eval.folder import read_manifest
+
 from .cli import polyhop
 
 QUICK = "--program naive --retriever bm25 --stages tunables --trials 2 --metric evidence_f1 --limit 12".split()
@@ -27,6 +29,7 @@ def test_a_run_and_its_best_program(tmp_path: Path) -> None:
     assert [line["stage"] for line in summary["stages"]] == ["start", "tunables"]
     again = run("--out", out, *QUICK, "--json")
     assert {**json.loads(again.stdout), "spent": 0} == {**summary, "spent": 0}
+    assert read_manifest(out / "test" / "0-start").dataset == "sample"  # for 'polyhop compare' with other runs
     asked = polyhop("ask", "Who directed Solaris?", "--index", "sample", "--program", out / "best", "--json")
     assert asked.exit_code == 0, asked.output
     for split, warned in (("train", True), ("dev", False)):  # it was tuned on train, and tested on dev
