@@ -1,5 +1,5 @@
-"""Makes the program that ships as `polyhop:small`: demos from a small model's own right runs over the sample, of which
-questions of a benchmark choose a set.
+"""`polyhop` for a small model: demos from its own right runs over the sample, of which questions of a benchmark choose
+a set. So no text of a benchmark is in the program.
 
 python -m bench.small RUN --lm models.toml --train hotpotqa_train.json.gz --index indexes/hotpotqa --limit 50
 

@@ -55,6 +55,7 @@ _AHEAD = 8  # documents for each process, so that they have work while a slow on
 
 _CHARSET = re.compile(rb"""charset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE)
 _FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n(?![ \t]*\n)(.{0,20000}?)\n(?:\1|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_YAML_KEY = re.compile(r"""(?:#.*\n|[ \t]*\n)*["']?\w[^:\n]{0,100}:(?:\s|$)""")  # after comments
 _YAML_LINE = re.compile(r"""\s*$|\s+\S|[-#}\]](?!#)|["']?\w[^:]{0,100}:(?:\s|$)""")  # of a mapping
 _SCALAR = re.compile(r"""^([A-Za-z][\w -]{0,60}):[ \t]+(["']?)(.+?)\2[ \t]*$""", re.MULTILINE)
 _MOST_ACCENTS, _LONGEST_OUTPUT = 0.3, 2_000  # share of accented letters; characters that a cell has printed
@@ -288,7 +289,7 @@ def _front_matter(source: str) -> tuple[dict[str, str], str]:
             values = tomllib.loads(front[2]).items()
             shown = {name.casefold(): str(value) for name, value in values if not isinstance(value, dict | list)}
             return shown, source[front.end() :]
-    elif front and all(map(_YAML_LINE.match, front[2].splitlines())):
+    elif front and _YAML_KEY.match(front[2]) and all(map(_YAML_LINE.match, front[2].splitlines())):
         scalars = {match[1].strip().casefold(): match[3] for match in _SCALAR.finditer(front[2])}
         return scalars, source[front.end() :]
     return {}, source

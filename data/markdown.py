@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from itertools import pairwise
 
 from markdown_it import MarkdownIt
@@ -34,7 +35,8 @@ _INCLUDES = re.compile(
 )
 _ATTRIBUTES = re.compile(r"\s*\{:?\s*(?:[.#][\w.:-]+\s*)+\}\s*$")  # of a heading: "{#name}", "{: .class #name}"
 _TAB = re.compile(r"""^([ \t]*+)===[!+]?(?=[ \t]+["'])""", re.MULTILINE)  # of MkDocs; indented, as an admonition
-_NOTE = re.compile(r"^(\[\^[^\]\s]+\])(?=:)", re.MULTILINE)  # where a footnote is written
+_NOTED = re.compile(r"\[\^[^\]\s]{1,200}\]")
+_NOTE = re.compile(rf"^({_NOTED.pattern})(?=:)", re.MULTILINE)  # where a footnote is written
 # Modules of MDX.
 _MODULES = re.compile(
     r"""\A(?:\s*+(?:import\s++(?:[\w$*{},\s]{1,500}?\sfrom\s*+)?["'][^"'\n]+["'];?[ \t]*+(?=\n|\Z)"""
@@ -79,7 +81,8 @@ def rendered(source: str) -> str:
         "", _UNSEEN.sub(lambda match: match[1] or "", _TAB.sub(r"\1!!! tab", _INCLUDES.sub("", source)))
     )
     # A footnote that nothing refers to would be left out.
-    source = _NOTE.sub(lambda note: note[0] if source.count(note[1]) > 1 else f"\\{note[0]}", source)
+    named = Counter(_NOTED.findall(source))
+    source = _NOTE.sub(lambda note: note[0] if named[note[1]] > 1 else f"\\{note[0]}", source)
     parser = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable(["table", "strikethrough"]).use(admon_plugin)
     parser.core.ruler.push("heading_attributes", heading_attributes)
     parser.use(anchors_plugin, max_level=6).use(footnote_plugin)

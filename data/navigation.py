@@ -64,24 +64,18 @@ def _is_told(button: Any) -> bool:
     """Whether a button has a text of the page: a heading, or the question of an answer that it opens."""
     if next(button.iter(*HEADINGS), None) is not None:
         return True
-    text = folded("".join(button.itertext()))
+    text = _short_text(button) or ""
     heading = next(button.iterancestors(*HEADINGS, "dt", "summary"), None)
     if heading is not None:
-        return folded("".join(heading.itertext())) == text
+        return _short_text(heading) == text
     return ("aria-expanded" in button.attrib or "aria-controls" in button.attrib) and len(text.split()) >= _FEWEST_WORDS
 
 
 def _is_beside(aside: Any) -> bool:
-    """Whether an aside is no note or remark, but navigation: outside of the main part, or mostly links."""
-    inside = next((True for outer in aside.iterancestors() if _is_main(outer)), False)
-    if not inside and any(_is_main(each) for each in aside.getroottree().iter("main", "article", "div", "section")):
-        return True
+    """Whether an aside is no note or remark, but navigation: mostly links. What is outside of the main part is told
+    from it later."""
     linked = sum(len("".join(link.itertext())) for link in aside.iter("a"))
     return 2 * linked >= len("".join(aside.itertext()).strip())
-
-
-def _is_main(element: Any) -> bool:
-    return element.tag in ("main", "article") or element.get("role") == "main"
 
 
 def _is_note_mark(element: Any) -> bool:

@@ -120,7 +120,11 @@ class Budget:
         if not isinstance(lm, dspy.LM):
             if self.usd is not None:
                 raise PolyhopError(_NO_PRICES.format(lm.model))
-            return lm if isinstance(lm, _PaidLM) else _PaidLM(lm, self)
+            if not isinstance(lm, _PaidLM):
+                return _PaidLM(lm, self)
+            if lm.budget is not self:
+                raise PolyhopError(f"{lm.model} already has another budget")
+            return lm
         limited = lm if isinstance(lm, LimitedLM) else LimitedLM(lm)
         if limited.engine.paid == self.paid:
             return lm
@@ -208,14 +212,14 @@ class _PaidLM(dspy.BaseLM):
 
     def __init__(self, lm: dspy.BaseLM, budget: Budget) -> None:
         super().__init__(lm.model, lm.model_type, cache=lm.cache, callbacks=lm.callbacks, num_retries=lm.num_retries)
-        self.kwargs, self._lm, self._budget = lm.kwargs, lm, budget
+        self.kwargs, self._lm, self.budget = lm.kwargs, lm, budget
 
     def forward(self, prompt: Any = None, messages: Any = None, **kwargs: Any) -> Any:
-        self._budget.pay()
+        self.budget.pay()
         response = self._lm.forward(prompt=prompt, messages=messages, **kwargs)
         usage = dict(getattr(response, "usage", None) or {})
         tokens = {"tokens_in": usage.get("prompt_tokens") or 0, "tokens_out": usage.get("completion_tokens") or 0}
-        self._budget.correct(**tokens)
+        self.budget.correct(**tokens)
         return response
 
 

@@ -221,7 +221,7 @@ _EXCEEDED = re.compile(  # where the error is called one of the server, which ma
 def diagnosed(error: LMError) -> LMError:
     """The error as the class that says what to do, with a short message, the server's ``retry_after``, and without the
     errors that caused it: they contain keys, whole replies and whole pages."""
-    text = f"{error.provider_code} {error.message}".lower()
+    text = f"{error.provider_code} {(error.message or '')[:10_000]}".lower()
     retry_after = next(filter(None, map(_retry_after, causes(error))), None)
     # The first paragraph; redacted before it is cut, or a partial key may be left.
     message = re.sub(r"<[^<>]*>", " ", without_secrets(error.message or "")).strip().partition("\n\n")[0]

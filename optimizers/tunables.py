@@ -205,7 +205,7 @@ class TunableSearch(Teleprompter):
         """Draw the values of the next trial, ask the questions, and store it; None if all values were tried."""
         number = len(done)
         for draw in range(_DRAWS):
-            study.sampler = samplers.TPESampler(seed=_seed(self.seed, number, *[draw][:draw]))
+            study.sampler = samplers.TPESampler(seed=_seed(self.seed, number, *([draw] if draw else [])))
             if number == 0:  # the program as it is; a value outside of its range is not drawn
                 start = _values(student) | {VARIANT: None}
                 space = {name: range_ for name, range_ in space.items() if _inside(range_, start[name])}

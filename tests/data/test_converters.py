@@ -498,6 +498,7 @@ def test_a_broken_part_of_a_word_file_costs_itself(tmp_path: Path) -> None:
         ("---\n\n# Mill\n\nOf Ada: yes.\n\n---\n\nNine.", "Mill", ["Of Ada: yes.", "Nine."], {}),
         ("---\ntitle: Mill\ntags:\n- a\n  b\n# x\n---\nNine.", "Mill", ["Nine."], {"title": "Mill"}),
         ("+++\ntitle = 'Mill'\ndraft = false\ntags = ['a']\n+++\nNine.", "Mill", ["Nine."], {"draft": "False"}),
+        ("---\n- Ada\n- Bo\n---\nNine.", "", ["Ada", "Bo", "Nine."], {}),
         ("+++\nno table\n+++\nNine.", "", ["+++ no table +++ Nine."], {}),
     ],
 )
@@ -519,7 +520,12 @@ def test_tables(tmp_path: Path) -> None:
         rows = [["service", "owner"], ["Ledger", "Ada Berg"], ["Kiln", ""], ["霧", "x" * 400]]
         text = convert(written(tmp_path / name, "\n".join(mark.join(row) for row in rows)))
         assert texts(text) == ["service: Ledger; owner: Ada Berg.", "service: Kiln.", "service: 霧.", "x" * 400]
-    for title, mark in (("sep=;\n", ";"), ("Report, of sales\n\n", "\t"), ("Report of sales;;\n", ";")):
+    for title, mark in (
+        ("sep=;\n", ";"),
+        ("sep=\t\n", "\t"),
+        ("Report, of sales\n\n", "\t"),
+        ("Report of sales;;\n", ";"),
+    ):
         rows = [["pH", "Straße", "", "pH"], ["7", "Tarn", "x", "8", "more"], ["", "a, b, c"]]
         text = convert(written(tmp_path / "t.csv", title + "\n".join(mark.join(row) for row in rows)))
         above = [] if title.startswith("sep") else [title.strip(";\n") + "."]

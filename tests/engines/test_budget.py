@@ -66,6 +66,8 @@ def test_a_model_of_an_older_kind_is_paid_too() -> None:
     budget = Budget(calls=2)
     for lm in (budget.meter(Own("own", cache=False)), budget.meter(DummyLM([{"answer": "42"}]))):
         assert budget.meter(lm) is lm
+        with pytest.raises(PolyhopError, match="already has another budget"):
+            Budget().meter(lm)
         assert "42" in lm("?")[0]
     assert (budget.spent.calls, budget.spent.tokens_in >= 7) == (2, True)
     with pytest.raises(BudgetSpent, match="2 LM calls"):
