@@ -21,6 +21,7 @@ _SKIPPED_NAMES = frozenset(  # of classes and ids, by which generators mark navi
     "navheader navfooter topnav subnav bottomnav skipnav navlist md-header md-sidebar md-nav md-footer md-tabs "
     "rst-versions wy-nav-side book-summary book-header page-toc bd-sidebar on-this-page".split()
 )
+_NOTES = frozenset("admonition footnote footnote-list footnotes".split())
 _ROWS = frozenset("p div ul ol table center header span dl".split())
 _STEPS = frozenset(  # what the links of rows of navigation say
     [
@@ -74,6 +75,9 @@ def _is_told(button: Any) -> bool:
 def _is_beside(aside: Any) -> bool:
     """Whether an aside is no note or remark, but navigation: mostly links. What is outside of the main part is told
     from it later."""
+    marks = aside.get("class", "").split()
+    if aside.get("role", "").startswith(("doc-", "note")) or not _NOTES.isdisjoint(marks):
+        return False
     linked = sum(len("".join(link.itertext())) for link in aside.iter("a"))
     return 2 * linked >= len("".join(aside.itertext()).strip())
 

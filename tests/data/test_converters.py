@@ -158,6 +158,10 @@ ODD += "".join(f"&#{ord(character)};&#x{ord(character):X};" for character in ODD
         ("<div><p>Note<pre>hot</pre></div>", ["Note:", "hot"]),
         ("<main><h1>T</h1>It burns.</main><aside>By Ada.</aside>", ["It burns."]),
         ("<main><h1>T</h1>It burns.<aside>Use oil.</aside></main>", ["It burns.", "Use oil."]),
+        (
+            "<p>It burns.<aside class=footnote><a href=https://a.org>https://a.org</a></aside>",
+            ["It burns.", "https://a.org"],
+        ),
         ("<p>It burns.<aside class=sidebar>Use oil.</aside>", ["It burns.", "Use oil."]),
         # what opens a part of the page, and what acts on it
         ("<h2><button>How hot?</button></h2><p>900.", ["How hot?", "900."]),
