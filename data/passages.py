@@ -14,6 +14,7 @@ from hashlib import blake2b
 from itertools import accumulate
 from typing import Any, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
+from .languages import LANGUAGES
 from .links import file_words
 from .text import clean, plain, split_sentences, with_code_parts
 
@@ -71,6 +72,7 @@ class Passage:
         metadata: What else the corpus says about its document, as JSON.
         links: Its hyperlinks in order, at most `MOST_LINKS`.
         anchors: The fragment identifiers that start in it, at most `MOST_ANCHORS`.
+        language: In which it is, one of `polyhop.data.languages.LANGUAGES`; English is not told in records.
     """
 
     id: str
@@ -81,6 +83,7 @@ class Passage:
     metadata: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
     links: tuple[Link, ...] = field(default=(), repr=False)
     anchors: tuple[str, ...] = field(default=(), repr=False)
+    language: str = field(default="en", repr=False, compare=False)
 
     @classmethod
     def of(
@@ -168,6 +171,8 @@ class Passage:
             record["links"] = [list(link) if link.kind != "text" else list(link[:3]) for link in self.links]
         if self.anchors:
             record["anchors"] = list(self.anchors)
+        if self.language != "en":
+            record["language"] = self.language
         return record | {"metadata": self.metadata} if self.metadata else record
 
     def _breaks(self, sentences: Sequence[str]) -> list[int]:
@@ -205,7 +210,14 @@ class Passage:
             metadata=metadata if isinstance(metadata, dict) else None,
         )
         links, anchors = (Link(*link) for link in record.get("links", ())), record.get("anchors", ())
-        return replace(passage, place=_place(place), links=tuple(links), anchors=tuple(anchors))
+        language = record.get("language")
+        return replace(
+            passage,
+            place=_place(place),
+            links=tuple(links),
+            anchors=tuple(anchors),
+            language=language if language in LANGUAGES else "en",
+        )
 
 
 _KINDS: dict[str, tuple[Any, str]] = {
@@ -246,7 +258,8 @@ class Reason:
     Attributes:
         via: "words" (it has words of the question), "named" (the question names it), "link" (an earlier passage
             mentions it), "back" (it mentions an earlier passage), "shared" (both mention a name), "hyperlink" (an
-            earlier passage links to it), "linked" (it links to an earlier passage).
+            earlier passage links to it), "linked" (it links to an earlier passage), "near" (its vector is near to that
+            of the question, or of the question and an earlier passage).
         name: The folded name, of a hyperlink its text, words of code as written; empty for "words", and for a hyperlink
             without a text.
         source: The id of the earlier passage; None for "words" and "named".
@@ -273,6 +286,7 @@ class Reason:
             "shared": f"mentions {self.name}, as {source} does",
             "hyperlink": f"{source} links to it{anchor}",
             "linked": f"links to {source}{anchor}",
+            "near": f"near to the question after {source}" if source else "near to the question",
         }.get(self.via, "has words of the question")
         return plain(told + (f" ({', '.join(self.words)})" if self.words else ""))
 

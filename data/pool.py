@@ -9,11 +9,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from .chain.store import Store
-from .chain.words import cached_record
+from .chain.words import cached_record, folded
+from .languages import ENGLISH, function_words, language_of, stem
 from .passages import Hit, Passage, SearchTool, check_page
 from .text import clean, terms, with_code_parts
+
+_TOLD_BY, _SAMPLE = 10, 100  # passages that tell the language of a pool, by so many characters
 
 
 class PassagePool(SearchTool):
@@ -33,7 +37,8 @@ class PassagePool(SearchTool):
         for passage in passages:
             unique.setdefault(passage.id, passage)
         self.passages: tuple[Passage, ...] = tuple(unique.values())
-        self._counts = [Counter(terms(passage.searched)) for passage in self.passages]
+        self.language = language_of(" ".join(passage.text[:_SAMPLE] for passage in self.passages[:_TOLD_BY]))
+        self._counts = [Counter(self._terms(passage.searched)) for passage in self.passages]
         self._lengths = [counts.total() for counts in self._counts]
         self._holders: dict[str, list[int]] = {}  # positions of the passages with a term
         for place, counts in enumerate(self._counts):
@@ -68,7 +73,10 @@ class PassagePool(SearchTool):
     def store(self) -> Store:
         """The words of the passages, for the chain retriever; read once for all views."""
         if not self._stores:
-            self._stores.append(Store.of(cached_record(passage) for passage in self.passages))
+            passages = self.passages
+            if self.language != ENGLISH:
+                passages = tuple(replace(passage, language=self.language) for passage in passages)
+            self._stores.append(Store.of(map(cached_record, passages), (self.language,)))
         return self._stores[0]
 
     def ranking(self, query: str, k: int, offset: int = 0) -> list[tuple[int, float]]:
@@ -76,7 +84,7 @@ class PassagePool(SearchTool):
         size = len(self.passages)
         mean = sum(self._lengths) / size if size else 0.0
         scores = [0.0] * size
-        for term, count in Counter(terms(with_code_parts(clean(query)))).items():
+        for term, count in Counter(self._terms(with_code_parts(clean(query)))).items():
             holders = self._holders.get(term, ())
             weight = count * math.log(1 + (size - len(holders) + 0.5) / (len(holders) + 0.5))
             for place in holders:
@@ -84,6 +92,13 @@ class PassagePool(SearchTool):
                 norm = self.k1 * (1 - self.b + self.b * self._lengths[place] / mean)
                 scores[place] += weight * tf / (tf + norm)
         return sorted(enumerate(scores), key=lambda ranked: -ranked[1])[offset : offset + k]
+
+    def _terms(self, text: str) -> list[str]:
+        """As Lucene has them for English; of other languages the stems that the chain retriever compares."""
+        if self.language == ENGLISH:
+            return terms(text)
+        function = function_words(self.language)
+        return [stem(form, self.language) for form in folded(text) if form not in function]
 
     def stored(self, rows: Sequence[int]) -> list[Passage]:
         return [self.passages[row] for row in rows]

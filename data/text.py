@@ -48,9 +48,9 @@ _JOINERS = re.compile("(?<![\u0590-\u1cff\ua8e0-\uabff\u2190-\u2bff\ufe0f\U0001f
 # Other characters for the same letters: ligatures, Arabic and Hebrew forms, radicals, letters of mathematics, micro.
 _LIKE = re.compile("[\u00b5\u2e80-\u2fd5\ufb00-\ufdff\ufe70-\ufefc\U0001d400-\U0001d7ff]+")
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")  # of terminals
-# Marks that Python's \w excludes although they belong to the letter before: accents, Hebrew and Arabic points, and
-# Indic vowel signs.
-_MARKS = r"\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff"
+# Marks that Python's \w excludes although they belong to the letter before: accents, points of Hebrew and Arabic, vowel
+# signs of India and Thailand.
+_MARKS = r"\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e31\u0e34-\u0e3a\u0e47-\u0e4e"
 WORD = re.compile(rf"[\w{_MARKS}]+(?:['’‘.](?=\w)[\w{_MARKS}]+)*")
 # Lucene's StandardTokenizer (Unicode text segmentation): "U.S", "O'Neill", "foo:bar" and "1,000.5" are one word each,
 # a Chinese character or a hiragana is a word of its own, superscripts and fractions are none.

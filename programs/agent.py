@@ -14,6 +14,7 @@ from dspy.utils.exceptions import ContextWindowExceededError
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
+from ..data.languages import ENGLISH, LANGUAGES, spoken
 from ..data.text import content_terms
 from ..engines.costs import current_attempt, go_on, record_incident
 from ..engines.replies import estimated_tokens
@@ -25,6 +26,7 @@ from .tunable import Tunable
 
 # What `dspy.Predict` takes besides inputs.
 _OF_PREDICT = frozenset("config demos lm prediction signature".split())
+_IN_ITS_LANGUAGE = "Answer in the language of the question."
 _LEAST = 500  # tokens of passages that are shown beside the longest question
 _LINE = 4  # tokens of a line's id
 _SENTENCE = 10  # tokens; less is not shown
@@ -54,6 +56,9 @@ class Agent(dspy.Predict):
             raise TypeError(
                 f"{role_of(self)} takes {', '.join(taken)}, and was given {', '.join(sorted(given)) or 'none'}"
             )
+        if spoken(str(kwargs.get("question", "")), LANGUAGES) != ENGLISH:
+            signature = kwargs.get("signature") or self.signature
+            kwargs["signature"] = signature.with_instructions(f"{signature.instructions}\n{_IN_ITS_LANGUAGE}")
         run, demos = current(), shown_demos(kwargs.get("signature") or self.signature, kwargs.pop("demos", self.demos))
         if (attempt := current_attempt()) > 1:
             # DSPy's cache also keeps bad replies, with which a retried question would fail again.

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from pathlib import Path, PurePosixPath
 from time import monotonic
+from urllib.parse import unquote
 
 import typer
 
 from ..data import dense
 from ..data.errors import PolyhopError, Problem
+from ..data.languages import ENGLISH
 from ..data.lucene.index import BuildProgress, adopt_index, build_index, check_index
-from ..data.lucene.layout import HOME, PROBLEMS, index_above, index_of, rebuild
+from ..data.lucene.layout import HOME, OURS, PROBLEMS, VECTORS, index_above, index_of, rebuild
 from ..data.lucene.pyserini import locate
 from ..data.lucene.update import update_index
 from ..data.passages import PAGE
@@ -91,7 +93,7 @@ def _write(given: Index, out: Path, names: list[str]) -> None:
             typer.echo(f"indexing: {built.done:.0%}, {state}", err=True)
 
     corpus, rows = [Path(name) for name in names], {"index": str(out)}
-    had_vectors = any(out.glob("polyhop/*/vectors-*.npy"))
+    had_vectors = {unquote(path.stem.removeprefix(VECTORS)) for path in out.glob(f"{OURS}/*/{VECTORS}*.npy")}
     with progress_bar("indexing") as bar:
         task = bar.add_task("", total=100)
         if given.add or given.delete or given.update:
@@ -110,10 +112,18 @@ def _write(given: Index, out: Path, names: list[str]) -> None:
                 rows["removed"] = f"{count(changes.unreadable, 'document')} whose files cannot be read any more"
         else:
             manifest = build_index(
-                corpus, out, max_words=given.max_words, strict=given.strict, on_progress=show, on_problem=skip
+                corpus,
+                out,
+                max_words=given.max_words,
+                language=given.language,
+                strict=given.strict,
+                on_progress=show,
+                on_problem=skip,
             )
             made, is_changed = manifest.passages, False
             rows |= {"corpus": plain(", ".join(manifest.corpus)), "size": _megabytes(out)}
+        if manifest.languages != (ENGLISH,):
+            rows["languages"] = ", ".join(manifest.languages)
     documents = f" of {manifest.documents:,} documents" if manifest.documents < manifest.passages else ""
     skipped = [f"{counts[kind]:,} {kind}" for kind in ("damaged", "duplicate")]
     if counts["partial"]:
@@ -130,8 +140,12 @@ def _write(given: Index, out: Path, names: list[str]) -> None:
         warn(f"  {problem.where}: {problem.reason}")
     if counts:
         typer.echo(f"  all of them: {manifest.home(out) / PROBLEMS}", err=True)
-    if had_vectors and is_changed:
-        warn(f"  the vectors were those of the index before: polyhop index --dense {out}")
+    for name in sorted(had_vectors) if is_changed else ():
+        try:
+            _embed(out, dense.SentenceEncoder(name))  # what is new
+        except PolyhopError as error:
+            again = f"polyhop index --dense {out}" + ("" if name == dense.DEFAULT_MODEL else f" --encoder {name}")
+            warn(f"  the vectors are those of the index before ({error}). Add those of what is new: {again}")
 
 
 def _embed(folder: Path, encoder: dense.Encoder) -> None:

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from ..data.languages import AUTO, LANGUAGES
 from ..eval.options import Limits, Options, ProgramOptions, Resources, option
 from ..optimizers.settings import OptimizationSettings
 
@@ -107,6 +108,7 @@ class Index(Options):
     )
     out: Path | None = option(None, "The folder of the index.  [default: .polyhop]", "DIR")
     max_words: int | None = option(None, "Split longer texts at sentences, 0: none.  [default: documents at 120]", ge=0)
+    language: str = option(AUTO, f"Of all documents: {' '.join(LANGUAGES)}; auto: told from their text.", "CODE")
     strict: bool = option(False, "Stop at the first bad or duplicate record.")
     dense: bool = option(False, "Add vectors for dense retrieval: to the new index, or to an existing one.")
     encoder: str = option(

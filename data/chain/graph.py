@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..passages import Passage
+from ..languages import CASELESS, NOUNS
 from .store import FORMS, ChainSource, Records
 from .words import (
     FIRST,
@@ -36,6 +37,7 @@ from .words import (
     read,
     spanned,
     texts_of,
+    specificity,
     without_flags,
     wording,
 )
@@ -48,6 +50,7 @@ _LOWER_CASE = 0.4  # certainty of a name without capitals: "his father" is not t
 # it, or another of that document; to a document, that it means one that does not open it.
 _CONTENTS, _NEXT_TO, _SAME_PAGE, _WHOLE_PAGE = 0.3, 0.6, 0.4, 0.6
 _QUESTION_HITS = 30
+_UNCASED_RARITY = 2.0  # at which a name is half certain where capitals do not tell it
 _DEEP = 300  # the question's hits among which those of different documents are looked for
 _OF_ONE = 3  # of these, those of one document
 _TITLE_HITS = 60  # passages found by title per look-up
@@ -145,7 +148,9 @@ class Graph:
         sentence = int(self._sentence[place])
         if sentence not in self._texts:
             node = int(self.node_of_sentence[sentence])
-            self._texts[sentence] = read(texts_of(self.passage(node))[sentence - int(self.first_sentence[node])])
+            passage = self.passage(node)
+            text = texts_of(passage)[sentence - int(self.first_sentence[node])]
+            self._texts[sentence] = read(text, passage.language)
         start = place - int(self._sentence.searchsorted(sentence))
         return wording(self._texts[sentence], start, start + length)
 
@@ -158,7 +163,9 @@ class Graph:
         return np.maximum.reduceat(sentences, self.first_sentence), sentences[opening]
 
     def share_of_names(self) -> float:
-        """The share of the words of all nodes that are in capitalized names."""
+        """The share of the words of all nodes that are in capitalized names; 0 where a script has no capitals."""
+        if self.question.language in CASELESS:
+            return 0.0
         return float(self._capitals[-1]) / max(len(self.words), 1)
 
     def overlapping(self, chosen: Sequence[int]) -> Bools:
@@ -331,12 +338,16 @@ class Graph:
         matched, start = forms[node, match], np.maximum(starts[node, match], 0)
         end = np.minimum(start + np.count_nonzero(matched, axis=1), len(question.capital))
         capitals = np.append(0, np.cumsum(question.capital))
-        certainty = CERTAINTY[match] * np.where(capitals[end] > capitals[start], 1.0, _LOWER_CASE)
+        rarity = self._store.rarity(matched)
+        lower_case = (
+            _LOWER_CASE if question.language not in (*CASELESS, NOUNS) else specificity(rarity, _UNCASED_RARITY)
+        )
+        certainty = CERTAINTY[match] * np.where(capitals[end] > capitals[start], 1.0, lower_case)
         return {
             "match": match,
             "span": np.stack([start, end], axis=1),
             "match_certainty": np.where(match >= 0, certainty, 0.0),
-            "match_rarity": self._store.rarity(matched),
+            "match_rarity": rarity,
         }
 
     def _hyperlinks(self, records: Records, nodes: int, size: int) -> dict[str, Any]:

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..files import load_array
+from ..languages import ENGLISH, PAIRED
 from ..passages import Hit, Passage
 from .words import (
     FORM_BITS,
@@ -198,15 +199,17 @@ class Store:
     Attributes:
         documents: The number of the document of each row; 0 for those that were deleted.
         pages: The share of passages that do not open a document.
+        languages: Of the passages, that of most first.
     """
 
-    def __init__(self, parts: Sequence[Part], live: Bools | None = None) -> None:
+    def __init__(self, parts: Sequence[Part], live: Bools | None = None, languages: Sequence[str] = (ENGLISH,)) -> None:
         """
         Args:
             parts: Of the collection; rows follow one another.
             live: Which rows are found, shape (rows,). The others still count as holders of words, as in Lucene.
         """
-        self._parts, self._live = parts, live
+        self._parts, self._live, self.languages = parts, live, tuple(languages)
+        self._overlap = 0.5 if self.languages[0] in PAIRED else 1.0
         self._rows = np.cumsum([0, *(len(part.documents) for part in parts)])  # the first of each part; the end
         self.documents = parts[0].documents if len(parts) == 1 else np.concatenate([part.documents for part in parts])
         there = self.documents
@@ -223,14 +226,19 @@ class Store:
             self._table[self._stems] = idf
 
     @classmethod
-    def of(cls, records: Iterable[Record]) -> Store:
+    def of(cls, records: Iterable[Record], languages: Sequence[str] = (ENGLISH,)) -> Store:
         """A store in memory."""
         writer = StoreWriter(file := BytesIO())
         writer.add_records(list(records))
-        return cls([Part(np.frombuffer(file.getvalue(), np.uint32), **writer.tables())])
+        return cls([Part(np.frombuffer(file.getvalue(), np.uint32), **writer.tables())], None, languages)
 
     @classmethod
-    def open(cls, folders: Mapping[Path, Mapping[str, str]], live: Bools | None = None) -> Store:
+    def open(
+        cls,
+        folders: Mapping[Path, Mapping[str, str]],
+        live: Bools | None = None,
+        languages: Sequence[str] = (ENGLISH,),
+    ) -> Store:
         """A store on disk: the folders of its parts, with the hashes of their files.
 
         Raises:
@@ -240,7 +248,7 @@ class Store:
         parts = [Part.open(folder, hashes) for folder, hashes in folders.items()]
         if live is not None and len(live) != sum(len(part.documents) for part in parts):
             raise ValueError("it has the words of other passages")
-        return cls(parts, None if live is None or live.all() else live)
+        return cls(parts, None if live is None or live.all() else live, languages)
 
     def __len__(self) -> int:
         return int(self._rows[-1])
@@ -283,8 +291,12 @@ class Store:
 
     def titled(self, title: str) -> list[int]:
         """The rows of the passages that may have a title, in their order; it may be another form of theirs."""
-        words = without_flags(np.array([number for word in read(title) for number in word.numbers], np.uint32))
-        return np.unique(self.find(hash_names(words[None, :LONGEST_NAME]))[0]).tolist() if len(words) else []
+        rows = set[int]()
+        for language in self.languages:
+            numbers = [number for word in read(title, language) for number in word.numbers]
+            words = without_flags(np.array(numbers, np.uint32))
+            rows.update(self.find(hash_names(words[None, :LONGEST_NAME]))[0].tolist() if len(words) else ())
+        return sorted(rows)
 
     def named(self, targets: Sequence[str]) -> dict[str, int]:
         """The row of the passage that each target names (see `polyhop.data.links.resolve`): where its fragment starts,
@@ -312,7 +324,7 @@ class Store:
         idf[idf == 0] = 1.0
         idf[stems < TOPIC] = 0.0
         idf[:, 1:][stems[:, 1:] == stems[:, :-1]] = 0.0
-        return idf.sum(axis=1)
+        return idf.sum(axis=1) * self._overlap
 
 
 def _added_up(stems: Sequence[Words], counts: Sequence[NDArray[Any]]) -> tuple[Words, NDArray[Any]]:

@@ -7,10 +7,12 @@ words have stems below `TOPIC`. 0 ends the title and each sentence.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from html import unescape
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
@@ -18,9 +20,10 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from ..languages import CASELESS, ENGLISH, LANGUAGES, NOUNS, UNSPACED, function_words, spoken, stem
 from ..links import address, file_words
 from ..passages import MOST_LINKS, Passage
-from ..text import FUNCTION_WORDS, WORD, bare_title, clean, code_parts, join_initials, key_words, short_title, stem
+from ..text import WORD, bare_title, clean, code_parts, fold, join_initials, key_words, short_title
 
 if TYPE_CHECKING:
     from .store import Store
@@ -41,6 +44,10 @@ LINK = np.dtype([("start", "u4"), ("end", "u4"), ("document", "u8"), ("anchor", 
 LINK_KINDS = ("text", "see", "contents")
 _MOST = 255  # words of a title or a file's name that count
 _JOINING = frozenset("of the and de la le du des del della di da von van der den for in".split())
+_JOINING_NOUNS = frozenset(["von", "zu"])
+_RUN = re.compile(rf"(?P<unspaced>{UNSPACED}+)|(?:(?!{UNSPACED}).)+")
+_HIRAGANA = re.compile("[\u3040-\u309f]+")  # particles and endings
+_THAI = re.compile("[\u0e00-\u0e7f]")
 _CACHED = 200_000
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|\w{2,8});")
 _AND = re.compile(r"\s*&\s*")
@@ -68,30 +75,66 @@ class Word(NamedTuple):
     joins: bool
 
 
+def _tells_name(word: Word, language: str) -> bool:
+    """Whether a word of a question starts a name, by its first letter or, in German, by another capital or a digit."""
+    if language in CASELESS:
+        return word.upper or word.written[0].isdigit()
+    return word.starts and (language != NOUNS or any(c.isupper() or c.isdigit() for c in word.written[1:]))
+
+
+def _side_by_side(text: str) -> set[int]:
+    """Which words of a German text have a capital, as one beside them does."""
+    words = list(WORD.finditer(_prepared(clean(text))))
+    pairs = (
+        {at, at + 1}
+        for at, (one, other) in enumerate(pairwise(words))
+        if at and one[0][0].isupper() and other[0][0].isupper() and text[one.end() : other.start()] == " "
+    )
+    return set[int]().union(*pairs)
+
+
 class _Known(dict[str, Word]):
-    """Words seen before; several times faster than an lru_cache."""
+    """Words of a language seen before; several times faster than an lru_cache."""
+
+    def __init__(self, language: str) -> None:
+        self._language = language
 
     def __missing__(self, written: str) -> Word:
         if len(self) >= _CACHED:
             self.clear()
         forms: tuple[str, ...] = (written.lower(),)
         if not (written.isascii() and written.isalnum()):
-            forms = *key_words(written), *(part.lower() for part in code_parts(written))
+            forms = _unspaced(written) or (*key_words(written), *(part.lower() for part in code_parts(written)))
         starts = not written[0].islower()
-        numbers = tuple(number(form) | (STARTS if starts else 0) for form in forms)
+        numbers = tuple(number(form, self._language, written) | (STARTS if starts else 0) for form in forms)
         joins = len(forms) == 1 and forms[0] in _JOINING
         self[written] = Word(written, forms, numbers, written[0].isupper(), starts, joins)
         return self[written]
 
 
-_known = _Known()
+_known = {language: _Known(language) for language in LANGUAGES}
 
 
-def number(form: str) -> int:
-    """The number of a folded word."""
-    if form in FUNCTION_WORDS:
+def _unspaced(written: str) -> tuple[str, ...]:
+    """The forms of a word in a script without spaces: its overlapping pairs of characters, of Thai three."""
+    forms = list[str]()
+    for run in _RUN.finditer(unicodedata.normalize("NFKC", written)) if re.search(UNSPACED, written) else ():
+        size = 3 if _THAI.match(run.group()) else 2
+        if run["unspaced"]:
+            forms += (run.group()[at : at + size] for at in range(max(len(run.group()) - size + 1, 1)))
+        else:
+            forms += key_words(run.group())
+    return tuple(forms)
+
+
+def number(form: str, language: str = ENGLISH, written: str = "") -> int:
+    """The number of a folded word, of which the stem is perhaps better found as it is written."""
+    if form in function_words(language) or _HIRAGANA.fullmatch(form):
         return (1 + crc32(form.encode()) % (TOPIC - 1)) << STEM_BITS
-    slot = TOPIC + crc32(stem(form).encode()) % ((1 << 32 - STEM_BITS) - TOPIC)
+    stemmed = stem(form, language)
+    if language != ENGLISH and fold(written) == form:  # with accents
+        stemmed = fold(stem(written.lower(), language))
+    slot = TOPIC + crc32(stemmed.encode()) % ((1 << 32 - STEM_BITS) - TOPIC)
     flags = 0 if form.islower() else FIRST | INSIDE  # a number, or a script without capitals
     return slot << STEM_BITS | (crc32(form.encode(), 1) & 127) << FORM_BITS | flags
 
@@ -103,9 +146,10 @@ def _prepared(text: str) -> str:
     return join_initials(text)
 
 
-def read(text: str) -> list[Word]:
+def read(text: str, language: str = ENGLISH) -> list[Word]:
     """The words of a title or a sentence."""
-    return [_known[written] for written in WORD.findall(_prepared(text))]
+    known = _known[language]
+    return [known[written] for written in WORD.findall(_prepared(text))]
 
 
 def folded(text: str) -> list[str]:
@@ -114,13 +158,19 @@ def folded(text: str) -> list[str]:
 
 
 def wording(words: Sequence[Word], start: int, end: int) -> str:
-    """The forms from ``start`` to ``end`` of some words; a word of code or a number that is whole there, as written."""
+    """The forms from ``start`` to ``end`` of some words: of code or a number that is whole there, as written; pairs of
+    characters are joined."""
     parts: list[str] = []
     at = 0
     for word in words:
         forms = word.forms[max(start - at, 0) : max(end - at, 0)]
         code = len(word.forms) > 1 or any(map(str.isdigit, word.written))
-        parts += [word.written] if code and forms and forms == word.forms else forms
+        if code and forms and forms == word.forms:
+            parts.append(word.written)
+        elif forms and re.match(UNSPACED, forms[0]):
+            parts.append(forms[0] + "".join(form[-1] if re.match(UNSPACED, form) else form for form in forms[1:]))
+        else:
+            parts += forms
         at += len(word.forms)
     return " ".join(parts)
 
@@ -156,7 +206,7 @@ def record_of(passage: Passage) -> Record:
     forms, numbers, starts = list[str](), list[int](), list[int]()
     for text in texts:
         starts.append(len(forms))
-        _add_words(forms, numbers, _prepared(text), names=len(starts) > 1)
+        _add_words(forms, numbers, _prepared(text), passage.language, names=len(starts) > 1)
     bare = bare_title(title)
     whole, named, comma = (len(folded(text)) for text in (title, bare, bare.split(",")[0] if "," in title else ""))
     before, short = (len(folded(text)) for text in short_title(title))
@@ -205,27 +255,30 @@ def anchor_number(target: str) -> int:
     return crc32(letters.encode()) >> 2 or 1 if fragment else 0
 
 
-def _add_words(forms: list[str], numbers: list[int], text: str, *, names: bool) -> None:
+def _add_words(forms: list[str], numbers: list[int], text: str, language: str, *, names: bool) -> None:
     """Add the words of a text, with the flags of its names: "University of Amsterdam" is one, "Moore, Smith" are two.
 
-    A single word at the start does not count: every sentence starts with a capital.
+    A single word at the start does not count: every sentence starts with a capital. Nor does any in German, where all
+    nouns do.
     """
+    known, function, nouns = _known[language], function_words(language), language == NOUNS
     first, start, end, after, initials = len(forms), -1, -1, 0, False  # start, end: of the name; after: characters
 
     def flag() -> None:
         begin = start
-        while begin < end and forms[begin] in FUNCTION_WORDS:
+        while begin < end and forms[begin] in function:
             begin += 1
-        if begin < end and (begin, end) != (first, first + 1):
+        if begin < end and ((begin, end) != (first, first + 1) if not nouns else end > begin + 1):
             for at in range(begin, end):
                 numbers[at] = numbers[at] & ~(FIRST | INSIDE) | (INSIDE if at > begin else FIRST)
 
     for match in WORD.finditer(text):
         written = match.group()
-        word = _known[written]
+        word = known[written]
         if start >= 0:
-            gap = text[after : match.start()].strip(" \u00a0-–")
-            if (gap and not (gap == "." and initials)) or not (word.upper or word.joins):
+            gap = text[after : match.start()].strip(" \u00a0" if nouns else " \u00a0-–")
+            joins = word.joins and (not nouns or word.forms[0] in _JOINING_NOUNS)
+            if (gap and not (gap == "." and initials)) or not (word.upper or joins):
                 flag()
                 start = -1
         if word.upper and names:
@@ -355,6 +408,7 @@ class Question:
     """The words of a question, with weights from the frequencies of a collection.
 
     Attributes:
+        language: Of the question.
         numbers: All words as numbers, without flags.
         capital: Whether each starts with a capital or a digit; all do in a question without capitals.
         written: All words.
@@ -365,25 +419,42 @@ class Question:
 
     def __init__(self, text: str, store: Store) -> None:
         self.text = text
-        self.written = written = read(clean(text))[:_MOST_WORDS]
+        language = self.language = spoken(text, store.languages)
+        self.written = written = read(clean(text), language)[:_MOST_WORDS]
         words = [
             (word, form, number) for word in written for form, number in zip(word.forms, word.numbers, strict=True)
         ]
         numbers = np.array([number for _, _, number in words], np.uint32)
-        # The capital of the first word carries no information.
-        cased = any(word.upper for word in written[1:])
-        self.capital: Bools = np.array([word.starts or not cased for word, _, _ in words], bool)
+        # The capital of the first word carries no information, nor does that of a single German noun.
+        cased = any(word.upper for word in written[1:]) or language in CASELESS
+        tells = [not cased or _tells_name(word, language) for word in written]
+        if language == NOUNS:
+            beside = _side_by_side(text)
+            tells = [told or at in beside for at, told in enumerate(tells)]
+        self.capital: Bools = np.array(
+            [told for word, told in zip(written, tells, strict=True) for _ in word.forms], bool
+        )
         self.numbers, stems = without_flags(numbers), stems_of(numbers)
         topical = np.flatnonzero(stems >= TOPIC)
         at = topical[np.sort(np.unique(stems[topical], return_index=True)[1])]
-        self.words = [words[place][0].written for place in at.tolist()]
+        self.words = [
+            words[place][1] if re.match(UNSPACED, words[place][1]) else words[place][0].written for place in at.tolist()
+        ]
         self.idf = store.idf(stems[at])
         self.weights = self.idf / (self.idf.sum() or 1.0)
         # "directed" counts for "director": Porter's stems differ, unlike those of "composed" and "composer".
         agents = [which for which, place in enumerate(at.tolist()) if _AGENT.fullmatch(words[place][1])]
-        verbs = stems_of(np.array([number(words[at[which]][1][:-2]) for which in agents], np.uint32))
-        new = np.flatnonzero(~np.isin(verbs, stems[at]))
-        known, which = np.append(stems[at], verbs[new]), np.append(np.arange(len(at)), np.array(agents, np.int64)[new])
+        same = [(which, number(words[at[which]][1][:-2])) for which in agents]
+        for other in store.languages:
+            if other != language:
+                same += [
+                    (which, number(words[place][1], other, words[place][0].written)) for which, place in enumerate(at)
+                ]
+        others = stems_of(np.array([stem for _, stem in same], np.uint32))
+        new = np.flatnonzero(~np.isin(others, stems[at]) & (others >= TOPIC))
+        new = new[np.unique(others[new], return_index=True)[1]]
+        known = np.append(stems[at], others[new])
+        which = np.append(np.arange(len(at)), np.array([which for which, _ in same], np.int64)[new])
         order = np.argsort(known)
         self._stems, self._word = known[order], which[order]
         first = np.flatnonzero(np.diff(at) <= _NEAR)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -23,9 +24,10 @@ import ujson
 from ..chain.store import Store
 from ..chain.words import Bools
 from ..errors import IndexFault
+from ..languages import spoken
 from ..passages import Hit, Passage, SearchTool, Shared, check_page
 from ..text import clean, ends_path, title_key, with_code_parts
-from .jvm import attach, autoclass, call, call_long, english_analyzer, java_exception, lucene_class, reason
+from .jvm import analyzer, attach, autoclass, call, call_long, java_exception, lucene_class, reason
 from .layout import (
     CONTENTS,
     DOCUMENT,
@@ -228,7 +230,7 @@ class LuceneReader:
             if any(call(infos, "fieldInfo", field) is None for field in (ID, CONTENTS)):
                 raise IndexFault(f"{path} is not a BM25 index of Anserini or Pyserini: it has no ids or no contents.")
             ties_by_id = call(call(call(infos, "fieldInfo", ID), "getDocValuesType"), "name") != "NONE"
-        self._analyzer = english_analyzer()
+        self._analyzers = {language: analyzer(language) for language in self.manifest.languages}
         self._bag_of_words = autoclass("io.anserini.search.query.BagOfWordsQueryGenerator")()
         sort, field = lucene_class("search.Sort"), lucene_class("search.SortField")
         # Indexes of Lucene 8 cannot sort by id; Anserini orders their ties by document number, too.
@@ -262,8 +264,10 @@ class LuceneReader:
         """The query of the words of a text, analyzed as the passages of the index were."""
         attach()
         text = clean(query) if self.manifest.foreign else with_code_parts(clean(query))
+        languages = self.manifest.languages
+        language = languages[0] if len(languages) == 1 else spoken(query, languages)
         with self._faults():
-            return call(self._bag_of_words, "buildQuery", CONTENTS, self._analyzer, text)
+            return call(self._bag_of_words, "buildQuery", CONTENTS, self._analyzers[language], text)
 
     def top(self, query: Any, most: int, k1: float, b: float, order: Any = None) -> list[tuple[int, float]]:
         """The document numbers and scores of what a query finds, in the order of `by_score` or `by_id`; without, ties
@@ -308,7 +312,7 @@ class LuceneReader:
                 f"The index {self._path} has no titles to look up. Add them once: polyhop index --adopt {self._path}"
             )
         with self._faults():
-            return Store.open(self.manifest.stores(self._path), self.live)
+            return Store.open(self.manifest.stores(self._path), self.live, self.manifest.languages)
 
     def stored(self, documents: Iterable[int]) -> list[Passage]:
         """The passages of Lucene's document numbers, in their order; ascending numbers are fastest."""
@@ -320,7 +324,8 @@ class LuceneReader:
     def _passage(self, document: Any) -> Passage:
         raw = call(document, "get", RAW)
         if self.manifest.foreign:
-            return document_passage(call(document, "get", ID), raw, call(document, "get", CONTENTS))
+            passage = document_passage(call(document, "get", ID), raw, call(document, "get", CONTENTS))
+            return replace(passage, language=self.manifest.languages[0])
         if raw is None or (raw[-20:].startswith(',"crc32":"') and sealed(f"{raw[:-20]}}}") != raw):
             raise ValueError("the stored text of a passage has changed on the disk")
         return Passage.from_record(ujson.loads(raw))

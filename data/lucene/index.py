@@ -9,6 +9,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import blake2b
 from importlib.metadata import version
@@ -21,10 +22,21 @@ import ujson
 from ..chain.store import StoreWriter, hashes_of
 from ..corpora import Corpus
 from ..errors import DataError, IndexFault, Problem
+from ..languages import AUTO, ENGLISH, LANGUAGES, language_of
 from ..passages import PAGE, Passage
 from ..splitting import MAX_WORDS
 from .bm25 import LuceneReader
-from .jvm import anserini_jar, autoclass, call, call_long, java_exception, lucene_class, open_directory, reason
+from .jvm import (
+    analyzer_name,
+    anserini_jar,
+    autoclass,
+    call,
+    call_long,
+    java_exception,
+    lucene_class,
+    open_directory,
+    reason,
+)
 from .layout import PROBLEMS, STORE, IndexManifest, check_writable, lucene_version, publish, writing
 from .writer import IndexWriter
 
@@ -47,9 +59,12 @@ class Indexing:
     Args:
         folder: That of `polyhop.data.lucene.layout.writing`.
         hashed: The start of the hash of all passages.
+        language: Of the passages, or `AUTO`.
+        languages: Of those that the index has.
 
     Attributes:
         passages, documents: The numbers of those that were written.
+        languages: The numbers of passages by language, of those before 1.
         skipped: The numbers of those that were not, by kind.
     """
 
@@ -60,7 +75,10 @@ class Indexing:
         on_progress: Callable[[BuildProgress], None],
         on_problem: Callable[[Problem], None],
         hashed: str = "",
+        language: str = AUTO,
+        languages: Sequence[str] = (),
     ) -> None:
+        self._language, self.languages = language, Counter(languages)
         self._folder, self._writer, self._on_progress, self._on_problem = folder, writer, on_progress, on_problem
         self.passages = self.documents = self._overlong = 0
         self.digest = blake2b(hashed.encode(), digest_size=16)
@@ -102,7 +120,8 @@ class Indexing:
     def add(self, corpus: Corpus) -> None:
         """Write the passages of a corpus whose documents are new."""
         read, is_new = ("", ""), False
-        for passage, where in corpus:
+        for read_passage, where in corpus:
+            passage = self._in_language(read_passage)
             self.digest.update(ujson.dumps(passage.to_record(), ensure_ascii=False).encode())
             if read != (read := (passage.document, where)):
                 why = self.taken(passage.document, where)
@@ -120,6 +139,15 @@ class Indexing:
             self._overlong += len(passage.text) > PAGE
             if self.passages % _PROGRESS_EVERY == 0:
                 self._on_progress(BuildProgress(corpus.share, self.passages, corpus.file))
+
+    def _in_language(self, passage: Passage) -> Passage:
+        """The passage with its language; that of most where its text does not tell."""
+        language = self._language
+        if language == AUTO:
+            most = max(self.languages, key=self.languages.__getitem__, default=ENGLISH)
+            language = passage.language if passage.language != ENGLISH else language_of(passage.text, most)
+        self.languages[language] += 1
+        return passage if language == passage.language else replace(passage, language=language)
 
     def _skip(self, problem: Problem) -> None:
         if not self.skipped:
@@ -141,6 +169,8 @@ class Indexing:
             "duplicates": self.skipped["duplicate"],
             "overlong": self._overlong + (before.overlong if before else 0),
             "corpus_hash": self.digest.hexdigest(),
+            "languages": (languages := tuple(language for language, _ in self.languages.most_common())),
+            "analyzer": "Anserini " + ", ".join(map(analyzer_name, languages)),
         }
 
     def finish(self) -> None:
@@ -163,6 +193,7 @@ def build_index(
     out: Path | str,
     *,
     max_words: int | None = None,
+    language: str = AUTO,
     strict: bool = False,
     on_progress: Callable[[BuildProgress], None] = lambda progress: None,
     on_problem: Callable[[Problem], None] = lambda problem: None,
@@ -176,18 +207,21 @@ def build_index(
         out: The folder of the index: new, empty, or with an index.
         max_words: Split everything that has more words; 0 to split nothing. By default documents are split into
             passages of at most `MAX_WORDS` words, and passages stay as they are (see `Corpus`).
+        language: Of all documents, one of `LANGUAGES`; or `AUTO`: it is told from the text of each passage.
         strict: Stop at the first malformed or duplicate record instead of skipping it.
         on_progress: Called after each file and every 500 passages, and while a document is converted.
         on_problem: Called with each skipped record or file; the index lists them in `PROBLEMS`.
     """
     if max_words is not None and max_words < 0:
         raise ValueError(f"max_words must be 0 or more, got {max_words}")
+    if language not in (AUTO, *LANGUAGES):
+        raise ValueError(f"language must be {AUTO} or one of {' '.join(LANGUAGES)}, got {language!r}")
     out = Path(out)
     check_writable(out)
     with (
         writing(out) as folder,
         IndexWriter(out, folder, create=True) as writer,
-        Indexing(folder, writer, on_progress, on_problem) as indexing,
+        Indexing(folder, writer, on_progress, on_problem, language=language) as indexing,
     ):
         corpus = indexing.corpus([Path(path) for path in corpora], max_words=max_words, strict=strict)
         indexing.add(corpus)
@@ -199,6 +233,7 @@ def build_index(
         return writer.commit(
             {
                 **indexing.counts(),
+                "language": language,
                 "passages": indexing.passages,
                 "documents": indexing.documents,
                 "corpus": corpus.names,
@@ -214,7 +249,7 @@ def build_index(
 
 
 def adopt_index(
-    index: Path | str, *, on_progress: Callable[[int, int], None] = lambda done, total: None
+    index: Path | str, *, language: str = ENGLISH, on_progress: Callable[[int, int], None] = lambda done, total: None
 ) -> IndexManifest:
     """Add the words of the passages to an index of Anserini or Pyserini, beside Lucene's untouched files, in one pass
     over the stored documents.
@@ -222,6 +257,7 @@ def adopt_index(
     An interrupted adoption leaves the index as it was; an earlier one is replaced.
 
     Args:
+        language: In which the index was analyzed, one of `LANGUAGES`.
         on_progress: Called every 500 passages with the number of passages read, and their total.
 
     Raises:
@@ -232,6 +268,7 @@ def adopt_index(
         manifest = lucene.manifest
         if not manifest.foreign:
             raise IndexFault(f"The index {index} was made by polyhop, and has all that it needs.")
+        lucene.manifest = manifest = manifest.model_copy(update={"language": language, "languages": (language,)})
         with writing(index) as unfinished, closing(StoreWriter(unfinished / STORE)) as store:
             overlong = done = 0
             for start in range(0, len(lucene.live), _PROGRESS_EVERY):

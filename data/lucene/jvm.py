@@ -117,9 +117,16 @@ def anserini_jar() -> Path:
     )
 
 
-def english_analyzer() -> Any:
-    """Anserini's default: Lucene's English stop words and possessives, Porter stems."""
-    return call(autoclass("io.anserini.analysis.DefaultEnglishAnalyzer"), "newDefaultInstance")
+def analyzer_name(language: str) -> str:
+    """What a manifest calls the analyzer of a language."""
+    return "DefaultEnglishAnalyzer (Porter)" if language == "en" else language
+
+
+def analyzer(language: str) -> Any:
+    """Anserini's for a language; for English Lucene's stop words and possessives, Porter stems."""
+    if language == "en":
+        return call(autoclass("io.anserini.analysis.DefaultEnglishAnalyzer"), "newDefaultInstance")
+    return call(autoclass("io.anserini.analysis.AnalyzerMap"), "getLanguageSpecificAnalyzer", language)
 
 
 def open_directory(folder: Path, *, reading: bool = False) -> Any:

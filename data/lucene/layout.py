@@ -6,6 +6,7 @@
         problems.jsonl                 all that was skipped, with file, line and reason: what is damaged first
         chain/                         the words of its new passages, for the chain retriever (`data.chain.store`)
         vectors-<encoder>.npy          dense vectors of its passages, if any (`data.dense`)
+        keys-<encoder>.npy             hashes of what was encoded; "earlier-" before both: of the state before
 
 Lucene's commit is the transaction: its list of segments is renamed from ``pending_segments_3`` to ``segments_3``. The
 generation is a hash of this list, which has a random id, and its folder is complete before: so readers find the files
@@ -48,6 +49,7 @@ MANIFEST = "manifest.json"
 PROBLEMS = "problems.jsonl"
 STORE = "chain"
 OURS = "polyhop"
+VECTORS, KEYS, EARLIER = "vectors-", "keys-", "earlier-"
 _LOCK, _UNFINISHED = ".lock", "unfinished"
 _LUCENE = re.compile(r"_[0-9a-z]+([._].*)?|write\.lock|(pending_)?segments_[0-9a-z]+")
 
@@ -86,6 +88,8 @@ class IndexManifest(BaseModel):
     max_words: NonNegativeInt = 0  # of a passage that was split from a document; 0 if nothing was split
     split: Literal["documents", "everything", "nothing"] = "nothing"  # "everything": also what was a passage already
     analyzer: str = "Anserini DefaultEnglishAnalyzer (Porter)"
+    language: str = "en"
+    languages: tuple[str, ...] = ("en",)
     polyhop: str = ""
     anserini: str = ""
     lucene: str
@@ -271,7 +275,13 @@ def publish(index: Path, unfinished: Path, manifest: IndexManifest, commit: Call
     shutil.rmtree(manifest.home(index), ignore_errors=True)  # of an earlier adoption
     os.rename(unfinished, manifest.home(index))
     commit()
+    home = manifest.home(index)
     for folder in _generations(index):
+        for path in folder.iterdir() if folder.name != manifest.generation else ():
+            name = path.name.removeprefix(EARLIER)
+            if name.startswith((VECTORS, KEYS)) and name.endswith(".npy") and not (home / f"{EARLIER}{name}").exists():
+                with suppress(OSError):
+                    os.replace(path, home / f"{EARLIER}{name}")
         if folder.name not in (manifest.generation, *manifest.chain):
             shutil.rmtree(folder, ignore_errors=True)
         elif folder.name != manifest.generation:

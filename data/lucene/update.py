@@ -98,7 +98,8 @@ class _Update(Indexing):
     def __init__(
         self, index: Path, lucene: LuceneReader, folder: Path, writer: IndexWriter, on_progress: Any, on_problem: Any
     ) -> None:
-        super().__init__(folder, writer, on_progress, on_problem, lucene.manifest.corpus_hash)
+        before = lucene.manifest
+        super().__init__(folder, writer, on_progress, on_problem, before.corpus_hash, before.language, before.languages)
         self._index, self._lucene, self._before = index, lucene, lucene.manifest
         self.gone, self.new = set[str](), set[str]()  # documents that are deleted, and that are written
         self._corpus, self._read = list(self._before.corpus), list[Corpus]()

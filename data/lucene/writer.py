@@ -18,7 +18,7 @@ from ..chain.words import Bools
 from ..corpora import Version
 from ..passages import Passage
 from .bm25 import sealed
-from .jvm import attach, autoclass, call, call_long, english_analyzer, lucene_class, open_directory
+from .jvm import analyzer, attach, autoclass, call, call_long, lucene_class, open_directory
 from .layout import (
     CONTENTS,
     DOCUMENT,
@@ -52,7 +52,7 @@ class IndexWriter:
     def __init__(self, index: Path, unfinished: Path, *, create: bool) -> None:
         attach()
         self._index, self._unfinished = index, unfinished
-        self._config = lucene_class("index.IndexWriterConfig")(english_analyzer())
+        self._config = lucene_class("index.IndexWriterConfig")(analyzer("en"))
         call(self._config, "setRAMBufferSizeMB", _BUFFER_MB)
         call(self._config, "setUseCompoundFile", False)
         mode = lucene_class("index.IndexWriterConfig$OpenMode")
@@ -168,9 +168,11 @@ class _Document:
         counted = lucene_class("document.FieldType")()
         call(counted, "setIndexOptions", options.DOCS_AND_FREQS)
         as_text = "(Ljava/lang/String;Ljava/lang/CharSequence;Lorg/apache/lucene/index/IndexableFieldType;)V"
+        self._contents = lucene_class("document.Field")(CONTENTS, "", counted, signature=as_text)
+        self._analyzers = dict[str, Any]()
         self._fields = [
             keyword(ID, "", store.YES),
-            lucene_class("document.Field")(CONTENTS, "", counted, signature=as_text),
+            self._contents,
             lucene_class("document.StoredField")(RAW, ""),
             *(keyword(name, "", store.NO) for name in (VERSION, TEXT, *[DOCUMENT] * 4)),
         ]
@@ -188,4 +190,10 @@ class _Document:
         values = passage.id, passage.searched, sealed(record), version.content, version.text, *names
         for field, value in zip(self._fields, values, strict=True):
             call(field, "setStringValue", value)
+        stream = None
+        if passage.language != "en":
+            if passage.language not in self._analyzers:
+                self._analyzers[passage.language] = analyzer(passage.language)
+            stream = call(self._analyzers[passage.language], "tokenStream", CONTENTS, passage.searched)
+        call(self._contents, "setTokenStream", stream)
         return self._document

@@ -48,7 +48,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def index(corpus: Path) -> Iterator[BM25Index]:
-    build_index([corpus], corpus.parent / "ix", max_words=0)
+    build_index([corpus], corpus.parent / "ix", max_words=0, language="en")
     with BM25Index(corpus.parent / "ix") as opened:
         yield opened
 
