@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import lru_cache
+from hashlib import blake2b
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,7 +25,7 @@ from .errors import IndexFault, PolyhopError
 from .files import load_array
 from .importing import installs
 from .lucene.bm25 import LuceneReader, OpenIndex
-from .lucene.layout import IndexManifest, locked
+from .lucene.layout import EARLIER, KEYS, VECTORS, IndexManifest, locked
 from .lucene.pyserini import locate
 from .lucene.update import update_index
 from .passages import Hit, Passage, check_page
@@ -33,9 +34,9 @@ from .text import clean
 Floats: TypeAlias = NDArray[np.float32]
 
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
-_PREFIX = "vectors-"
 _ROW = "<f2"  # float16, little-endian: changes no rank and halves the file
 _BLOCK = 4096  # rows per search step
+_IN_MEMORY = 1 << 26  # numbers that are kept as float32, which are searched several times faster than float16 on disk
 _DIGITS = 6  # of a score; a product of matrices gives equal rows scores that differ in the seventh
 _QUERIES_CACHED = 256  # query vectors; programs search, page and score candidates with the same query
 
@@ -77,7 +78,8 @@ class SentenceEncoder:
     def __init__(self, name: str = DEFAULT_MODEL) -> None:
         if not find_spec("sentence_transformers"):
             raise PolyhopError(
-                f"dense retrieval needs sentence-transformers, which is not installed: {installs('dense')}"
+                f"the vectors need sentence-transformers, which is not installed: {installs('dense')}. Or leave them "
+                "out: --retriever chain-bm25"
             )
         self.name = str(Path(name).resolve()) if Path(name).is_dir() else name
         self._model: Any = None
@@ -87,14 +89,25 @@ class SentenceEncoder:
         with self._lock:
             if self._model is None:
                 try:
-                    self._model = import_module("sentence_transformers").SentenceTransformer(self.name)
+                    model = import_module("sentence_transformers").SentenceTransformer(self.name)
+                    # Half the time on processors that compute with it, and the same ranks.
+                    self._model = model.bfloat16() if _computes_bfloat16() else model
                 except Exception as error:
                     why = str(error).partition("\n")[0]
                     raise PolyhopError(f"the model {self.name} cannot be loaded: {why}") from error
-            return self._model.encode(list(texts), show_progress_bar=False)
+            return (
+                self._model.encode(list(texts), show_progress_bar=False, convert_to_tensor=True).float().cpu().numpy()
+            )
 
     def __reduce__(self) -> tuple[type[SentenceEncoder], tuple[str]]:
         return SentenceEncoder, (self.name,)
+
+
+def _computes_bfloat16() -> bool:
+    torch = import_module("torch")
+    capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # new in PyTorch 2.8
+    on_cpu = not (torch.cuda.is_available() or torch.backends.mps.is_available())
+    return on_cpu and bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
 
 
 # --- the retriever ---------------------------------------------------------------------------------------------------
@@ -124,6 +137,8 @@ class DenseIndex(OpenIndex):
         except BaseException:
             lucene.close()
             raise
+        if self._rows.size <= _IN_MEMORY:
+            self._rows = self._rows.astype(np.float32)
         self._query = lru_cache(_QUERIES_CACHED)(self._vector)
 
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
@@ -136,9 +151,14 @@ class DenseIndex(OpenIndex):
         ranked = enumerate(zip(self._lucene.stored(page), scores[page].tolist(), strict=True), offset + 1)
         return [Hit(passage, score, rank) for rank, (passage, score) in ranked]
 
-    def similarities(self, query: str, documents: Sequence[int]) -> Floats:
-        """The cosines of a query with the vectors of Lucene's document numbers, shape (documents,)."""
-        return np.vecdot(self.rows(documents), self._query(query)).round(_DIGITS)
+    def vector(self, query: str, passage: Passage | None = None) -> Floats:
+        """The unit vector of a query, or of a query and a passage, read as one text; shape (dimension,)."""
+        return self._query(f"{query} {_running(passage)}" if passage else query)
+
+    def nearest(self, vector: Floats, k: int) -> list[tuple[int, float]]:
+        """Lucene's numbers of the ``k`` documents with the highest cosine with a unit vector, and their cosines."""
+        order, scores = self._nearest(vector)
+        return list(zip(order[:k].tolist(), scores[order[:k]].tolist(), strict=True))
 
     def rows(self, documents: Sequence[int]) -> Floats:
         """The unit vectors of Lucene's document numbers, shape (documents, dimension)."""
@@ -192,7 +212,8 @@ def embed_index(
     batch: int = 256,
     on_progress: Callable[[int, int], None] = lambda done, rows: None,
 ) -> Vectors:
-    """Add vectors to an index. An interrupted run resumes after its last complete batch.
+    """Add vectors to an index. An interrupted run resumes after its last complete batch; after an update of the index,
+    what the vectors before it know is not encoded again.
 
     Args:
         encoder: By default the `SentenceEncoder` of `DEFAULT_MODEL`.
@@ -212,7 +233,8 @@ def embed_index(
             raise IndexFault(f"The index {path} has deleted documents, which vectors cannot skip. Merge it first.")
         file, rows = _file(path, lucene.manifest, encoder.name), lucene.manifest.passages
         part = file.with_name(f"{file.name}.part")
-        first = _embed(encoder, lucene.stored([0]))
+        first = encode(encoder, _texts(lucene, 0, 1))
+        earlier = _Earlier.of(file)
         done, shape = rows, (rows, first.shape[1])
         if not _are_vectors(file, shape, first):
             mode = "r+" if _are_vectors(part, shape, first) else "w+"
@@ -221,13 +243,17 @@ def embed_index(
             done = rows if written.all() else int(np.argmin(written)) // batch * batch
             while done < rows:
                 on_progress(done, rows)
-                embedded = _embed(encoder, lucene.stored(range(done, min(done + batch, rows))))
+                embedded = earlier.embedded(encoder, _texts(lucene, done, min(done + batch, rows)), first.shape[1])
                 vectors[done : done + len(embedded)] = embedded
                 vectors.flush()
                 done += len(embedded)
             with part.open("rb") as finished:
                 os.fsync(finished.fileno())
+            keys = [_key(text) for at in range(0, rows, batch) for text in _texts(lucene, at, min(at + batch, rows))]
+            np.save(keys_of(file), np.array(keys, np.uint64))
             os.replace(part, file)
+            for old in (earlier_of(file), earlier_of(keys_of(file))):
+                old.unlink(missing_ok=True)
         on_progress(rows, rows)
     return Vectors(encoder.name, *shape)
 
@@ -261,15 +287,60 @@ def read_vectors(index: Path, manifest: IndexManifest, encoder: str) -> NDArray[
 
 def encoders_of(index: Path, manifest: IndexManifest) -> list[str]:
     """The names of the encoders whose vectors an index has."""
-    files = sorted(manifest.home(index).glob(f"{_PREFIX}*.npy"))
-    return [unquote(file.stem.removeprefix(_PREFIX)) for file in files]
+    files = sorted(manifest.home(index).glob(f"{VECTORS}*.npy"))
+    return [unquote(file.stem.removeprefix(VECTORS)) for file in files]
 
 
-def _embed(encoder: Encoder, passages: Sequence[Passage]) -> Floats:
-    # Models are trained on running text, where a title with a full stop reads as a sentence.
-    texts = [f"{passage.heading}. {passage.text}" if passage.title else passage.text for passage in passages]
-    return encode(encoder, texts)
+def _running(passage: Passage) -> str:
+    """What is encoded: models are trained on running text, where a title with a full stop reads as a sentence."""
+    return f"{passage.heading}. {passage.text}" if passage.title else passage.text
+
+
+class _Earlier(NamedTuple):
+    """The vectors of an index before it was changed, and where that of each text is."""
+
+    vectors: NDArray[Any]
+    rows: dict[int, int]
+
+    @classmethod
+    def of(cls, file: Path) -> _Earlier:
+        try:
+            vectors, keys = load_array(earlier_of(file)), load_array(earlier_of(keys_of(file)))
+        except (OSError, ValueError):
+            return cls(np.zeros((0, 0), np.float16), {})
+        return cls(vectors, dict(zip(keys.tolist(), range(len(vectors)), strict=False)))
+
+    def embedded(self, encoder: Encoder, texts: Sequence[str], dimension: int) -> Floats:
+        """The vectors of texts; those that are not known are encoded."""
+        known = [self.rows.get(_key(text), -1) for text in texts] if self.vectors.shape[1:] == (dimension,) else []
+        known = known or [-1] * len(texts)
+        new = [at for at, row in enumerate(known) if row < 0]
+        vectors = np.zeros((len(texts), dimension), np.float32)
+        if len(new) < len(texts):
+            is_known = np.array(known) >= 0
+            vectors[is_known] = self.vectors[[row for row in known if row >= 0]]
+        if new:
+            vectors[new] = encode(encoder, [texts[at] for at in new])
+        return vectors
+
+
+def _texts(lucene: LuceneReader, start: int, end: int) -> list[str]:
+    return [_running(passage) for passage in lucene.stored(range(start, end))]
+
+
+def _key(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest())
+
+
+def keys_of(vectors: Path) -> Path:
+    """The file with the hashes of the texts of a file of vectors."""
+    return vectors.with_name(vectors.name.replace(VECTORS, KEYS, 1))
+
+
+def earlier_of(file: Path) -> Path:
+    """What a file of vectors, or of their keys, is called in the next state of the index."""
+    return file.with_name(f"{EARLIER}{file.name}")
 
 
 def _file(index: Path, manifest: IndexManifest, encoder: str) -> Path:
-    return manifest.home(index) / f"{_PREFIX}{quote(encoder, safe='')}.npy"
+    return manifest.home(index) / f"{VECTORS}{quote(encoder, safe='')}.npy"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from inspect import signature
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
@@ -35,10 +36,19 @@ class RetrieverEntry(NamedTuple):
     build: Callable[[Any], Any]  # makes it from what is searched
 
 
-def _chain(source: SearchSource, **options: Any) -> Retriever:
+def _chain(source: SearchSource, *, dense: bool = True) -> Retriever:
     from .chain import ChainRetriever
 
-    return ChainRetriever(cast("Any", source), **options)
+    vectors = _dense(source) if dense and has_vectors(source) else None
+    return ChainRetriever(cast("Any", source), vectors=vectors)
+
+
+def has_vectors(source: Any) -> bool:
+    """Whether what is searched is an index with vectors."""
+    from .dense import encoders_of
+    from .lucene.bm25 import BM25Index
+
+    return isinstance(source, BM25Index) and bool(encoders_of(source.path, source.manifest))
 
 
 def _dense(source: SearchSource) -> DenseIndex:
@@ -58,13 +68,11 @@ def _fused(source: Any) -> Retriever:
 
 RETRIEVERS: Mapping[str, RetrieverEntry] = MappingProxyType(
     {
-        "chain": RetrieverEntry("follows the chain of evidence", _chain),
+        "chain": RetrieverEntry("follows the chain of evidence, with vectors if the index has them", _chain),
+        "chain-bm25": RetrieverEntry("chain without vectors", partial(_chain, dense=False)),
         "bm25": RetrieverEntry("matches words", lambda source: source),
         "dense": RetrieverEntry("compares vectors", _dense),
         "fused": RetrieverEntry("fuses bm25 and dense by rank", _fused),
-        "chain-dense": RetrieverEntry(
-            "chain with vectors as one more feature", lambda source: _chain(source, vectors=_dense(source))
-        ),
     }
 )
 _NAMES = {
@@ -113,12 +121,13 @@ def retriever_name(retriever: Retriever | None) -> str:
         return "bm25"
     ours = [base.__name__ for base in type(retriever).__mro__ if base.__module__.startswith(f"{__package__}.")]
     name = next((_NAMES[base] for base in ours if base in _NAMES), OTHER)
-    return "chain-dense" if name == "chain" and getattr(retriever, "vectors", None) is not None else name
+    without = name == "chain" and getattr(retriever, "vectors", None) is None
+    return "chain-bm25" if without and has_vectors(getattr(retriever, "source", None)) else name
 
 
 def follows_chain(name: str) -> bool:
     """Whether a retriever of this name adds the weights of a chain to a program's tunables."""
-    return name in ("chain", "chain-dense")
+    return name in ("chain", "chain-bm25")
 
 
 def describe_retriever(retriever: Retriever | None) -> str | None:

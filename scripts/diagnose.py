@@ -131,7 +131,7 @@ def _retriever_name(described: str | None) -> str:
     """The value of --retriever: a manifest has the retriever's class, and the model of its vectors after it."""
     kind, _, vectors = (described or "").partition(" ")
     if kind == "ChainRetriever":
-        return "chain-dense" if vectors else "chain"
+        return "chain" if vectors else "chain-bm25"
     return {"DenseIndex": "dense", "FusedRetriever": "fused"}.get(kind.partition("+")[0], "bm25")
 
 

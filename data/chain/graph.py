@@ -6,13 +6,14 @@ A graph is for one chain: how many passages share a name is counted among those 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..passages import Passage
 from ..languages import CASELESS, NOUNS
+from ..passages import Passage
 from .store import FORMS, ChainSource, Records
 from .words import (
     FIRST,
@@ -36,21 +37,25 @@ from .words import (
     place_numbers,
     read,
     spanned,
-    texts_of,
     specificity,
+    texts_of,
     without_flags,
     wording,
 )
 
+if TYPE_CHECKING:
+    from ..dense import DenseIndex
+
 LINK, BACK, SHARED, HYPERLINK, LINKED = range(5)
+NEAR = 5  # the vector of the question and a chosen passage leads to it; no mention does
 CERTAINTY = np.array([1.0, 0.9, 0.9, 0.8, 0.6, 0.6, 0.6])  # that a form of a title means the passage
 DIGITS = 9  # of weights that are compared
+_UNCASED_RARITY = 2.0  # at which a name is half certain where capitals do not tell it
 _LOWER_CASE = 0.4  # certainty of a name without capitals: "his father" is not the page "Father"
 # Certainty that a hyperlink means a passage: of one in contents; to a place, that it means the passage before or after
 # it, or another of that document; to a document, that it means one that does not open it.
 _CONTENTS, _NEXT_TO, _SAME_PAGE, _WHOLE_PAGE = 0.3, 0.6, 0.4, 0.6
 _QUESTION_HITS = 30
-_UNCASED_RARITY = 2.0  # at which a name is half certain where capitals do not tell it
 _DEEP = 300  # the question's hits among which those of different documents are looked for
 _OF_ONE = 3  # of these, those of one document
 _TITLE_HITS = 60  # passages found by title per look-up
@@ -59,6 +64,8 @@ _NAMES = 4  # names of a passage to search for
 _NAME_HITS = 20  # passages found by them
 _MOST_NAMES = 255  # of a passage that are compared
 _BESIDE = 8  # words beside a name that tell what it is
+_NEAR_HITS = 20  # passages found by vectors per search
+_QUESTION = -1  # stands for no chosen passage
 _COPY = 0.7  # share of the shorter passage's distinct words that a copy has (without titles, of the longer one's)
 
 
@@ -85,7 +92,7 @@ class Graph:
     """The passages around a question, searched once each; a node is its number in the order in which it was found."""
 
     bm25: Floats  # of each node: its score divided by the best score; 0 if the question did not find it
-    similarity: Floats  # its cosine with the question; 0 without vectors
+    vectors: Floats  # the unit vectors, shape (nodes, dimension); of dimension 0 without vectors
     node_has: Bools  # the question's words in each node, shape (nodes, words)
     node_pairs: Bools  # and its pairs of neighbours in one sentence
     first_sentence: Ints  # of each node: its title; the text follows
@@ -115,8 +122,8 @@ class Graph:
     _kinds: Ints
     _aims: Ints
 
-    def __init__(self, text: str, source: ChainSource, similarities: Callable[[list[int]], Any] | None = None) -> None:
-        self._source, self._store, self._similarities = source, source.store, similarities
+    def __init__(self, text: str, source: ChainSource, dense: DenseIndex | None = None) -> None:
+        self._source, self._store, self._dense = source, source.store, dense
         self.question = Question(text, self._store)
         self._asked = np.unique(
             np.concatenate([np.zeros(1, np.uint64), *hash_runs(self.question.numbers, LONGEST_NAME)])
@@ -128,6 +135,7 @@ class Graph:
         self._mentioned: dict[int, Ints] = {}
         self._best = 0.0  # BM25 score
         self._start: Ints | None = None
+        self._hops: dict[int, NDArray[np.float32]] = {}
         self._first = np.zeros(1, np.int64)  # the first word of each node, and the end
         self._capitals = np.zeros(1, np.int64)  # the number of words inside capitalized names before each word
 
@@ -189,6 +197,24 @@ class Graph:
         alike = [len(page & words) >= _COPY * compared(len(page), len(words)) for words in versions]
         return np.flatnonzero(same)[np.array(alike, bool)]
 
+    def near(self, chosen: int | None = None) -> Floats:
+        """Each node's cosine with the question, or with question and chosen passage as one text; 0 without vectors."""
+        if not self._dense:
+            return np.zeros(len(self))
+        return self.vectors @ self._hop(_QUESTION if chosen is None else chosen)
+
+    def alike(self, chosen: int) -> Floats:
+        """Each node's cosine with a chosen passage."""
+        return self.vectors @ self.vectors[chosen]
+
+    def _hop(self, chosen: int) -> NDArray[np.float32]:
+        """The vector of the question, or of question and chosen passage."""
+        if chosen not in self._hops:
+            assert self._dense
+            passage = None if chosen == _QUESTION else self.passage(chosen)
+            self._hops[chosen] = self._dense.vector(self.question.text, passage)
+        return self._hops[chosen]
+
     # --- searching ----------------------------------------------------------------------------------------------------
 
     def start(self) -> Ints:
@@ -204,7 +230,7 @@ class Graph:
             self._best = hits[0][1] if hits else 0.0
             if len(hits) < len(store):
                 named = self._titled(numbers, np.ones(len(numbers), bool), LONGEST_NAME)
-                hits += [(row, 0.0) for row in named]
+                hits += [(row, 0.0) for row in (*named, *self._nearest(_QUESTION))]
             self._start = np.sort(self._add(hits))
         return self._start
 
@@ -227,7 +253,11 @@ class Graph:
             missing = [self.question.words[word] for word in np.flatnonzero(~self.node_has[chosen])]
             rows += [row for row, _ in self._source.ranking(" ".join((*wanted, *missing)), _NAME_HITS)]
         aims = self._aims[(self._linking == chosen) & (self._aims >= 0)].tolist()
-        return self._add([(row, 0.0) for row in (*rows, *aims)])
+        return self._add([(row, 0.0) for row in (*rows, *aims, *self._nearest(chosen))])
+
+    def _nearest(self, chosen: int) -> list[int]:
+        """The rows whose vectors are nearest to `_hop`; none without vectors."""
+        return [row for row, _ in self._dense.nearest(self._hop(chosen), _NEAR_HITS)] if self._dense else []
 
     def _titled(self, words: Words, starts: Bools, longest: int) -> list[int]:
         """The rows of the passages whose title is a run of words; if there are many, those of the rarest titles, and of
@@ -299,7 +329,7 @@ class Graph:
         )
         new = {
             "bm25": bm25,
-            "similarity": np.array(self._similarities(rows) if self._similarities and rows else np.zeros(len(rows))),
+            "vectors": self._dense.rows(rows) if self._dense else np.zeros((len(rows), 0), np.float32),
             "words": words,
             "has": has,
             "first_sentence": first + sentences,

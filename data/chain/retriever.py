@@ -7,6 +7,7 @@
 BM25 finds passages that share words with the question. The next hop shares few, but an earlier passage mentions it, is
 mentioned by it, or mentions the same name. So the neighbors of each chosen passage become candidates, and a candidate's
 gain is the weight of the question's words that it alone explains, plus the strength of its best edge to a chosen one.
+With vectors, what is near to the question and a chosen passage, read as one text, is a neighbor, too.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import numpy as np
 from ..errors import PolyhopError
 from ..lucene.searcher import chain_source
 from ..passages import Hit, Reason, SearchTool, Shared, check_page
-from .graph import BACK, DIGITS, HYPERLINK, LINK, LINKED, SHARED, Edges, Graph
+from .graph import BACK, DIGITS, HYPERLINK, LINK, LINKED, NEAR, SHARED, Edges, Graph
 from .store import ChainSource
 from .words import Bools, Floats, Ints, counted, occurrences, specificity, wording
 
@@ -92,7 +93,11 @@ class ChainWeights:
     rarity: float = _weight(0.6, 3.0)  # rarity at which a name counts half; 1 is a word of a single passage
     # Exponent by which a name loses weight with the number of passages that have it.
     ambiguity: float = _weight(0.28, 2.0)
-    similarity: float = _weight(0.35, 3.0)  # cosine of question and passage, if the retriever has vectors
+    # With vectors: the cosine with the question; the best one with question and chosen passage, read as one text; and
+    # what is lost by the best one with a chosen passage, of which there is a next one to find, and no second.
+    similarity: float = _weight(0.4, 3.0)
+    near: float = _weight(1.0, 3.0)
+    alike: float = _weight(0.5, 3.0)
     enough: float = _weight(1.38, 3.0)  # least gain to continue an adaptive chain
 
     def __post_init__(self) -> None:
@@ -268,6 +273,10 @@ class _Chain:
 
     def _step(self, node: int, gains: Floats, named: Floats) -> ChainStep:
         best, strongest = None, -np.inf
+        graph = self._graph
+        if self._chosen and graph.vectors.size and not (self._tied[node] or named[node] or graph.bm25[node]):
+            nearest = max(self._nodes, key=lambda chosen: float(graph.near(chosen)[node]))
+            return ChainStep(node, float(gains[node]), Tie(nearest, NEAR, -1, 0, 0))
         for chosen in self._chosen if self._tied[node] > named[node] else ():
             for edges, strength in chosen.edges:
                 for at in np.flatnonzero(edges.node == node):
@@ -290,7 +299,10 @@ class _Chain:
         tied, second, others = self._compare()
         named = self._named * np.where(graph.overlapping(chosen), weights.taken, 1.0)
         gains = named + tied + weights.second * second + weights.others * others
-        gains += bm25 * graph.bm25 + weights.similarity * graph.similarity
+        gains += bm25 * graph.bm25 + weights.similarity * graph.near()
+        if chosen:
+            gains += weights.near * np.max([graph.near(node) for node in chosen], axis=0)
+            gains -= weights.alike * np.max([graph.alike(node) for node in chosen], axis=0)
         gains += weights.coverage * (graph.node_has @ self._words) + weights.pairs * (graph.node_pairs @ self._pairs)
         gains += weights.sentence * sentence + weights.opening * opening
         gains -= weights.surplus * graph.surplus + weights.length * graph.length
@@ -360,12 +372,16 @@ def _ordered(nodes: Ints, gains: Floats) -> Ints:
 
 def _reason(graph: Graph, step: ChainStep) -> Reason:
     question = graph.question
+    if step.tie and step.tie.relation == NEAR:
+        has, source = graph.node_has[step.node], graph.passage(step.tie.chosen).id
+        return Reason("near", "", source, _among(question.words, has))
     if tie := step.tie:
         has = graph.has[tie.sentence] if tie.sentence >= 0 else np.zeros(len(question.words), bool)
         name, source = graph.text(tie.place, tie.length), graph.passage(tie.chosen).id
         return Reason(_RELATIONS[tie.relation], name, source, _among(question.words, has))
     start, end = graph.span[step.node].tolist()
-    via = "named" if graph.match_certainty[step.node] else "words"
+    found = "words" if graph.bm25[step.node] or not graph.vectors.size else "near"
+    via = "named" if graph.match_certainty[step.node] else found
     name = wording(question.written, start, end) if via == "named" else ""
     return Reason(via, name, None, _among(question.words, graph.node_has[step.node]))
 
@@ -383,7 +399,8 @@ class ChainRetriever(SearchTool, Shared):
         source: A `BM25Index` or its folder, a `LuceneSearcher` of Pyserini or a `PassagePool`; None if every question
             has its own pool (see `over`).
         weights: The weights of the features.
-        vectors: Vectors of the same index; they add the similarity of question and passage as a feature.
+        vectors: Vectors of the same index; what is near to the question, alone or with a chosen passage, becomes a
+            candidate and gains.
         adaptive: Return as many passages as the chain needs (1 to 6, and at most ``k``) instead of ``k``.
 
     Raises:
@@ -431,8 +448,7 @@ class ChainRetriever(SearchTool, Shared):
         """The passages around a query, for one chain."""
         if self.source is None:
             raise PolyhopError("nothing to search: give ChainRetriever an index, or each question its own pool")
-        similarities = partial(self.vectors.similarities, query) if self.vectors is not None else None
-        return Graph(query, self.source.pinned(), similarities)
+        return Graph(query, self.source.pinned(), self.vectors if query.strip() else None)
 
     def over(self, source: ChainSource) -> ChainRetriever:
         """The same settings over another collection, without vectors."""

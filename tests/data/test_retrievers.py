@@ -56,10 +56,10 @@ def test_an_own_retriever_is_a_function_of_what_is_searched(tmp_path: Path, monk
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("bm52", "no retriever 'bm52': choose chain, bm25, dense, fused, chain-dense, or your own as FILE.py:NAME"),
+        ("bm52", "no retriever 'bm52': choose chain, chain-bm25, bm25, dense, fused, or your own as FILE.py:NAME"),
         ("no_such_module_here:build", "cannot import the retriever 'no_such_module_here:build': No module named"),
         ("json:no_such_function", "cannot import the retriever 'json:no_such_function': module 'json' has no"),
-        *((name, "needs an --index with vectors") for name in ("dense", "fused", "chain-dense")),
+        *((name, "needs an --index with vectors") for name in ("dense", "fused")),
     ],
 )
 def test_a_name_that_cannot_be_built(name: str, message: str) -> None:

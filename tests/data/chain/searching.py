@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
 
 from polyhop.data.chain import ChainRetriever
-from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.passages import Hit, Passage
 from polyhop.data.pool import PassagePool
 
@@ -24,16 +20,3 @@ def ids(hits: Sequence[Hit]) -> list[str]:
 
 def over(*passages: Passage) -> ChainRetriever:
     return ChainRetriever(PassagePool(passages))
-
-
-class Fixed:
-    """Vectors of an index, whose cosine with any question is known by document."""
-
-    def __init__(self, cosines: dict[int, float], source: BM25Index | PassagePool) -> None:
-        self.cosines = cosines
-        self.manifest = getattr(source, "manifest", None)
-        self.asked: list[tuple[str, int]] = []
-
-    def similarities(self, query: str, documents: Sequence[int]) -> Any:
-        self.asked += [(query, document) for document in documents]
-        return np.array([self.cosines.get(document, 0.0) for document in documents], np.float32)

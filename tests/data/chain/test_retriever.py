@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from polyhop.data.chain import ChainRetriever, ChainWeights
+from polyhop.data.dense import DenseIndex, embed_index
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.passages import Passage, Reason
 from polyhop.data.pool import PassagePool
 from polyhop.data.splitting import Document, Line, split
 
-from .searching import GENERIC, QUESTIONS, Fixed, ids, over
-from .world import CASES, WORLD, Case
+from .searching import GENERIC, QUESTIONS, ids, over
+from .world import CASES, WORLD, Case, indexed
 
 # --- chains ----------------------------------------------------------------------------------------------------------
 
@@ -86,21 +88,57 @@ def test_the_threshold_decides_how_far_the_chain_goes(retriever: ChainRetriever)
 # --- vectors ---------------------------------------------------------------------------------------------------------
 
 
-def test_similar_vectors_count_as_much_as_their_weight(world: BM25Index) -> None:
-    question = CASES["shared name"].question
-    document = next(hit.document for hit in world.search(question, 9) if hit.passage.id == "cresthaven")
-    assert document is not None
-    vectors: Any = Fixed({document: 1.0}, world)
-    for weight, changes in ((3.0, True), (0.0, False)):
-        weights = ChainWeights(similarity=weight)
-        found = ChainRetriever(world, weights, vectors=vectors).search(question, 9)
-        plain = ChainRetriever(world, weights).search(question, 9)
-        assert (ids(found) != ids(plain)) == changes
-        assert (found[0].passage.id == "cresthaven") == changes
-    assert {query for query, _ in vectors.asked} == {question}
-    asked = [document for _, document in vectors.asked]
-    assert len(set(asked)) == len(asked) // 2  # each once a search
-    assert set(asked) <= set(range(len(world)))
+NEAR_WORLD = [
+    Passage.of("Kestrel Mill", "The old mill at the weir was bought by a painter."),
+    Passage.of("Weirs", "An old mill stands at many a weir."),
+    Passage.of("Oil on Canvas", "She grew up among sheep, in a hut far above the valley."),
+    Passage.of("Salt", "Salt is traded in sacks."),
+]
+
+
+class Scripted:
+    """Of each text, the vector of the first key that it starts with, or else of the first that is in it."""
+
+    name = "tests/scripted"
+
+    def __init__(self, vectors: dict[str, list[float]]) -> None:
+        self.vectors = vectors
+        self.asked: list[str] = []
+
+    def __call__(self, texts: Sequence[str], /) -> Any:
+        self.asked += texts
+        keys = sorted(self.vectors, key=len, reverse=True)
+        return np.array([self.vectors[next(key for key in keys if text.startswith(key))] for text in texts])
+
+
+def test_the_vector_of_the_question_and_a_chosen_passage_leads_on(tmp_path: Path) -> None:
+    question = "Where did the owner of the mill spend her childhood?"
+    encoder = Scripted(
+        {
+            "Kestrel Mill. ": [1.0, 0.0, 0.0],
+            "Weirs": [0.9, 0.1, 0.0],
+            "Oil on Canvas": [0.0, 1.0, 0.0],
+            "Salt": [0.0, 0.0, 1.0],
+            question: [0.8, 0.1, 0.0],
+            f"{question} Kestrel Mill": [0.2, 1.0, 0.0],
+            f"{question} Oil": [0.1, 1.0, 0.0],
+            f"{question} Weirs": [0.8, 0.2, 0.0],
+        }
+    )
+    with indexed(NEAR_WORLD, tmp_path) as index:
+        embed_index(index.path, encoder)
+        with DenseIndex(index.path, encoder) as vectors:
+            plain = ChainRetriever(index).search(question, 4)
+            found = ChainRetriever(index, ChainWeights(near=3.0, alike=1.0), vectors=vectors).search(question, 4)
+            weightless = ChainWeights(similarity=0.0, near=0.0, alike=0.0)
+            without = ChainRetriever(index, weightless, vectors=vectors).search(question, 2)
+    assert "Oil on Canvas" not in [hit.passage.title for hit in plain]  # it shares no word and no name
+    assert [hit.passage.title for hit in found[:2]] == ["Kestrel Mill", "Oil on Canvas"]
+    assert found[1].reason == Reason("near", "", found[0].passage.id, ())
+    assert found[1].reason.told({found[0].passage.id: "Kestrel Mill"}) == "near to the question after Kestrel Mill"
+    assert [hit.passage.title for hit in without] == ["Kestrel Mill", "Weirs"]
+    assert next(text for text in encoder.asked if text.startswith(question)) == question
+    assert f"{question} Kestrel Mill. The old mill at the weir was bought by a painter." in encoder.asked
 
 
 # --- passages of documents -------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from polyhop.data.dense import DEFAULT_MODEL, DenseIndex, embed_index, encode
 from polyhop.data.errors import IndexFault
+from polyhop.data.lucene.update import update_index
 from polyhop.data.passages import Passage
 
 from ..lucene.anserini import manifest_of
@@ -34,6 +36,38 @@ def test_files_and_progress(tmp_path: Path) -> None:
     before, encoder = file(path).read_bytes(), Hashing()
     assert embed_index(path, encoder) == vectors
     assert (encoder.calls, file(path).read_bytes()) == ([1], before)
+
+
+@pytest.mark.parametrize("updates", [1, 2])
+def test_after_an_update_only_what_is_new_is_encoded(tmp_path: Path, updates: int) -> None:
+    path, corpus = build(tmp_path, records(60)), tmp_path / "new.jsonl"
+    embed_index(path, Hashing())
+    vectors = {record["id"]: row for record, row in zip(records(60), np.load(file(path)), strict=True)}
+    for n in range(updates):
+        update_index(path, delete=[f"p{n:05}"], compact=True)
+        corpus.write_text(json.dumps({"id": f"new{n}", "title": "Title 1", "text": f"moon {n}"}) + "\n")
+        update_index(path, add=[corpus])
+    with pytest.raises(IndexFault, match="has no vectors"):
+        DenseIndex(path, Hashing())
+    encoder = Hashing()
+    assert embed_index(path, encoder, batch=16).rows == 60
+    assert sum(encoder.calls) == 1 + updates  # the first passage tells whether the model is the same
+    with DenseIndex(path, encoder) as index:
+        for row, passage in enumerate(index._lucene.stored(range(60))):
+            if passage.id in vectors:
+                assert index.rows([row])[0] == pytest.approx(vectors[passage.id], abs=1e-6)
+        assert index.search("title 1. moon 0", 1)[0].passage.id == "new0"
+    left = sorted(path.name for path in file(path).parent.glob("*.npy"))
+    assert left == ["keys-tests%2Fhashing.npy", "vectors-tests%2Fhashing.npy"]
+
+
+def test_another_dimension_is_encoded_again(tmp_path: Path) -> None:
+    path = build(tmp_path, records(20))
+    embed_index(path, Hashing())
+    update_index(path, delete=["p00003"])
+    encoder = Hashing(dimension=8)
+    assert embed_index(path, encoder).dimension == 8
+    assert sum(encoder.calls) == 1 + 19
 
 
 def test_an_interrupted_run_is_resumed(own: Path, built: Path) -> None:
