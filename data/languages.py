@@ -53,7 +53,8 @@ _SAMPLE = 1000  # characters of a text that tell its language
 _SHORT = 8  # letters of a question that may tell it
 _SURE = 0.9  # least probability
 _PROSE = 0.15  # share of function words from which on a text is in their language
-_ENGLISH_PROSE = 0.11  # no other language has so many of the English ones
+_ENGLISH_PROSE, _PERHAPS_ENGLISH = 0.25, 0.11  # of English ones: for sure, and unless another language has
+_MORE = 3  # times as many
 UNSPACED = "[\u0e00-\u0e7f\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"
 _UNSPACED = re.compile(UNSPACED)
 _WEIGHT = 4  # letters that one of these characters counts for
@@ -106,17 +107,20 @@ def language_of(written: str, otherwise: str = ENGLISH, among: Sequence[str] = L
     sample = written[:_SAMPLE]
     unspaced = len(_UNSPACED.findall(sample))
     words = [] if len(sample) == unspaced else text.key_words(sample)
-    if ENGLISH in among and _share(words, ENGLISH) >= _ENGLISH_PROSE and unspaced * _WEIGHT < len(sample):
+    english = _share(words, ENGLISH) if ENGLISH in among and unspaced * _WEIGHT < len(sample) else 0.0
+    if english >= _ENGLISH_PROSE:
         return ENGLISH
+    undecided = ENGLISH if english >= _PERHAPS_ENGLISH else otherwise
     letters = sum(category(character)[0] in "LM" for character in sample)  # with the vowels of India
     if letters + (_WEIGHT - 1) * unspaced < least:
-        return otherwise
+        return undecided
     with _loading:
         ranked = [(language, share) for language, share in _identifier().rank(sample) if language in among]
     found, probability = ranked[0]
-    is_sure = probability >= _SURE * sum(share for _, share in ranked)
-    is_prose = bool(unspaced) or not function_words(found) or _share(words, found) >= _PROSE
-    return str(found) if found != ENGLISH and is_sure and is_prose else otherwise
+    is_sure = found != ENGLISH and probability >= _SURE * sum(share for _, share in ranked)
+    # Names and code look like any language.
+    is_prose = bool(unspaced) or not function_words(found) or _share(words, found) >= max(_PROSE, _MORE * english)
+    return str(found) if is_sure and is_prose else undecided
 
 
 def spoken(question: str, languages: Sequence[str]) -> str:
