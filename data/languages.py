@@ -55,6 +55,7 @@ _SURE = 0.9  # least probability
 _PROSE = 0.15  # share of function words from which on a text is in their language
 _ENGLISH_PROSE, _PERHAPS_ENGLISH = 0.25, 0.11  # of English ones: for sure, and unless another language has
 _MORE = 3  # times as many
+_LATIN = "\u024f"  # its last letter
 UNSPACED = "[\u0e00-\u0e7f\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"
 _UNSPACED = re.compile(UNSPACED)
 _WEIGHT = 4  # letters that one of these characters counts for
@@ -111,15 +112,19 @@ def language_of(written: str, otherwise: str = ENGLISH, among: Sequence[str] = L
     if english >= _ENGLISH_PROSE:
         return ENGLISH
     undecided = ENGLISH if english >= _PERHAPS_ENGLISH else otherwise
-    letters = sum(category(character)[0] in "LM" for character in sample)  # with the vowels of India
-    if letters + (_WEIGHT - 1) * unspaced < least:
+    letters = [character for character in sample if category(character)[0] in "LM"]  # with the vowels of India
+    if len(letters) + (_WEIGHT - 1) * unspaced < least:
         return undecided
     with _loading:
         ranked = [(language, share) for language, share in _identifier().rank(sample) if language in among]
     found, probability = ranked[0]
-    is_sure = found != ENGLISH and probability >= _SURE * sum(share for _, share in ranked)
-    # Names and code look like any language.
-    is_prose = bool(unspaced) or not function_words(found) or _share(words, found) >= max(_PROSE, _MORE * english)
+    if found == ENGLISH:
+        return undecided
+    if sum(letter > _LATIN for letter in letters) > len(letters) / 2:
+        return str(found)
+    # In Latin letters, names and code look like any language.
+    is_sure = probability >= _SURE * sum(share for _, share in ranked)
+    is_prose = _share(words, found) >= max(_PROSE, _MORE * english) or not function_words(found)
     return str(found) if is_sure and is_prose else undecided
 
 
