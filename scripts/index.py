@@ -11,7 +11,7 @@ import typer
 
 from ..data import dense
 from ..data.errors import PolyhopError, Problem
-from ..data.languages import ENGLISH
+from ..data.languages import AUTO, ENGLISH
 from ..data.lucene.index import BuildProgress, adopt_index, build_index, check_index
 from ..data.lucene.layout import HOME, OURS, PROBLEMS, VECTORS, index_above, index_of, rebuild
 from ..data.lucene.pyserini import locate
@@ -58,7 +58,11 @@ def index(given: Index) -> None:
         started = monotonic()
         with progress_bar("adopting") as bar:
             task = bar.add_task("", total=None)
-            manifest = adopt_index(folder, on_progress=lambda done, all: bar.update(task, completed=done, total=all))
+            manifest = adopt_index(
+                folder,
+                language=ENGLISH if given.language == AUTO else given.language,
+                on_progress=lambda done, all: bar.update(task, completed=done, total=all),
+            )
         _print_rows(
             index=str(folder),
             passages=f"{manifest.passages:,}",

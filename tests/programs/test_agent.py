@@ -125,6 +125,27 @@ def test_a_question_that_is_asked_again_does_not_get_the_cached_reply() -> None:
     assert len(set(asked)) == 6
 
 
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ("Wer hat die alte Mühle am Fluss gebaut?", True),
+        ("水車小屋は誰が建てたのですか。", True),
+        ("Who built the old mill by the river?", False),
+        ("Gauß?", False),
+    ],
+)
+def test_answers_are_asked_for_in_the_language_of_the_question(question: str, told: bool) -> None:
+    prompts = list[str]()
+
+    class Listening(BaseCallback):
+        def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+            prompts.append(str(inputs))
+
+    with playing(scripted()), dspy.context(callbacks=[Listening()]):
+        Agent(AnswerFromPassages)(question=question, passages=passages(1), config={"rollout_id": 7})
+    assert ("Answer in the language of the question." in prompts[-1]) == told
+
+
 # --- together -------------------------------------------------------------------------------------------------------
 
 
