@@ -76,7 +76,11 @@ leave_out_but = sed -e '' $(foreach name,$(1),-e '/^$(name) /d') overrides.txt >
 
 $(EXTRAS): $(INSTALLED)
 	@$(call leave_out_but,$(NEEDS_$@))
-	@$(INSTALL) --overrides $(VENV)/overrides.txt --editable '.[$@]'
+	@# PyTorch's own index, which UV_TORCH_BACKEND asks, may be out of reach where the package index is not.
+	@$(INSTALL) --overrides $(VENV)/overrides.txt --editable '.[$@]' 2> $(VENV)/$@.log || { \
+		[ -n "$$UV_TORCH_BACKEND" ] && env -u UV_TORCH_BACKEND $(INSTALL) --overrides $(VENV)/overrides.txt --editable '.[$@]' \
+		&& echo "make $@: PyTorch for $$UV_TORCH_BACKEND cannot be fetched; the package index's build is installed"; } \
+		|| { grep -v '^  *$$' $(VENV)/$@.log | tail -n 5; exit 1; }
 
 pyserini: $(INSTALLED) ## add all of Pyserini, such as LuceneSearcher, with a CPU build of PyTorch
 	@# An installed PyTorch is kept. Where pip finds wheels in a folder, as without a network, uv looks there, too.

@@ -228,12 +228,19 @@ def content_terms(text: str) -> tuple[str, ...]:
 # Before a name.
 _TITLES = frozenset(
     "mr mrs ms dr drs prof profs rev revs fr gen col maj brig capt cpt cpl sgt lt lieut flt sqn pvt pte cmdr cdr adm "
-    "det insp supt gov sen rep reps pres rt hon amb cllr messrs mme mlle msgr asst".split()
+    "det insp supt gov sen rep reps pres rt hon amb cllr messrs mme mlle msgr asst sra srta dra sig dott hr frl".split()
 )
 # Before a number: joined when a digit follows ("No. 29"), otherwise an ordinary word ("She said no. ...").
 _COUNTERS = frozenset("no nos vol vols pp op fig figs ch para pop".split())
 # In the middle of a sentence, and lower-case only: "c." is circa where "C." is an initial.
-_CONNECTIVES = frozenset("v vs cf ca c p approx e.g i.e viz b d r fl aft bef lit transl a.k.a".split())
+_CONNECTIVES = frozenset(
+    "v vs cf ca c p approx e.g i.e viz b d r fl aft bef lit transl a.k.a bzw evtl ggf inkl exkl vgl geb gest".split()
+)
+# Before or after an ordinal number of German: "3. Oktober", "im 19. Jahrhundert".
+_ORDINAL = re.compile(
+    r"\b(?:[Ii]m|[Dd](?:er|ie|as|en|em|es)|[Vv]om|[Zz]u[mr]|[Bb]eim|[Ss]eit|[Bb]is|ab|und)\s+\d{1,3}\Z"
+)
+_MONATE = frozenset("januar jänner februar märz mai juni juli oktober dezember".split())  # others are English, too
 # After an exclamation mark of a name ("Yahoo! Inc.").
 _COMPANIES = frozenset("inc ltd co corp".split())
 # May also end a sentence ("... and Sons Ltd."): the next word decides.
@@ -323,6 +330,10 @@ def _ends_sentence(block: str, start: int, match: re.Match[str]) -> bool:
     before = _LAST_TOKEN.search(block[max(start, match.start() - _LONGEST_TOKEN) : match.start()])
     written = before.group() if before else ""
     token = written.lower()
+    if token.isdigit() and not opens:
+        near = block[max(start, match.start() - _LONGEST_TOKEN) : match.start()]
+        if following.lower() in _MONATE or _ORDINAL.search(near):
+            return False
     if token in _COUNTERS:
         return not following[0].isdigit()
     if token in _TITLES or written in _CONNECTIVES:

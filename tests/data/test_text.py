@@ -73,6 +73,10 @@ from polyhop.data.text import (
         "هل ذهب؟| نعم ذهب.",
         "यह एक वाक्य है।| यह दूसरा है।",
         "Élodie est née à Paris.| Elle vit à Lyon.",
+        # ordinals and abbreviations of German
+        "Am 3. Oktober kam Dr. Berg.| Er blieb bis zum 5. Tag.",
+        "Im 19. Jahrhundert gab es, z. B. in Tarn, d. h. im Tal, Mühlen bzw. Sägen.| Es waren 12.| Danach brannten 3.",
+        "I am 3.| Bob left.",
     ],
 )
 def test_splits_where_marked(marked: str) -> None:
