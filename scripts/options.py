@@ -306,6 +306,18 @@ class Serve(IndexOptions, ProgramOptions, Limits):
     mcp: bool = option(False, "Speak MCP on stdin and stdout instead of HTTP.")
 
 
+class Draft(IndexOptions):
+    """Draw pairs of passages that need each other, to write test questions from.
+
+    Of each pair one passage leads to the other, by a link in running text or by a rare name. Each line of the file is a
+    question of one's own for 'evaluate', with its gold pages, but for the question and its answer, which you write.
+    """
+
+    out: Path = option(..., "Where to write them; a new file.", "FILE.jsonl")
+    count: int = option(50, "Pairs; each document is once the first of one.", ge=1)
+    seed: int = option(0, "Other pairs for another one.", ge=0)
+
+
 class Demo(ProgramOptions):
     """Show the chain of evidence for five questions of the sample, without a language model; then what a real model
     answered, by its recorded replies, or what yours answers with --lm. The gold answers stand beside both.
@@ -328,5 +340,6 @@ class Doctor(JsonOptions):
 
 
 COMMANDS: tuple[type[Options], ...] = (
-    Ask, Search, Index, Evaluate, Score, Compare, Report, Diagnose, Optimize, Table, Diff, Export, Serve, Demo, Doctor,
+    Ask, Search, Index, Evaluate, Score, Compare, Report, Diagnose, Optimize, Table, Diff, Export, Serve, Draft, Demo,
+    Doctor,
 )  # fmt: skip

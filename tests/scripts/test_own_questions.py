@@ -80,3 +80,36 @@ def test_a_run_whose_gold_is_all_elsewhere_is_refused(tmp_path: Path, index: Pat
     questions = written(tmp_path, [*records, QUESTIONS[4]])
     some = done("evaluate", "--questions", questions, "--index", index, "--program", "naive")
     assert "'freya.md' names no passage" in some.stderr
+
+
+def test_pairs_become_questions(tmp_path: Path) -> None:
+    out = tmp_path / "drafts.jsonl"
+    said = done("draft", "--index", "sample", "--count", "3", "--seed", "1", "--out", str(out)).stdout
+    assert f"{out}: 3 pairs of passages" in said
+    drafts = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert len({draft["id"] for draft in drafts}) == 3
+    for draft in drafts:
+        assert draft["question"] == draft["answer"] == ""
+        assert draft["sentence"] in draft["first"]
+        assert len(set(draft["gold"])) == 2
+        assert " mentions " in draft["tie"]
+    assert "there already" in refused("draft", "--index", "sample", "--out", str(out))
+    assert "question" in refused("evaluate", "--dataset", "own", "--questions", str(out), "--index", "sample")
+    written = [draft | {"question": f"Which one is {n}?", "answer": "Tarn"} for n, draft in enumerate(drafts)]
+    out.write_text("".join(json.dumps(record) + "\n" for record in written))
+    run = tmp_path / "run"
+    done(
+        "evaluate",
+        "--dataset",
+        "own",
+        "--questions",
+        str(out),
+        "--index",
+        "sample",
+        "--program",
+        "naive",
+        "--out",
+        str(run),
+    )
+    scored = [json.loads(line) for line in (run / "predictions.jsonl").read_text().splitlines()]
+    assert [row["scores"]["answer_em"] for row in scored] == [0.0] * 3
