@@ -38,6 +38,7 @@ _ROW = "<f2"  # float16, little-endian: changes no rank and halves the file
 _BLOCK = 4096  # rows per search step
 _IN_MEMORY = 1 << 26  # numbers that are kept as float32, which are searched several times faster than float16 on disk
 _DIGITS = 6  # of a score; a product of matrices gives equal rows scores that differ in the seventh
+_SAME = 0.01  # difference of the same encoder's numbers
 _QUERIES_CACHED = 256  # query vectors; programs search, page and score candidates with the same query
 
 
@@ -265,7 +266,7 @@ def _are_vectors(file: Path, shape: tuple[int, int], first: Floats) -> bool:
     except (OSError, ValueError):
         return False
     # The same encoder's numbers vary with the batch and the machine, but not in the second decimal.
-    return vectors.shape == shape and vectors.dtype == _ROW and np.allclose(vectors[0], first[0], atol=0.01)
+    return vectors.shape == shape and vectors.dtype == _ROW and np.allclose(vectors[0], first[0], atol=_SAME)
 
 
 def read_vectors(index: Path, manifest: IndexManifest, encoder: str) -> NDArray[np.float16]:
@@ -301,19 +302,27 @@ class _Earlier(NamedTuple):
 
     vectors: NDArray[Any]
     rows: dict[int, int]
+    checked: list[int]  # not empty once it is known that the encoder is the same
 
     @classmethod
     def of(cls, file: Path) -> _Earlier:
         try:
             vectors, keys = load_array(earlier_of(file)), load_array(earlier_of(keys_of(file)))
         except (OSError, ValueError):
-            return cls(np.zeros((0, 0), np.float16), {})
-        return cls(vectors, dict(zip(keys.tolist(), range(len(vectors)), strict=False)))
+            return cls(np.zeros((0, 0), np.float16), {}, [])
+        return cls(vectors, dict(zip(keys.tolist(), range(len(vectors)), strict=False)), [])
 
     def embedded(self, encoder: Encoder, texts: Sequence[str], dimension: int) -> Floats:
         """The vectors of texts; those that are not known are encoded."""
         known = [self.rows.get(_key(text), -1) for text in texts] if self.vectors.shape[1:] == (dimension,) else []
         known = known or [-1] * len(texts)
+        if not self.checked and (at := next((at for at, row in enumerate(known) if row >= 0), None)) is not None:
+            # The model may be another one of the same name.
+            again = encode(encoder, [texts[at]])[0]
+            if not np.allclose(again, self.vectors[known[at]].astype(np.float32), atol=_SAME):
+                self.rows.clear()
+                known = [-1] * len(texts)
+            self.checked.append(at)
         new = [at for at, row in enumerate(known) if row < 0]
         vectors = np.zeros((len(texts), dimension), np.float32)
         if len(new) < len(texts):

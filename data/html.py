@@ -130,10 +130,13 @@ def _unlinked(root: Any) -> Iterator[str]:
 
 def _from_base(base: str, href: str) -> str:
     """A reference of a page as seen from the page itself. A fragment alone stays on the page, as its readers expect."""
-    if not base or href.startswith("#"):
+    if not base or href.startswith(("#", "[[", "{")):
         return href
     if "//" in base:
-        return urljoin(base, href)
+        try:
+            return urljoin(base, href)
+        except ValueError:  # no address at all
+            return href
     return href if re.match(r"/|[a-zA-Z][\w+.-]*:", href) else base[: base.rfind("/") + 1] + href
 
 

@@ -7,7 +7,6 @@ them or particles at their ends, by overlapping pairs of characters.
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Sequence
 from functools import cache, lru_cache
@@ -19,6 +18,7 @@ from zipfile import ZipFile
 import Stemmer
 
 from . import text
+from .errors import PolyhopError
 from .lucene.jvm import anserini_jar
 
 ENGLISH = "en"
@@ -56,9 +56,13 @@ _PROSE = 0.15  # share of function words from which on a text is in their langua
 _ENGLISH_PROSE, _PERHAPS_ENGLISH = 0.25, 0.11  # of English ones: for sure, and unless another language has
 _MORE = 3  # times as many
 _LATIN = "\u024f"  # its last letter
-UNSPACED = "[\u0e00-\u0e7f\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"
-_UNSPACED = re.compile(UNSPACED)
 _WEIGHT = 4  # letters that one of these characters counts for
+
+
+def check_language(language: str) -> None:
+    """Raises `PolyhopError` for another language than `LANGUAGES` and `AUTO`."""
+    if language not in (AUTO, *LANGUAGES):
+        raise PolyhopError(f"no language {language!r}: choose {AUTO} or one of {' '.join(LANGUAGES)}")
 
 
 @cache
@@ -106,7 +110,7 @@ def language_of(written: str, otherwise: str = ENGLISH, among: Sequence[str] = L
         least: Letters that it has at least, or less of a script without spaces.
     """
     sample = written[:_SAMPLE]
-    unspaced = len(_UNSPACED.findall(sample))
+    unspaced = len(text.UNSPACED.findall(sample))
     words = [] if len(sample) == unspaced else text.key_words(sample)
     english = _share(words, ENGLISH) if ENGLISH in among and unspaced * _WEIGHT < len(sample) else 0.0
     if english >= _ENGLISH_PROSE:

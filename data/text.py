@@ -52,6 +52,10 @@ _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)
 # signs of India and Thailand.
 _MARKS = r"\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e31\u0e34-\u0e3a\u0e47-\u0e4e"
 WORD = re.compile(rf"[\w{_MARKS}]+(?:['’‘.](?=\w)[\w{_MARKS}]+)*")
+# Scripts without spaces between words, or with particles at their ends.
+UNSPACED = re.compile("[\u0e00-\u0e7f\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+_RUN = re.compile(rf"{UNSPACED.pattern}+|(?:(?!{UNSPACED.pattern}).)+")
+_HIRAGANA = re.compile("[\u3040-\u309f]+")
 # Lucene's StandardTokenizer (Unicode text segmentation): "U.S", "O'Neill", "foo:bar" and "1,000.5" are one word each,
 # a Chinese character or a hiragana is a word of its own, superscripts and fractions are none.
 _ALONE = r"\u3040-\u309f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -215,9 +219,31 @@ def with_code_parts(text: str) -> str:
     return f"{text}\n{' '.join(found)}" if found else text
 
 
+def unspaced_forms(word: str) -> list[str]:
+    """The overlapping pairs of characters of a word in a script without spaces, of Thai three; of what else it has, the
+    `key_words`; nothing for a word in another script."""
+    forms = list[str]()
+    for run in _RUN.findall(unicodedata.normalize("NFKC", word)) if UNSPACED.search(word) else ():
+        size = 3 if "\u0e00" <= run[0] <= "\u0e7f" else 2
+        if UNSPACED.match(run):
+            forms += (run[at : at + size] for at in range(max(len(run) - size + 1, 1)))
+        else:
+            forms += key_words(run)
+    return forms
+
+
+def is_hiragana(form: str) -> bool:
+    """Whether it is in Hiragana alone, as Japanese particles and endings are."""
+    return bool(_HIRAGANA.fullmatch(form))
+
+
 @lru_cache(maxsize=4096)
 def content_terms(text: str) -> tuple[str, ...]:
-    """Accent-folded stems of topic words, which the lexical engine matches."""
+    """Accent-folded stems of topic words, which the lexical engine matches; pairs of characters in scripts without
+    spaces."""
+    if UNSPACED.search(text):
+        forms = (form for word in WORD.findall(text) for form in unspaced_forms(word) or key_words(word))
+        return tuple(stem(form) for form in forms if form not in FUNCTION_WORDS and not is_hiragana(form))
     words = (_POSSESSIVE.sub("", word) for word in WORD.findall(fold(text)))
     return tuple(stem(word) for word in words if word not in FUNCTION_WORDS)
 
@@ -228,18 +254,17 @@ def content_terms(text: str) -> tuple[str, ...]:
 # Before a name.
 _TITLES = frozenset(
     "mr mrs ms dr drs prof profs rev revs fr gen col maj brig capt cpt cpl sgt lt lieut flt sqn pvt pte cmdr cdr adm "
-    "det insp supt gov sen rep reps pres rt hon amb cllr messrs mme mlle msgr asst sra srta dra sig dott hr frl".split()
+    "det insp supt gov sen rep reps pres rt hon amb cllr messrs mme mlle msgr asst sra srta dra dott frl".split()
 )
 # Before a number: joined when a digit follows ("No. 29"), otherwise an ordinary word ("She said no. ...").
-_COUNTERS = frozenset("no nos vol vols pp op fig figs ch para pop".split())
+_COUNTERS = frozenset("no nos vol vols pp op fig figs ch para pop nr abb bd".split())
 # In the middle of a sentence, and lower-case only: "c." is circa where "C." is an initial.
 _CONNECTIVES = frozenset(
-    "v vs cf ca c p approx e.g i.e viz b d r fl aft bef lit transl a.k.a bzw evtl ggf inkl exkl vgl geb gest".split()
+    "v vs cf ca c p approx e.g i.e viz b d r fl aft bef lit transl a.k.a "
+    "bzw evtl ggf inkl exkl vgl geb gest gegr bspw".split()
 )
 # Before or after an ordinal number of German: "3. Oktober", "im 19. Jahrhundert".
-_ORDINAL = re.compile(
-    r"\b(?:[Ii]m|[Dd](?:er|ie|as|en|em|es)|[Vv]om|[Zz]u[mr]|[Bb]eim|[Ss]eit|[Bb]is|ab|und)\s+\d{1,3}\Z"
-)
+_ORDINAL = re.compile(r"\b(?:[Ii]m|[Dd](?:er|as|en|em|es)|[Vv]om|[Zz]u[mr]|[Bb]eim|[Ss]eit|[Bb]is|und)\s+\d{1,3}\Z")
 _MONATE = frozenset("januar jänner februar märz mai juni juli oktober dezember".split())  # others are English, too
 # After an exclamation mark of a name ("Yahoo! Inc.").
 _COMPANIES = frozenset("inc ltd co corp".split())

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 from dspy import lm15
 
+from ..data.languages import ENGLISH, LANGUAGES, spoken
 from ..data.references import references, replace_references
 from ..data.text import FUNCTION_WORDS, MONTH, MONTHS, content_terms, split_sentences, stem, title_key, title_names
 from .replies import as_events, read_request, respond
@@ -384,7 +385,7 @@ def mask(question: str) -> tuple[str, tuple[str, ...]]:
 def plan(question: str) -> tuple[str, ...]:
     """The sub-questions, in order; #1 is the answer of the first. The question itself if it has no parts."""
     text, named = mask(question)
-    text, steps = text.rstrip("?!. "), list[str]()
+    text, steps = text.rstrip("?!. ？！。؟"), list[str]()
     while len(steps) < 5 and (step := _innermost(text, f"#{len(steps) + 1}")):
         asked, text = step
         steps.append(asked)
@@ -629,7 +630,9 @@ def candidates(chain: Chain, question: str, chosen: Sequence[Page]) -> Iterator[
 
 
 def read(chain: Chain, question: str, chosen: Sequence[Page]) -> Guess:
-    """The likeliest span; all spellings of one answer count together."""
+    """The likeliest span; all spellings of one answer count together. It was trained on English questions only."""
+    if spoken(question, LANGUAGES) != ENGLISH:
+        return NONE
     scored = [(weighted(features, "span"), guess) for guess, features in candidates(chain, question, chosen)]
     scored.sort(key=lambda pair: -pair[0])
     odds, best = Counter[str](), dict[str, Guess]()

@@ -277,16 +277,19 @@ def restore(artifact: Artifact, program: dspy.Module) -> list[str]:
 
 
 def load_state(program: dspy.Module, state: State) -> None:
-    """Load the state of every parameter, in place; agents keep their models.
+    """Load the state of every parameter, in place; agents keep their models. Weights of the chain that an earlier
+    version did not have keep their defaults.
 
     Raises:
         ValueError: it does not fit. The program is unchanged.
     """
-    if other := {name for name, _ in program.named_parameters()} ^ state.keys():
+    names = {name for name, _ in program.named_parameters()}
+    if other := {name for name in names ^ state.keys() if name in state or ".chain[" not in name}:
         raise ValueError(f"only one of them has {', '.join(sorted(other))}")
     for target in (program.deepcopy(), program):  # the copy raises before anything is changed
         for name, parameter in target.named_parameters():
-            _load(name, parameter, state[name])
+            if name in state:
+                _load(name, parameter, state[name])
 
 
 def saved_by_dspy(file: Path) -> State:

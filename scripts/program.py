@@ -88,7 +88,7 @@ class Named:
         searched = None
         if self.searches:
             kind = self.artifact.program.retriever if self.artifact else "chain"
-            used = "chain" if kind == "none" else kind if kind in RETRIEVERS else "bm25"
+            used = "chain" if kind in ("none", "chain-dense") else kind if kind in RETRIEVERS else "bm25"
             searched = build_retriever(retriever or used, source)
         elif retriever is not None:
             raise PolyhopError(f"{self.name} does not search: --retriever does not apply")

@@ -76,7 +76,7 @@ def _ties(source: ChainSource, row: int, passage: Passage) -> Iterator[tuple[int
     links = [link for link in passage.links if link.kind == "text" and len(link.text) > 2]
     named = store.named([link.target for link in links])
     for link in links:
-        if link.target in named:
+        if link.target in named and link.sentence < len(passage.sentences):
             yield named[link.target], "hyperlink", link.text, link.sentence
     flagged = store.records([row]).words
     words = without_flags(flagged)

@@ -7,7 +7,6 @@ words have stems below `TOPIC`. 0 ends the title and each sentence.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import blake2b
@@ -20,10 +19,22 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from ..languages import CASELESS, ENGLISH, LANGUAGES, NOUNS, UNSPACED, function_words, spoken, stem
+from ..languages import CASELESS, ENGLISH, LANGUAGES, NOUNS, function_words, spoken, stem
 from ..links import address, file_words
 from ..passages import MOST_LINKS, Passage
-from ..text import WORD, bare_title, clean, code_parts, fold, join_initials, key_words, short_title
+from ..text import (
+    UNSPACED,
+    WORD,
+    bare_title,
+    clean,
+    code_parts,
+    fold,
+    is_hiragana,
+    join_initials,
+    key_words,
+    short_title,
+    unspaced_forms,
+)
 
 if TYPE_CHECKING:
     from .store import Store
@@ -45,9 +56,6 @@ LINK_KINDS = ("text", "see", "contents")
 _MOST = 255  # words of a title or a file's name that count
 _JOINING = frozenset("of the and de la le du des del della di da von van der den for in".split())
 _JOINING_NOUNS = frozenset(["von", "zu"])
-_RUN = re.compile(rf"(?P<unspaced>{UNSPACED}+)|(?:(?!{UNSPACED}).)+")
-_HIRAGANA = re.compile("[\u3040-\u309f]+")  # particles and endings
-_THAI = re.compile("[\u0e00-\u0e7f]")
 _CACHED = 200_000
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|\w{2,8});")
 _AND = re.compile(r"\s*&\s*")
@@ -84,7 +92,8 @@ def _tells_name(word: Word, language: str) -> bool:
 
 def _side_by_side(text: str) -> set[int]:
     """Which words of a German text have a capital, as one beside them does."""
-    words = list(WORD.finditer(_prepared(clean(text))))
+    text = _prepared(clean(text))
+    words = list(WORD.finditer(text))
     pairs = (
         {at, at + 1}
         for at, (one, other) in enumerate(pairwise(words))
@@ -104,7 +113,10 @@ class _Known(dict[str, Word]):
             self.clear()
         forms: tuple[str, ...] = (written.lower(),)
         if not (written.isascii() and written.isalnum()):
-            forms = _unspaced(written) or (*key_words(written), *(part.lower() for part in code_parts(written)))
+            forms = tuple(unspaced_forms(written)) or (
+                *key_words(written),
+                *(part.lower() for part in code_parts(written)),
+            )
         starts = not written[0].islower()
         numbers = tuple(number(form, self._language, written) | (STARTS if starts else 0) for form in forms)
         joins = len(forms) == 1 and forms[0] in _JOINING
@@ -115,21 +127,9 @@ class _Known(dict[str, Word]):
 _known = {language: _Known(language) for language in LANGUAGES}
 
 
-def _unspaced(written: str) -> tuple[str, ...]:
-    """The forms of a word in a script without spaces: its overlapping pairs of characters, of Thai three."""
-    forms = list[str]()
-    for run in _RUN.finditer(unicodedata.normalize("NFKC", written)) if re.search(UNSPACED, written) else ():
-        size = 3 if _THAI.match(run.group()) else 2
-        if run["unspaced"]:
-            forms += (run.group()[at : at + size] for at in range(max(len(run.group()) - size + 1, 1)))
-        else:
-            forms += key_words(run.group())
-    return tuple(forms)
-
-
 def number(form: str, language: str = ENGLISH, written: str = "") -> int:
     """The number of a folded word, of which the stem is perhaps better found as it is written."""
-    if form in function_words(language) or _HIRAGANA.fullmatch(form):
+    if form in function_words(language) or is_hiragana(form):
         return (1 + crc32(form.encode()) % (TOPIC - 1)) << STEM_BITS
     stemmed = stem(form, language)
     if language != ENGLISH and fold(written) == form:  # with accents
@@ -167,8 +167,8 @@ def wording(words: Sequence[Word], start: int, end: int) -> str:
         code = len(word.forms) > 1 or any(map(str.isdigit, word.written))
         if code and forms and forms == word.forms:
             parts.append(word.written)
-        elif forms and re.match(UNSPACED, forms[0]):
-            parts.append(forms[0] + "".join(form[-1] if re.match(UNSPACED, form) else form for form in forms[1:]))
+        elif forms and UNSPACED.match(forms[0]):
+            parts.append(forms[0] + "".join(form[-1] if UNSPACED.match(form) else form for form in forms[1:]))
         else:
             parts += forms
         at += len(word.forms)
@@ -438,23 +438,15 @@ class Question:
         topical = np.flatnonzero(stems >= TOPIC)
         at = topical[np.sort(np.unique(stems[topical], return_index=True)[1])]
         self.words = [
-            words[place][1] if re.match(UNSPACED, words[place][1]) else words[place][0].written for place in at.tolist()
+            words[place][1] if UNSPACED.match(words[place][1]) else words[place][0].written for place in at.tolist()
         ]
         self.idf = store.idf(stems[at])
         self.weights = self.idf / (self.idf.sum() or 1.0)
         # "directed" counts for "director": Porter's stems differ, unlike those of "composed" and "composer".
         agents = [which for which, place in enumerate(at.tolist()) if _AGENT.fullmatch(words[place][1])]
-        same = [(which, number(words[at[which]][1][:-2])) for which in agents]
-        for other in store.languages:
-            if other != language:
-                same += [
-                    (which, number(words[place][1], other, words[place][0].written)) for which, place in enumerate(at)
-                ]
-        others = stems_of(np.array([stem for _, stem in same], np.uint32))
-        new = np.flatnonzero(~np.isin(others, stems[at]) & (others >= TOPIC))
-        new = new[np.unique(others[new], return_index=True)[1]]
-        known = np.append(stems[at], others[new])
-        which = np.append(np.arange(len(at)), np.array([which for which, _ in same], np.int64)[new])
+        verbs = stems_of(np.array([number(words[at[which]][1][:-2]) for which in agents], np.uint32))
+        new = np.flatnonzero(~np.isin(verbs, stems[at]))
+        known, which = np.append(stems[at], verbs[new]), np.append(np.arange(len(at)), np.array(agents, np.int64)[new])
         order = np.argsort(known)
         self._stems, self._word = known[order], which[order]
         first = np.flatnonzero(np.diff(at) <= _NEAR)

@@ -22,7 +22,7 @@ import ujson
 from ..chain.store import StoreWriter, hashes_of
 from ..corpora import Corpus
 from ..errors import DataError, IndexFault, Problem
-from ..languages import AUTO, ENGLISH, LANGUAGES, language_of
+from ..languages import AUTO, ENGLISH, check_language, language_of
 from ..passages import PAGE, Passage
 from ..splitting import MAX_WORDS
 from .bm25 import LuceneReader
@@ -41,6 +41,7 @@ from .layout import PROBLEMS, STORE, IndexManifest, check_writable, lucene_versi
 from .writer import IndexWriter
 
 _PROGRESS_EVERY = 500  # passages
+_MANY = 1 << 40
 _NONE = Passage("", "", "")  # in place of a deleted document, to keep the numbers
 
 
@@ -78,7 +79,9 @@ class Indexing:
         language: str = AUTO,
         languages: Sequence[str] = (),
     ) -> None:
-        self._language, self.languages = language, Counter(languages)
+        # How many passages there were of each is not known: their order stays.
+        ranked = {known: _MANY * (len(languages) - at) for at, known in enumerate(languages)}
+        self._language, self.languages = language, Counter(ranked)
         self._folder, self._writer, self._on_progress, self._on_problem = folder, writer, on_progress, on_problem
         self.passages = self.documents = self._overlong = 0
         self.digest = blake2b(hashed.encode(), digest_size=16)
@@ -136,6 +139,7 @@ class Indexing:
                 continue
             self._writer.add(passage, corpus.version)
             self.passages += 1
+            self.languages[passage.language] += 1
             self._overlong += len(passage.text) > PAGE
             if self.passages % _PROGRESS_EVERY == 0:
                 self._on_progress(BuildProgress(corpus.share, self.passages, corpus.file))
@@ -146,7 +150,6 @@ class Indexing:
         if language == AUTO:
             most = max(self.languages, key=self.languages.__getitem__, default=ENGLISH)
             language = passage.language if passage.language != ENGLISH else language_of(passage.text, most)
-        self.languages[language] += 1
         return passage if language == passage.language else replace(passage, language=language)
 
     def _skip(self, problem: Problem) -> None:
@@ -169,8 +172,7 @@ class Indexing:
             "duplicates": self.skipped["duplicate"],
             "overlong": self._overlong + (before.overlong if before else 0),
             "corpus_hash": self.digest.hexdigest(),
-            "languages": (languages := tuple(language for language, _ in self.languages.most_common())),
-            "analyzer": "Anserini " + ", ".join(map(analyzer_name, languages)),
+            **_analyzed(self._language, [language for language, _ in self.languages.most_common()]),
         }
 
     def finish(self) -> None:
@@ -186,6 +188,12 @@ class Indexing:
 
     def __exit__(self, *error: object) -> None:
         self._seen.close()
+
+
+def _analyzed(language: str, languages: Sequence[str]) -> dict[str, Any]:
+    """What the manifest says of languages."""
+    analyzer = "Anserini " + ", ".join(map(analyzer_name, languages))
+    return {"language": language, "languages": tuple(languages), "analyzer": analyzer}
 
 
 def build_index(
@@ -214,8 +222,7 @@ def build_index(
     """
     if max_words is not None and max_words < 0:
         raise ValueError(f"max_words must be 0 or more, got {max_words}")
-    if language not in (AUTO, *LANGUAGES):
-        raise ValueError(f"language must be {AUTO} or one of {' '.join(LANGUAGES)}, got {language!r}")
+    check_language(language)
     out = Path(out)
     check_writable(out)
     with (
@@ -233,7 +240,6 @@ def build_index(
         return writer.commit(
             {
                 **indexing.counts(),
-                "language": language,
                 "passages": indexing.passages,
                 "documents": indexing.documents,
                 "corpus": corpus.names,
@@ -263,12 +269,13 @@ def adopt_index(
     Raises:
         IndexFault: the index is missing, damaged or polyhop's own, or stores no text.
     """
+    check_language(language)
     index = Path(index)
     with closing(LuceneReader(index, adopting=True)) as lucene:
         manifest = lucene.manifest
         if not manifest.foreign:
             raise IndexFault(f"The index {index} was made by polyhop, and has all that it needs.")
-        lucene.manifest = manifest = manifest.model_copy(update={"language": language, "languages": (language,)})
+        lucene.manifest = manifest = manifest.model_copy(update=_analyzed(language, [language]))
         with writing(index) as unfinished, closing(StoreWriter(unfinished / STORE)) as store:
             overlong = done = 0
             for start in range(0, len(lucene.live), _PROGRESS_EVERY):

@@ -75,7 +75,7 @@ class IndexManifest(BaseModel):
 
     model_config = ConfigDict(frozen=True, strict=True)
 
-    schema_version: Literal[12] = Field(default=12, alias="schema")  # first, so that another version is told as such
+    schema_version: Literal[13] = Field(default=13, alias="schema")  # first, so that another version is told as such
     generation: Generation
     chain: dict[Generation, dict[str, str]]
     passages: PositiveInt  # indexed passages, after splitting
@@ -277,17 +277,26 @@ def publish(index: Path, unfinished: Path, manifest: IndexManifest, commit: Call
     commit()
     home = manifest.home(index)
     for folder in _generations(index):
-        for path in folder.iterdir() if folder.name != manifest.generation else ():
-            name = path.name.removeprefix(EARLIER)
-            if name.startswith((VECTORS, KEYS)) and name.endswith(".npy") and not (home / f"{EARLIER}{name}").exists():
-                with suppress(OSError):
-                    os.replace(path, home / f"{EARLIER}{name}")
+        if folder.name != manifest.generation:
+            _keep_vectors(folder, home)
         if folder.name not in (manifest.generation, *manifest.chain):
             shutil.rmtree(folder, ignore_errors=True)
         elif folder.name != manifest.generation:
             for path in folder.iterdir():
                 if path.name != STORE:
                     path.unlink()
+
+
+def _keep_vectors(folder: Path, home: Path) -> None:
+    """Move the vectors of an earlier state to the new one, with their keys: those that were complete, or else those
+    that it had itself of one before."""
+    for before in ("", EARLIER):
+        for keys in folder.glob(f"{before}{KEYS}*.npy"):
+            vectors = folder / keys.name.replace(KEYS, VECTORS, 1)
+            kept = home / f"{EARLIER}{vectors.name.removeprefix(EARLIER)}"
+            if vectors.exists() and not kept.exists():
+                os.replace(keys, home / f"{EARLIER}{keys.name.removeprefix(EARLIER)}")
+                os.replace(vectors, kept)
 
 
 def check_writable(out: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from polyhop.data.chain import ChainRetriever
 from polyhop.data.chain.store import Store
 from polyhop.data.chain.words import Question, number, read, record_of, wording
+from polyhop.data.errors import PolyhopError
 from polyhop.data.languages import LANGUAGES, function_words, language_of, spoken, stem
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import build_index
@@ -195,7 +196,7 @@ def test_the_language_can_be_given_and_stays_in_updates(folder: Path) -> None:
     assert changed.languages == ("de",)
     with BM25Index(folder.parent / "ix") as index:
         assert first(index, "die Kuh") == "notes/new.md"
-    with pytest.raises(ValueError, match="language must be auto or one of en ar"):
+    with pytest.raises(PolyhopError, match="no language 'xx': choose auto or one of en ar"):
         build_index([folder], folder.parent / "ix", language="xx")
 
 
@@ -207,6 +208,15 @@ def test_an_update_adds_a_language(folder: Path) -> None:
     with BM25Index(folder.parent / "ix") as index:
         assert first(index, "Где стоят мельницы?") == "notes/mlyn.md"
         assert index.search("Где стоят мельницы?", 1)[0].passage.language == "ru"
+
+
+def test_the_language_of_most_passages_stays_the_first_one(folder: Path) -> None:
+    for n in range(3):
+        (folder / f"de{n}.md").write_text(f"# Nummer {n}\n\n{TEXTS['de']} Es sind {n}.", encoding="utf-8")
+    assert build_index([folder], folder.parent / "ix").languages[0] == "de"
+    for n in range(9):
+        (folder / f"en{n}.md").write_text(f"# Number {n}\n\n{TEXTS['en']} There are {n}.", encoding="utf-8")
+    assert update_index(folder.parent / "ix", folders=[folder]).manifest.languages[0] == "de"
 
 
 def test_an_english_index_says_nothing_of_languages_in_its_passages(folder: Path) -> None:

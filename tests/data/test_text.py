@@ -77,6 +77,8 @@ from polyhop.data.text import (
         "Am 3. Oktober kam Dr. Berg.| Er blieb bis zum 5. Tag.",
         "Im 19. Jahrhundert gab es, z. B. in Tarn, d. h. im Tal, Mühlen bzw. Sägen.| Es waren 12.| Danach brannten 3.",
         "I am 3.| Bob left.",
+        "It took 3 hr.| John left.",
+        "They die 30.| Bob lived.",
     ],
 )
 def test_splits_where_marked(marked: str) -> None:

@@ -51,7 +51,7 @@ def test_after_an_update_only_what_is_new_is_encoded(tmp_path: Path, updates: in
         DenseIndex(path, Hashing())
     encoder = Hashing()
     assert embed_index(path, encoder, batch=16).rows == 60
-    assert sum(encoder.calls) == 1 + updates  # the first passage tells whether the model is the same
+    assert sum(encoder.calls) == 2 + updates  # the first passage and a known one tell whether the model is the same
     with DenseIndex(path, encoder) as index:
         for row, passage in enumerate(index._lucene.stored(range(60))):
             if passage.id in vectors:
@@ -59,6 +59,36 @@ def test_after_an_update_only_what_is_new_is_encoded(tmp_path: Path, updates: in
         assert index.search("title 1. moon 0", 1)[0].passage.id == "new0"
     left = sorted(path.name for path in file(path).parent.glob("*.npy"))
     assert left == ["keys-tests%2Fhashing.npy", "vectors-tests%2Fhashing.npy"]
+
+
+def test_another_model_of_the_same_name_encodes_all_again(tmp_path: Path) -> None:
+    path = build(tmp_path, records(20))
+    embed_index(path, Hashing())
+    update_index(path, delete=["p00003"])
+    encoder = Hashing()
+    encoder._word = lambda word: Hashing._word(encoder, f"retrained {word}")  # type: ignore[method-assign]
+    embed_index(path, encoder)
+    assert sum(encoder.calls) == 2 + 19
+    with DenseIndex(path, encoder) as index:
+        texts = [f"{passage.title}. {passage.text}" for passage in index._lucene.stored(range(19))]
+        assert index.rows(range(19)) == pytest.approx(encode(encoder, texts), abs=1e-3)
+
+
+def test_keys_without_their_vectors_are_not_used(tmp_path: Path) -> None:
+    """As a process leaves them that is killed after the keys, and before the vectors."""
+    path = build(tmp_path, records(20))
+    embed_index(path, Hashing())
+    update_index(path, delete=["p00003"])
+    [earlier] = path.glob("polyhop/*/earlier-keys-*.npy")
+    keys = earlier.with_name(earlier.name.removeprefix("earlier-"))
+    np.save(keys, np.arange(19, dtype=np.uint64))
+    update_index(path, delete=["p00004"])
+    encoder = Hashing()
+    embed_index(path, encoder)
+    assert sum(encoder.calls) == 2  # the pair of the state before the last one
+    with DenseIndex(path, encoder) as index:
+        texts = [f"{passage.title}. {passage.text}" for passage in index._lucene.stored(range(18))]
+        assert index.rows(range(18)) == pytest.approx(encode(encoder, texts), abs=1e-3)
 
 
 def test_another_dimension_is_encoded_again(tmp_path: Path) -> None:
