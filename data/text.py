@@ -288,6 +288,7 @@ _BOUNDARY = re.compile(
     r"""(?P<close>["'”’»」』）)\]]*+(?:\[\w[\w ]{0,19}\])*+)(?P<space>\s*+)"""  # [\w ]: "[3]", "[citation needed]"
     r"""(?=[\s"'“‘«(\[]*(?P<next>\w++(?:['’]\w++)?|\S|\Z))"""
 )
+_QUOTATIONS, _LONGEST_QUOTATION = ("「」", "『』", "（）", "„“"), 200
 _CJK = frozenset("。！？")  # no space follows them
 _LONGEST_TOKEN = 20  # no abbreviation is longer
 _LAST_TOKEN = re.compile(r"[^\s(\[\"“‘«/–—]++$")
@@ -333,12 +334,18 @@ def _pieces(text: str) -> Iterator[str]:
         yield block[start:]
 
 
+def _is_quoted(block: str, start: int, end: int) -> bool:
+    """Whether a quotation or a parenthesis that starts there is open: it is part of what somebody says."""
+    return any(block.rfind(opens, start, end) > block.rfind(closes, start, end) for opens, closes in _QUOTATIONS)
+
+
 def _ends_sentence(block: str, start: int, match: re.Match[str]) -> bool:
-    end, _, space, following = match.groups()
-    if not following:
+    end, close, space, following = match.groups()
+    if not following or _is_quoted(block, max(start, match.start() - _LONGEST_QUOTATION), match.end()):
         return False
     if not space:
-        return not _CJK.isdisjoint(end) and following != "（"
+        # After a quotation goes on what a particle starts: 「行け。」と言った.
+        return not _CJK.isdisjoint(end) and following != "（" and not (close and is_hiragana(following[0]))
     at = match.start("next")
     if (following[0].islower() and not _IDENTIFIER.match(block, at)) or following in ",;:)]}–—":
         return False

@@ -70,6 +70,8 @@ from polyhop.data.text import (
         "彼は作家。|東京に住む！|本当？",
         "「行け。」|彼は言った。",
         "他来了！！|けいおん！（2009）は。",
+        "「水位計は町を守る。だから作る。」と語った。|川（深い。速い。）は北へ。",
+        "Sie sagte: „Es ist spät. Wir gehen.“ und ging.| „Ja!“",
         "هل ذهب؟| نعم ذهب.",
         "यह एक वाक्य है।| यह दूसरा है।",
         "Élodie est née à Paris.| Elle vit à Lyon.",
