@@ -288,7 +288,7 @@ _BOUNDARY = re.compile(
     r"""(?P<close>["'”’»」』）)\]]*+(?:\[\w[\w ]{0,19}\])*+)(?P<space>\s*+)"""  # [\w ]: "[3]", "[citation needed]"
     r"""(?=[\s"'“‘«(\[]*(?P<next>\w++(?:['’]\w++)?|\S|\Z))"""
 )
-_QUOTATIONS, _LONGEST_QUOTATION = ("「」", "『』", "（）", "„“"), 200
+_QUOTATIONS, _LONGEST_QUOTATION = (("「", "」"), ("『", "』"), ("（", "）"), ("„", "“")), 200
 _CJK = frozenset("。！？")  # no space follows them
 _LONGEST_TOKEN = 20  # no abbreviation is longer
 _LAST_TOKEN = re.compile(r"[^\s(\[\"“‘«/–—]++$")
