@@ -56,6 +56,8 @@ def test_what_has_no_prose_is_in_the_language_before(text: str) -> None:
 
 def test_a_question_is_in_a_language_of_the_collection() -> None:
     assert spoken(TEXTS["de"], ["en", "de"]) == "de"
+    asked = "In Writer habe ich das so benannt, dass niemand die Einträge ändert: wo steht das in der Liste?"
+    assert spoken(asked, ["en", "de"]) == "de"  # with "in", "so", "in"
     assert spoken(TEXTS["de"], ["en", "fr"]) == "en"
     assert spoken("Kestrel Mill?", ["fr", "en"]) == "fr"
 

@@ -67,7 +67,7 @@ def test_another_model_of_the_same_name_encodes_all_again(tmp_path: Path) -> Non
     update_index(path, delete=["p00003"])
     encoder = Hashing()
     encoder._word = lambda word: Hashing._word(encoder, f"retrained {word}")  # type: ignore[method-assign]
-    embed_index(path, encoder)
+    embed_index(path, encoder, batch=8)
     assert sum(encoder.calls) == 2 + 19
     with DenseIndex(path, encoder) as index:
         texts = [f"{passage.title}. {passage.text}" for passage in index._lucene.stored(range(19))]
