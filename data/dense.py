@@ -288,8 +288,18 @@ def read_vectors(index: Path, manifest: IndexManifest, encoder: str) -> NDArray[
 
 def encoders_of(index: Path, manifest: IndexManifest) -> list[str]:
     """The names of the encoders whose vectors an index has."""
-    files = sorted(manifest.home(index).glob(f"{VECTORS}*.npy"))
-    return [unquote(file.stem.removeprefix(VECTORS)) for file in files]
+    return _names(index, manifest, VECTORS)
+
+
+def outdated_encoders(index: Path, manifest: IndexManifest) -> list[str]:
+    """The names of the encoders whose vectors an index had before it was changed, and has not now."""
+    now = encoders_of(index, manifest)
+    return [name for name in _names(index, manifest, f"{EARLIER}{VECTORS}") if name not in now]
+
+
+def _names(index: Path, manifest: IndexManifest, prefix: str) -> list[str]:
+    files = sorted(manifest.home(index).glob(f"{prefix}*.npy"))
+    return [unquote(file.stem.removeprefix(prefix)) for file in files]
 
 
 def _running(passage: Passage) -> str:

@@ -137,6 +137,10 @@ def spoken(question: str, languages: Sequence[str]) -> str:
     return languages[0] if len(languages) == 1 else language_of(question, languages[0], languages, _SHORT)
 
 
+def is_english(question: str) -> bool:
+    return spoken(question, LANGUAGES) == ENGLISH
+
+
 def _share(words: list[str], language: str) -> float:
     known = function_words(language)
     return sum(word in known for word in words) / len(words) if words else 0.0

@@ -83,7 +83,7 @@ class Passage:
     metadata: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
     links: tuple[Link, ...] = field(default=(), repr=False)
     anchors: tuple[str, ...] = field(default=(), repr=False)
-    language: str = field(default="en", repr=False, compare=False)
+    language: str = field(default="en", repr=False)
 
     @classmethod
     def of(

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from dspy import lm15
 
-from ..data.languages import ENGLISH, LANGUAGES, spoken
+from ..data.languages import is_english
 from ..data.references import references, replace_references
 from ..data.text import FUNCTION_WORDS, MONTH, MONTHS, content_terms, split_sentences, stem, title_key, title_names
 from .replies import as_events, read_request, respond
@@ -630,9 +630,7 @@ def candidates(chain: Chain, question: str, chosen: Sequence[Page]) -> Iterator[
 
 
 def read(chain: Chain, question: str, chosen: Sequence[Page]) -> Guess:
-    """The likeliest span; all spellings of one answer count together. It was trained on English questions only."""
-    if spoken(question, LANGUAGES) != ENGLISH:
-        return NONE
+    """The likeliest span, for an English question; all spellings of one answer count together."""
     scored = [(weighted(features, "span"), guess) for guess, features in candidates(chain, question, chosen)]
     scored.sort(key=lambda pair: -pair[0])
     odds, best = Counter[str](), dict[str, Guess]()
@@ -640,7 +638,7 @@ def read(chain: Chain, question: str, chosen: Sequence[Page]) -> Guess:
         key = title_key(guess.text)
         odds[key] += math.exp(score - scored[0][0])  # type: ignore[assignment]
         best.setdefault(key, guess)
-    if not scored:
+    if not scored or not is_english(question):
         return NONE
     key = max(odds, key=odds.__getitem__)
     return best[key]._replace(probability=odds[key] / odds.total())
@@ -787,8 +785,7 @@ class Agent:
         seen = {row.id: row.terms | page.title_terms for page in self.prompt.pages for row in page.sentences}
         if statements := self.prompt.listed("statements"):
             return [n for n, text in enumerate(statements, 1) if any(_most(text, terms) for terms in seen.values())]
-        facts = self.prompt.listed("known")
-        return [row.id for row in self.evidence if any(_most(fact, seen[row.id]) for fact in facts)]
+        return [row.id for row in self.evidence if any(_most(it, seen[row.id]) for it in self.prompt.listed("known"))]
 
     def value(self, name: str, type: str) -> Any:
         """The value of an output field: by its name, unless somebody else's field of that name has another type."""
@@ -832,8 +829,7 @@ def _is_of(value: Any, type: str) -> bool:
 
 
 def _most(statement: str, seen: frozenset[str]) -> bool:
-    asked = _terms(statement)
-    return 5 * len(asked & seen) >= 3 * max(len(asked), 1)
+    return 5 * len(_terms(statement) & seen) >= 3 * max(len(_terms(statement)), 1)
 
 
 RULES: dict[str, Callable[[Agent], Any]] = {

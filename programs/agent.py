@@ -14,7 +14,7 @@ from dspy.utils.exceptions import ContextWindowExceededError
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
-from ..data.languages import ENGLISH, LANGUAGES, spoken
+from ..data.languages import is_english
 from ..data.text import content_terms
 from ..engines.costs import current_attempt, go_on, record_incident
 from ..engines.replies import estimated_tokens
@@ -56,7 +56,7 @@ class Agent(dspy.Predict):
             raise TypeError(
                 f"{role_of(self)} takes {', '.join(taken)}, and was given {', '.join(sorted(given)) or 'none'}"
             )
-        if spoken(str(kwargs.get("question", "")), LANGUAGES) != ENGLISH:
+        if not is_english(str(kwargs.get("question", ""))):
             signature = kwargs.get("signature") or self.signature
             kwargs["signature"] = signature.with_instructions(f"{signature.instructions}\n{_IN_ITS_LANGUAGE}")
         run, demos = current(), shown_demos(kwargs.get("signature") or self.signature, kwargs.pop("demos", self.demos))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from pathlib import Path, PurePosixPath
 from time import monotonic
-from urllib.parse import unquote
 
 import typer
 
@@ -13,7 +12,7 @@ from ..data import dense
 from ..data.errors import PolyhopError, Problem
 from ..data.languages import AUTO, ENGLISH
 from ..data.lucene.index import BuildProgress, adopt_index, build_index, check_index
-from ..data.lucene.layout import EARLIER, HOME, OURS, PROBLEMS, VECTORS, index_above, index_of, rebuild
+from ..data.lucene.layout import HOME, PROBLEMS, index_above, index_of, rebuild
 from ..data.lucene.pyserini import locate
 from ..data.lucene.update import update_index
 from ..data.passages import PAGE
@@ -97,8 +96,6 @@ def _write(given: Index, out: Path, names: list[str]) -> None:
             typer.echo(f"indexing: {built.done:.0%}, {state}", err=True)
 
     corpus, rows = [Path(name) for name in names], {"index": str(out)}
-    files = [*out.glob(f"{OURS}/*/{VECTORS}*.npy"), *out.glob(f"{OURS}/*/{EARLIER}{VECTORS}*.npy")]
-    had_vectors = {unquote(path.stem.removeprefix(EARLIER).removeprefix(VECTORS)) for path in files}
     with progress_bar("indexing") as bar:
         task = bar.add_task("", total=100)
         if given.add or given.delete or given.update:
@@ -145,8 +142,7 @@ def _write(given: Index, out: Path, names: list[str]) -> None:
         warn(f"  {problem.where}: {problem.reason}")
     if counts:
         typer.echo(f"  all of them: {manifest.home(out) / PROBLEMS}", err=True)
-    missing = had_vectors - set(dense.encoders_of(out, manifest)) if not made else set[str]()
-    for name in sorted(missing):
+    for name in dense.outdated_encoders(out, manifest) if not made else ():
         try:
             _embed(out, dense.SentenceEncoder(name))  # what is new
         except PolyhopError as error:

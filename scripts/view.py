@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from ..data.languages import ENGLISH, LANGUAGES, spoken
+from ..data.languages import is_english
 from ..data.passages import Evidence, Fact, Hit, Passage, Reason
 from ..data.text import count, plain, terms, title_key
 from ..engines.costs import Ledger
@@ -95,8 +95,8 @@ def print_chain(
         )
         parts.append(line.append(_verdict(guess, gold)) if gold else line)
     else:
-        english = spoken(question, LANGUAGES) == ENGLISH
-        parts.append(Text("  no guess" + ("" if english else ": without a language model, for English questions only")))
+        why = "" if is_english(question) else ": without a language model, for English questions only"
+        parts.append(Text(f"  no guess{why}"))
     footer = f"{count(prediction.trace.searches, 'search', 'searches')} · {seconds:.2f} s"
     footer += f" · searched {plain(index)}" if index else ""
     parts.append(Padding(Text(footer, style="dim"), (0, 0, 1, 2), expand=False))

@@ -26,17 +26,7 @@ from ..languages import AUTO, ENGLISH, check_language, language_of
 from ..passages import PAGE, Passage
 from ..splitting import MAX_WORDS
 from .bm25 import LuceneReader
-from .jvm import (
-    analyzer_name,
-    anserini_jar,
-    autoclass,
-    call,
-    call_long,
-    java_exception,
-    lucene_class,
-    open_directory,
-    reason,
-)
+from .jvm import anserini_jar, autoclass, call, call_long, java_exception, lucene_class, open_directory, reason
 from .layout import PROBLEMS, STORE, IndexManifest, check_writable, lucene_version, publish, writing
 from .writer import IndexWriter
 
@@ -192,8 +182,8 @@ class Indexing:
 
 def _analyzed(language: str, languages: Sequence[str]) -> dict[str, Any]:
     """What the manifest says of languages."""
-    analyzer = "Anserini " + ", ".join(map(analyzer_name, languages))
-    return {"language": language, "languages": tuple(languages), "analyzer": analyzer}
+    names = ("DefaultEnglishAnalyzer (Porter)" if code == ENGLISH else code for code in languages)
+    return {"language": language, "languages": tuple(languages), "analyzer": f"Anserini {', '.join(names)}"}
 
 
 def build_index(

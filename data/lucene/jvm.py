@@ -117,11 +117,6 @@ def anserini_jar() -> Path:
     )
 
 
-def analyzer_name(language: str) -> str:
-    """What a manifest calls the analyzer of a language."""
-    return "DefaultEnglishAnalyzer (Porter)" if language == "en" else language
-
-
 def analyzer(language: str) -> Any:
     """Anserini's for a language; for English Lucene's stop words and possessives, Porter stems."""
     if language == "en":

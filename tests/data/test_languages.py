@@ -16,6 +16,7 @@ from polyhop.data.lucene.index import build_index
 from polyhop.data.lucene.jvm import analyzer
 from polyhop.data.lucene.update import update_index
 from polyhop.data.passages import Passage
+from polyhop.data.pool import PassagePool
 
 TEXTS = {
     "en": "The mill stands by the river, and its owner has lived there for thirty years.",
@@ -129,6 +130,17 @@ def capital(question: str, language: str) -> list[str]:
 )
 def test_which_words_of_a_question_may_be_names(question: str, language: str, names: list[str]) -> None:
     assert capital(question, language) == names
+
+
+def test_the_words_of_a_pool_are_those_of_its_language() -> None:
+    """A passage may be in pools of several languages, and what is known of it in one is not taken for another."""
+    shared = Passage.of("Ada Berg", "Häuser Dateien")
+    german = [Passage.of(f"Mühle {n}", f"{TEXTS['de']} Es sind {n}.") for n in range(3)]
+    english = [Passage.of(f"Mill {n}", f"{TEXTS['en']} There are {n}.") for n in range(3)]
+    stores = [PassagePool([*others, shared]).store for others in (english, german, english)]
+    words = [store.records([3]).words.tolist() for store in stores]
+    assert words[0] == words[2] != words[1]
+    assert PassagePool([*german, shared]).search("das Haus", 1)[0].passage == shared
 
 
 # --- an index of several languages -----------------------------------------------------------------------------------

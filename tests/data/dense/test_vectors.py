@@ -61,6 +61,13 @@ def test_after_an_update_only_what_is_new_is_encoded(tmp_path: Path, updates: in
     assert left == ["keys-tests%2Fhashing.npy", "vectors-tests%2Fhashing.npy"]
 
 
+def assert_encoded(path: Path, encoder: Hashing) -> None:
+    """Each passage has the vector of its own text."""
+    with DenseIndex(path, encoder) as index:
+        texts = [f"{passage.title}. {passage.text}" for passage in index._lucene.stored(range(len(index)))]
+        assert index.rows(range(len(index))) == pytest.approx(encode(encoder, texts), abs=1e-3)
+
+
 def test_another_model_of_the_same_name_encodes_all_again(tmp_path: Path) -> None:
     path = build(tmp_path, records(20))
     embed_index(path, Hashing())
@@ -69,9 +76,7 @@ def test_another_model_of_the_same_name_encodes_all_again(tmp_path: Path) -> Non
     encoder._word = lambda word: Hashing._word(encoder, f"retrained {word}")  # type: ignore[method-assign]
     embed_index(path, encoder, batch=8)
     assert sum(encoder.calls) == 2 + 19
-    with DenseIndex(path, encoder) as index:
-        texts = [f"{passage.title}. {passage.text}" for passage in index._lucene.stored(range(19))]
-        assert index.rows(range(19)) == pytest.approx(encode(encoder, texts), abs=1e-3)
+    assert_encoded(path, encoder)
 
 
 def test_keys_without_their_vectors_are_not_used(tmp_path: Path) -> None:
@@ -86,9 +91,7 @@ def test_keys_without_their_vectors_are_not_used(tmp_path: Path) -> None:
     encoder = Hashing()
     embed_index(path, encoder)
     assert sum(encoder.calls) == 2  # the pair of the state before the last one
-    with DenseIndex(path, encoder) as index:
-        texts = [f"{passage.title}. {passage.text}" for passage in index._lucene.stored(range(18))]
-        assert index.rows(range(18)) == pytest.approx(encode(encoder, texts), abs=1e-3)
+    assert_encoded(path, encoder)
 
 
 def test_another_dimension_is_encoded_again(tmp_path: Path) -> None:
