@@ -10,14 +10,15 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from .chain.store import Store
-from .chain.words import cached_record, folded
+from .chain.words import folded
 from .languages import ENGLISH, function_words, language_of, stem
 from .passages import Hit, Passage, SearchTool, check_page
 from .text import clean, terms, with_code_parts
 
-_TOLD_BY, _SAMPLE = 10, 100  # passages that tell the language of a pool, by so many characters
+_SAMPLED, _SAMPLE = 10, 100  # passages that tell the language of a pool, by so many characters
 
 
 class PassagePool(SearchTool):
@@ -36,8 +37,12 @@ class PassagePool(SearchTool):
         unique: dict[str, Passage] = {}
         for passage in passages:
             unique.setdefault(passage.id, passage)
-        self.passages: tuple[Passage, ...] = tuple(unique.values())
-        self.language = language_of(" ".join(passage.text[:_SAMPLE] for passage in self.passages[:_TOLD_BY]))
+        sample = [passage.text[:_SAMPLE] for passage in islice(unique.values(), _SAMPLED)]
+        self.language = language_of(" ".join(sample))
+        self.passages: tuple[Passage, ...] = tuple(
+            passage if passage.language == self.language else replace(passage, language=self.language)
+            for passage in unique.values()
+        )
         self._counts = [Counter(self._terms(passage.searched)) for passage in self.passages]
         self._lengths = [counts.total() for counts in self._counts]
         self._holders: dict[str, list[int]] = {}  # positions of the passages with a term
@@ -73,10 +78,7 @@ class PassagePool(SearchTool):
     def store(self) -> Store:
         """The words of the passages, for the chain retriever; read once for all views."""
         if not self._stores:
-            passages = self.passages
-            if self.language != ENGLISH:
-                passages = tuple(replace(passage, language=self.language) for passage in passages)
-            self._stores.append(Store.of(map(cached_record, passages), (self.language,)))
+            self._stores.append(Store.of(self.passages, (self.language,)))
         return self._stores[0]
 
     def ranking(self, query: str, k: int, offset: int = 0) -> list[tuple[int, float]]:

@@ -19,8 +19,7 @@ import numpy as np
 import typer
 
 from ..data.benchmarks import SAMPLE
-from ..data.chain.store import Store
-from ..data.chain.words import STARTS, place_numbers, without_flags
+from ..data.chain.words import words_of
 from ..data.errors import PolyhopError
 from ..data.lucene.bm25 import BM25Index
 from ..data.lucene.index import build_index, check_index
@@ -110,7 +109,7 @@ def _ties(index: BM25Index) -> Iterator[Finding]:
     if not index.has_titles or not len(index):
         yield Finding("warning", "ties", "the index has no titles", f"polyhop index --adopt {index.path}")
         return
-    ties = linkage_of(index.store)
+    ties = linkage_of(index)
     looked = f", of which {ties.sampled:,} were looked at" if ties.sampled < ties.documents else ""
     size = f"{count(ties.documents, 'document')} of {count(ties.passages, 'passage')}"
     sharing = _sharing(index)
@@ -153,7 +152,6 @@ def _answers(spec: str, profile: Profile | None) -> str:
 
 # --- ties -------------------------------------------------------------------------------------------------------------
 
-_BATCH = 500  # passages read together
 _LONGEST_TITLE = 7  # words of a title or alias that is looked for
 _TIED = 0.1  # share of tied documents from which on the chain has enough to follow
 
@@ -177,8 +175,9 @@ class Linkage(NamedTuple):
         return "chain" if self.tied >= _TIED else "bm25"
 
 
-def linkage_of(store: Store, sample: int = 5_000) -> Linkage:
+def linkage_of(index: BM25Index, sample: int = 2_000) -> Linkage:
     """The ties of at most so many passages, or of the first document if that is longer."""
+    store = index.store
     there = store.documents[store.documents > 0]
     if not len(there):
         raise ValueError("the index is empty")
@@ -186,17 +185,15 @@ def linkage_of(store: Store, sample: int = 5_000) -> Linkage:
     drawn = numbers[: max(1, int(np.searchsorted(np.cumsum(sizes), sample, "right")))]
     rows = np.flatnonzero((store.documents > 0) & (store.documents <= drawn[-1])).tolist()
     linking, linked, mentioned = set[int](), set[int](), set[int]()
-    for at in range(0, len(rows), _BATCH):
-        records = store.records(rows[at : at + _BATCH])
-        links, words = records.links, without_flags(records.words)
-        source = records.documents.repeat(records.linked)
-        target, which = store.find(place_numbers(links["document"], 0))
-        other = store.documents[target] != source[which]
-        linking |= set(source[which][other].tolist())
-        linked |= set(store.documents[target][other].tolist())
-        target, spans = store.titles_in(words, (records.words & STARTS) > 0, _LONGEST_TITLE)
-        source = records.documents.repeat(records.sizes)[spans[:, 0]]
-        mentioned |= set(store.documents[target][store.documents[target] != source].tolist())
-    known = set(drawn.tolist())
-    shares = [len(each & known) / len(known) for each in (linking, linked, mentioned, linking | linked | mentioned)]
-    return Linkage(len(there), len(numbers), len(known), *shares)
+    for row, passage in zip(rows, index.stored(rows), strict=True):
+        document = {int(store.documents[row])}
+        targets = store.named([link.target for link in passage.links]).values()
+        others = {int(store.documents[target]) for target in targets} - document
+        linking |= document if others else set()
+        linked |= others
+        titles = store.titles_in(words_of(passage), _LONGEST_TITLE)
+        mentioned |= {int(store.documents[titled]) for titled, _ in titles} - document
+    looked_at = set(drawn.tolist())
+    groups = linking, linked, mentioned, linking | linked | mentioned
+    shares = [len(group & looked_at) / len(looked_at) for group in groups]
+    return Linkage(len(there), len(numbers), len(looked_at), *shares)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..passages import Passage
 from .store import ChainSource
-from .words import FIRST, INSIDE, STARTS, read, spanned, texts_of, without_flags, wording
+from .words import read, words_of
 
 _LEAST = 20  # words of a passage that says enough
 _MOST_LINKED = 0.3  # share of its words in links: more are a list
@@ -53,7 +53,7 @@ def pairs(source: ChainSource, seed: int = 0) -> Iterator[Pair]:
         [first] = source.stored([row])
         if first.document in used or not _says_enough(first):
             continue
-        for target, via, name, sentence in _ties(source, row, first):
+        for target, via, name, sentence in _ties(source, first):
             [second] = source.stored([target])
             if second.document == first.document or seconds[second.document] == _AS_SECOND or not _says_enough(second):
                 continue
@@ -69,28 +69,23 @@ def _says_enough(passage: Passage) -> bool:
     return words >= _LEAST and linked <= _MOST_LINKED * words
 
 
-def _ties(source: ChainSource, row: int, passage: Passage) -> Iterator[tuple[int, str, str, int]]:
+def _ties(source: ChainSource, passage: Passage) -> Iterator[tuple[int, str, str, int]]:
     """The rows that a passage leads to, with `Pair.via`, name and sentence: by hyperlinks, then by names, the rarest
     first."""
-    store = source.store
+    store, words = source.store, words_of(passage)
     links = [link for link in passage.links if link.kind == "text" and len(link.text) > 2]
-    named = store.named([link.target for link in links])
+    rows = store.named([link.target for link in links])
     for link in links:
-        if link.target in named and link.sentence < len(passage.sentences):
-            yield named[link.target], "hyperlink", link.text, link.sentence
-    flagged = store.records([row]).words
-    words = without_flags(flagged)
-    rows, spans = store.titles_in(words, flagged & STARTS > 0, _LONGEST)
-    ends = np.cumsum(words == 0)
-    above = len(texts_of(passage)) - len(passage.sentences)
-    rarity = store.rarity(spanned(words, spans))
-    bearers = Counter(map(tuple, spans.tolist()))
-    for at in np.argsort(-rarity, kind="stable").tolist():
-        start, end = spans[at].tolist()
-        text = int(ends[start])  # which of `texts_of`
-        is_name = bool((flagged[start:end] & (FIRST | INSIDE)).any())
-        if text >= above and is_name and rarity[at] >= _RARITY and bearers[start, end] <= _BEARERS:
-            sentence = text - above
-            first = start - int(np.searchsorted(ends, text)) - (text > 0)  # in the sentence
-            name = wording(read(passage.sentences[sentence], passage.language), first, first + end - start)
-            yield int(rows[at]), "link", name, sentence
+        if link.target in rows and link.sentence < len(passage.sentences):
+            yield rows[link.target], "hyperlink", link.text, link.sentence
+    titles = store.titles_in(words, _LONGEST)
+    bearers = Counter(span for _, span in titles)
+    above = len(words.texts) - len(passage.sentences)
+    names = list[tuple[float, int, tuple[int, int]]]()
+    for row, (start, end) in titles:
+        rarity = store.rarity(words.stems[start:end])
+        is_name = any(words.cased[start:end]) and words.sentence[start] >= above
+        if is_name and rarity >= _RARITY and bearers[start, end] <= _BEARERS:
+            names.append((rarity, row, (start, end)))
+    for _, row, span in sorted(names, key=lambda name: -name[0]):
+        yield row, "link", words.wording(*span), words.sentence[span[0]] - above

@@ -21,8 +21,7 @@ from zlib import crc32
 import numpy as np
 import ujson
 
-from ..chain.store import Store
-from ..chain.words import Bools
+from ..chain.store import Bools, Store
 from ..errors import IndexFault
 from ..languages import spoken
 from ..passages import Hit, Passage, SearchTool, Shared, check_page

@@ -266,7 +266,8 @@ def adopt_index(
         if not manifest.foreign:
             raise IndexFault(f"The index {index} was made by polyhop, and has all that it needs.")
         lucene.manifest = manifest = manifest.model_copy(update=_analyzed(language, [language]))
-        with writing(index) as unfinished, closing(StoreWriter(unfinished / STORE)) as store:
+        with writing(index) as unfinished:
+            store = StoreWriter(unfinished / STORE)
             overlong = done = 0
             for start in range(0, len(lucene.live), _PROGRESS_EVERY):
                 live = lucene.live[start : start + _PROGRESS_EVERY]

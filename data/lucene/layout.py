@@ -4,7 +4,7 @@
     DIR/polyhop/<generation>/          what polyhop adds to one commit of that index:
         manifest.json                  what was indexed, and how
         problems.jsonl                 all that was skipped, with file, line and reason: what is damaged first
-        chain/                         the words of its new passages, for the chain retriever (`data.chain.store`)
+        chain/                         what finds its new passages by titles and links (`data.chain.store`)
         vectors-<encoder>.npy          dense vectors of its passages, if any (`data.dense`)
         keys-<encoder>.npy             hashes of what was encoded; "earlier-" before both: of the state before
 
@@ -75,7 +75,7 @@ class IndexManifest(BaseModel):
 
     model_config = ConfigDict(frozen=True, strict=True)
 
-    schema_version: Literal[13] = Field(default=13, alias="schema")  # first, so that another version is told as such
+    schema_version: Literal[14] = Field(default=14, alias="schema")  # first, so that another version is told as such
     generation: Generation
     chain: dict[Generation, dict[str, str]]
     passages: PositiveInt  # indexed passages, after splitting

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import ujson
 
-from ..chain.words import Bools
+from ..chain.store import Bools
 from ..corpora import Corpus, Version, home_of, is_in
 from ..errors import IndexFault, Problem
 from ..passages import Passage

@@ -13,8 +13,7 @@ from typing import Any, Self
 
 import ujson
 
-from ..chain.store import StoreWriter
-from ..chain.words import Bools
+from ..chain.store import Bools, StoreWriter
 from ..corpora import Version
 from ..passages import Passage
 from .bm25 import sealed
@@ -131,7 +130,6 @@ class IndexWriter:
     def __exit__(self, *error: object) -> None:
         call_long(self._lucene, "rollback")  # discards what was not committed; stops a merge
         self._pool.shutdown(cancel_futures=True)
-        self._store.close()
 
     def _flush(self) -> None:
         self._write()
