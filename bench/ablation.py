@@ -28,33 +28,26 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "... in the first sentence": ("opening",),
     "... in pairs": ("pairs",),
     "explained words count less": ("explained",),
-    "links": ("link",),
+    "links and back-links": ("link",),
     "shared names": ("shared",),
-    "back-links": ("back",),
-    "links, shared names, back-links": ("link", "shared", "back"),
-    "ties of a second kind": ("second",),
-    "ties to other passages": ("others",),
+    "links, shared names, back-links": ("link", "shared"),
+    "hyperlinks": ("hyperlink",),
+    "further ties": ("others",),
     "words beside a mention": ("cue",),
-    "words beside a shared name in the chosen passage": ("origin",),
     "rarity of names": ("rarity",),
-    "ambiguity of names": ("ambiguity",),
 }
 """The weights that are set to 0 to leave a feature out."""
 
-ROUND = dict.fromkeys(("coverage", "sentence", "pairs", "named", "link", "cue", "origin"), 1.0) | {
+ROUND = dict.fromkeys(("coverage", "sentence", "pairs", "named", "link", "hyperlink", "cue"), 1.0) | {
     "bm25": 0.1,
-    "in_title": 1.5,
-    "surplus": 0.1,
-    "length": 0.1,
-    **dict.fromkeys(("opening", "explained", "taken", "later", "back", "shared", "second", "others"), 0.5),
-    **dict.fromkeys(("rarity", "ambiguity"), 0.5),
+    **dict.fromkeys(("opening", "explained", "shared", "others", "rarity"), 0.5),
 }
 """Untuned, round weights."""
 
 
 def variants(weights: ChainWeights) -> Iterator[tuple[str, ChainWeights]]:
     """BM25 alone, all features (tuned and round weights), and all without each."""
-    nothing = dict.fromkeys((name for name in asdict(weights) if name != "in_title"), 0.0)
+    nothing = dict.fromkeys(asdict(weights), 0.0)
     yield "the BM25 score alone", ChainWeights(**{**nothing, "bm25": 1.0})
     yield "everything", weights
     yield "everything, with round weights", replace(weights, **ROUND)

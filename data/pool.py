@@ -40,7 +40,7 @@ class PassagePool(SearchTool):
         sample = [passage.text[:_SAMPLE] for passage in islice(unique.values(), _SAMPLED)]
         self.language = language_of(" ".join(sample))
         self.passages: tuple[Passage, ...] = tuple(
-            passage if passage.language == self.language else replace(passage, language=self.language)
+            passage if self.language == ENGLISH else replace(passage, language=self.language)
             for passage in unique.values()
         )
         self._counts = [Counter(self._terms(passage.searched)) for passage in self.passages]

@@ -278,13 +278,13 @@ def restore(artifact: Artifact, program: dspy.Module) -> list[str]:
 
 def load_state(program: dspy.Module, state: State) -> None:
     """Load the state of every parameter, in place; agents keep their models. Weights of the chain that an earlier
-    version did not have keep their defaults.
+    version did not have keep their defaults; those that only it had are left out.
 
     Raises:
         ValueError: it does not fit. The program is unchanged.
     """
     names = {name for name, _ in program.named_parameters()}
-    if other := {name for name in names ^ state.keys() if name in state or ".chain[" not in name}:
+    if other := {name for name in names ^ state.keys() if ".chain[" not in name}:
         raise ValueError(f"only one of them has {', '.join(sorted(other))}")
     for target in (program.deepcopy(), program):  # the copy raises before anything is changed
         for name, parameter in target.named_parameters():

@@ -6,7 +6,7 @@ A graph is for one chain: how many passages share a name is counted among those 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,7 +14,7 @@ from ..languages import CASELESS, NOUNS
 from ..passages import Passage
 from .question import Question
 from .store import ChainSource
-from .words import PassageWords, document_of, place_key, words_of
+from .words import Words, place_key, words_of
 
 if TYPE_CHECKING:
     from ..dense import DenseIndex
@@ -98,6 +98,7 @@ class Node:
         length: The natural logarithm of the number of words, in hundreds.
         listing: The share of its words that are links to other documents.
         match: Its title in the question.
+        surplus: The rarity of the title's words that the question does not have.
         links: Its `LinkPlace`, each with the document and the row that it leads to, -1 for none.
         vector: Its unit vector, with vectors.
     """
@@ -115,6 +116,7 @@ class Node:
         self.length = log(size / 100)
         self.listing = min(sum(link.end - link.start for link in words.links) / size, 1.0)
         self.match: Match | None = None
+        self.surplus = 0.0
         self.links: list[tuple[Any, int, int]] = []
         self.vector: Any = None
 
@@ -189,7 +191,7 @@ class Graph:
         rows += [row for _, _, row in chosen.links if row >= 0]
         return self._add([(row, 0.0) for row in (*rows, *self._nearest(chosen))])
 
-    def _titled(self, words: Question | PassageWords, longest: int) -> list[int]:
+    def _titled(self, words: Words, longest: int) -> list[int]:
         """The rows of the passages whose title is a run of words; if there are many, those of the rarest titles, and of
         the last one the first in the index: they open documents."""
         titles = self._store.titles_in(words, longest)
@@ -223,7 +225,7 @@ class Graph:
             bare = len((words.titles[1] or words.titles[0]).split())
             for start, end in [(0, bare), *words.names[:_MOST_NAMES]]:
                 name = words.name(start, end)
-                if any(words.stems[start:end]) and self.question.find(name) is None:
+                if any(words.stems[start:end]) and not self.question.find(name):
                     spans.setdefault(name, (start, end))
             self._names[chosen] = list(spans.values())
         return self._names[chosen]
@@ -240,6 +242,8 @@ class Graph:
         for (row, score), passage in zip(scores.items(), self._source.stored(list(scores)), strict=True):
             node = Node(row, score / (self._best or 1.0), passage, int(self._store.documents[row]), self.question)
             node.match = self._match(node)
+            title = self._store.rarity(node.words.stems[: node.words.title_length])
+            node.surplus = max(title - sum(self.question.idf[number] for number in node.sentences[0]), 0.0)
             self._rows[row] = node
             new.append(node)
         self._resolve_links(new)
@@ -253,7 +257,8 @@ class Graph:
         """The most certain form of a title that the question has."""
         question = self.question
         for form, title in enumerate(node.words.titles):
-            if (start := question.find(title)) is not None:
+            if places := question.find(title):
+                start = places[0]
                 end = start + len(title.split())
                 rarity = self._store.rarity(question.stems[start:end])
                 certainty = CERTAINTY[form]
@@ -263,20 +268,19 @@ class Graph:
                 return Match(start, end, certainty, rarity, title)
         return None
 
-    def surplus(self, node: Node) -> float:
-        """The rarity of the title's words that the question does not have."""
-        title = self._store.rarity(node.words.stems[: node.words.title_length])
-        return max(title - sum(self.question.idf[number] for number in node.sentences[0]), 0.0)
-
     def _resolve_links(self, nodes: Sequence[Node]) -> None:
         """Find what links lead to: the document, which a wiki's link names in another way; then the place in it."""
         links = [(node, link) for node in nodes for link in node.words.links]
-        opening = dict(reversed(self._store.find([place_key(link.document) for _, link in links])))
-        anchored = dict(reversed(self._store.find([place_key(link.document, link.anchor) for _, link in links])))
+        rows = dict(reversed(self._store.find([place_key(link.document) for _, link in links])))
+        documents = [
+            int(self._store.documents[rows[which]]) if which in rows else link.document
+            for which, (_, link) in enumerate(links)
+        ]
+        keys = [place_key(document, link.anchor) for document, (_, link) in zip(documents, links, strict=True)]
+        rows |= reversed(self._store.find(keys))
         for which, (node, link) in enumerate(links):
-            row = anchored.get(which, opening.get(which, -1))
-            if row >= 0:
-                node.links.append((link, int(self._store.documents[row]), row))
+            if which in rows:
+                node.links.append((link, documents[which], rows[which]))
 
     # --- vectors -----------------------------------------------------------------------------------------------------
 
@@ -326,7 +330,7 @@ class Graph:
             for start in places:
                 end = start + len(title.split())
                 certainty = CERTAINTY[form] * (1.0 if any(words.cased[start:end]) else _LOWER_CASE)
-                is_asked = self.question.find(title) is not None
+                is_asked = bool(self.question.find(title))
                 rarity = self._store.rarity(words.stems[start:end])
                 yield Tie(relation, holder, start, end, certainty, rarity, in_question=is_asked)
             if places:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..languages import spoken
 from ..text import UNSPACED, clean
 from .store import Store
-from .words import PassageWords, Word, may_be_names, read, stem_of, wording
+from .words import PassageWords, Word, Words, may_be_names, read, stem_of, wording
 
 _MOST_WORDS = 300
 _NEAR = 3  # words between which two of a question are neighbours
@@ -24,13 +24,11 @@ class Explained(NamedTuple):
     pairs: frozenset[int]
 
 
-class Question:
+class Question(Words):
     """A question over a collection, whose frequencies are the weights of its words.
 
     Attributes:
         language: Of the question.
-        forms, stems: Of all words.
-        cased: Whether a word may be in a name, by its capital.
         words: The distinct topic words, as written; a word of code once for each of its parts.
         idf, weights: Their IDF, 1 for a word of a single passage; and as shares of the sum.
         pairs: Weights of pairs of neighbouring words, as shares of the sum.
@@ -40,9 +38,11 @@ class Question:
         self.text = text
         language = self.language = spoken(text, store.languages)
         self._written: list[Word] = read(clean(text), language)[:_MOST_WORDS]
-        self.forms, self.stems, self.cased = list[str](), list[str](), list[bool]()
+        self.forms, self.stems, self.cased = [], [], []  # cased: a word may be in a name, by its capital
         self.words, self._numbers, places = list[str](), dict[str, int](), list[int]()
-        verbs = dict[str, int]()  # "directed" counts for "director": Porter's stems differ, unlike composed and composer
+        verbs = dict[
+            str, int
+        ]()  # "directed" counts for "director": Porter's stems differ, unlike composed and composer
         for word, is_cased in zip(self._written, may_be_names(text, self._written, language), strict=True):
             for form, stem in zip(word.forms, word.stems, strict=True):
                 if stem and stem not in self._numbers:
@@ -54,7 +54,8 @@ class Question:
                 self.forms.append(form)
                 self.stems.append(stem)
                 self.cased.append(is_cased)
-        self._joined = f" {' '.join(self.forms)} "
+        self.starts = [True] * len(self.forms)
+        self.joined = f" {' '.join(self.forms)} "
         self.idf = [store.idf(stem) for stem in self._numbers]
         self.weights = _shares(self.idf)
         self._numbers = verbs | self._numbers
@@ -64,11 +65,6 @@ class Question:
                 self._pairs[number, number + 1] = self._pairs[number + 1, number] = len(weights)
                 weights.append(self.weights[number] + self.weights[number + 1])
         self.pairs = _shares(weights)
-
-    def find(self, name: str) -> int | None:
-        """The number of the first word of a name; None if the question does not have it."""
-        at = self._joined.find(f" {name} ") if name else -1
-        return None if at < 0 else self._joined.count(" ", 0, at)
 
     def wording(self, start: int, end: int) -> str:
         """Some words as people read them."""

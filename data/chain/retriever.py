@@ -33,7 +33,9 @@ _SURE = 0.7  # strength of a title in the question from which on BM25 counts as 
 _FEW_NAMES, _MORE_NAMES = 0.15, 0.05  # share of words in names: documentation has 0.1 to 0.15, Wikipedia 0.27 to 0.33
 _AT_FIRST = 0.5  # share of what BM25 weighs more, for the first passage where names are many
 _LISTING = 0.3  # share of words in links from which on a passage is taken for a list
-_LISTING_LOSS = 2.0
+# Losses by the share above that, by the logarithm of the passage's words in hundreds, and by words of its
+# title that the question does not have.
+_LISTING_LOSS, _LENGTH_LOSS, _SURPLUS_LOSS = 2.0, 0.1, 0.07
 _EXPANDED = 3  # chosen passages whose neighbors become candidates
 _SEARCHED = 2  # of these, those whose names are searched; of the others the titles that they mention must do
 LONGEST_CHAIN = 6  # passages chosen one by one; the rest keep the order they have then
@@ -49,6 +51,9 @@ _AGAIN = 0.45  # factor for a passage whose document has a better one in the ran
 _TAKEN = 0.33  # factor for a title in the question once a passage with an overlapping title was chosen
 _LATER = 0.65  # factor for a title that is named or mentioned, of a passage that does not open its document
 _IN_TITLE = 1.54  # factor for a shared name in the title
+_BACK, _LINKED = 0.86, 0.58  # factors for a mention and a hyperlink of the other passage, which leads to the chosen one
+_ORIGIN = 0.5  # factor for the words in the sentence in which the chosen passage has a shared name first
+_AMBIGUITY = -0.28  # exponent of the number of passages that have a name, by which it loses weight
 _SIMILAR, _ALIKE = 0.4, 0.5  # of `near`: the cosine with the question alone; the loss by that with a chosen passage
 
 
@@ -71,22 +76,15 @@ class ChainWeights:
     pairs: float = _weight(1.2, 3.0)
     # Share of a word's weight that a chosen passage with it takes away; 1 takes all.
     explained: float = _weight(0.56, 1.0)
-    surplus: float = _weight(0.07, 1.0)  # loss by the rarity of the title's words that the question does not have
-    length: float = _weight(0.1, 1.0)  # loss by the logarithm of the passage's number of words
     named: float = _weight(0.9, 3.0)  # a title that the question contains
-    link: float = _weight(0.72, 3.0)  # a chosen passage mentions the title
-    back: float = _weight(0.62, 3.0)  # the passage mentions a chosen passage's title
+    link: float = _weight(0.72, 3.0)  # a chosen passage mentions the title, or `_BACK` its title is mentioned
     shared: float = _weight(0.6, 3.0)  # a chosen passage and this one mention the same name
-    hyperlink: float = _weight(1.2, 3.0)  # a chosen passage links to this one or its document
-    linked: float = _weight(0.7, 3.0)  # the passage links to a chosen one or its document
-    second: float = _weight(0.45, 3.0)  # the strongest edge of another relation than the strongest one
-    others: float = _weight(0.3, 3.0)  # the strongest ties to the other chosen passages, together
-    # Increase of a tie by the weight of the question's words in the sentence of the mention.
-    cue: float = _weight(1.98, 5.0)
-    origin: float = _weight(1.0, 5.0)
+    hyperlink: float = _weight(1.2, 3.0)  # a chosen passage links to this one or its document, or `_LINKED` back
+    others: float = _weight(0.3, 3.0)  # all ties to chosen passages but the strongest one, together
+    # Increase of a tie by the weight of the question's words in the sentence of the mention, and by half of those in
+    # which the chosen passage has a shared name first.
+    cue: float = _weight(2.0, 5.0)
     rarity: float = _weight(0.6, 3.0)  # rarity at which a name counts half; 1 is a word of a single passage
-    # Exponent by which a name loses weight with the number of passages that have it.
-    ambiguity: float = _weight(0.28, 2.0)
     near: float = _weight(1.0, 3.0)  # with vectors: the best cosine with question and chosen passage, read as one text
     enough: float = _weight(1.38, 3.0)  # least gain to continue an adaptive chain
 
@@ -254,12 +252,12 @@ class _Chain:
         # BM25 counts more for a question without a title: in part for the first passage, and for all where names are
         # few, as in documentation, since they are what ties passages.
         bm25 = weights.bm25 + weights.unnamed * self._unsure * max(self._nameless, 0.0 if self._chosen else _AT_FIRST)
-        tied, second, others = self._ties(node)
-        gain = self._still_named(node) + tied + weights.second * second + weights.others * others
-        gain += bm25 * node.bm25 + weights.coverage * _sum(words, node.has) + weights.pairs * _sum(self._pairs, node.pairs)
+        tied, others = self._ties(node)
+        gain = self._still_named(node) + tied + weights.others * others + bm25 * node.bm25
+        gain += weights.coverage * _sum(words, node.has) + weights.pairs * _sum(self._pairs, node.pairs)
         gain += weights.sentence * max(_sum(words, sentence) for sentence in node.evidence)
         gain += weights.opening * _sum(words, node.opening)
-        gain -= weights.length * node.length + weights.surplus * self._graph.surplus(node)
+        gain -= _LENGTH_LOSS * node.length + _SURPLUS_LOSS * node.surplus
         gain -= _LISTING_LOSS * max(node.listing - _LISTING, 0.0)
         if self._graph.has_vectors:
             gain += weights.near * _SIMILAR * self._graph.nearness(node)
@@ -274,7 +272,7 @@ class _Chain:
             return 0.0
         strength = match.certainty * specificity(match.rarity, _TITLE_RARITY * self._weights.rarity)
         strength *= _LATER if node.is_later else 1.0
-        return self._weights.named * strength * self._bearers(match.title) ** -self._weights.ambiguity
+        return self._weights.named * strength * self._bearers(match.title) ** _AMBIGUITY
 
     def _still_named(self, node: Node) -> float:
         """The same; less if a passage was chosen whose title the question has in the same place."""
@@ -287,18 +285,12 @@ class _Chain:
     def _bearers(self, title: str) -> int:
         return max(self._titles[title], 1)
 
-    def _ties(self, node: Node) -> tuple[float, float, float]:
-        """The strength of the strongest tie, of the strongest one of another relation, and of the strongest ones to the
-        other chosen passages, together."""
-        relations, best = dict[str, float](), list[float]()
+    def _ties(self, node: Node) -> tuple[float, float]:
+        """The strength of the strongest tie, and of all others together: one of a relation and a chosen passage."""
+        strengths = [0.0]
         for chosen in self._chosen:
-            fading = _LED**chosen.led
-            ties = chosen.ties.get(node, {})
-            for relation, (strength, _) in ties.items():
-                relations[relation] = max(relations.get(relation, 0.0), fading * strength)
-            best.append(fading * max((strength for strength, _ in ties.values()), default=0.0))
-        strongest, second, *_ = sorted((*relations.values(), 0.0, 0.0), reverse=True)
-        return strongest, second, sum(best) - strongest
+            strengths += (_LED**chosen.led * strength for strength, _ in chosen.ties.get(node, {}).values())
+        return max(strengths), sum(strengths) - max(strengths)
 
     def _compare(self) -> None:
         """Compare the chosen passages with the nodes that they were not compared with."""
@@ -315,25 +307,32 @@ class _Chain:
     def _strength(self, tie: Tie, chosen: _Chosen, node: Node) -> float:
         weights = self._weights
         specific = specificity(tie.rarity, weights.rarity)
-        strength: float = getattr(weights, tie.relation) * chosen.trust * tie.certainty
+        relations = {
+            "link": weights.link,
+            "back": weights.link * _BACK,
+            "shared": weights.shared,
+            "hyperlink": weights.hyperlink,
+            "linked": weights.hyperlink * _LINKED,
+        }
+        strength = relations[tie.relation] * chosen.trust * tie.certainty
         if tie.relation in ("hyperlink", "linked"):
             strength *= max(specific, _UNTOLD)  # and not ambiguous
         else:
             bearers = tie.bearers or self._bearers(tie.name)
-            strength *= specific * bearers**-weights.ambiguity
+            strength *= specific * bearers**_AMBIGUITY
         strength *= _IN_QUESTION if tie.in_question else 1.0
         strength *= _IN_TITLE if tie.in_title else 1.0
         strength *= _LATER if tie.relation == "link" and node.is_later else 1.0
         leads = tie.relation in ("link", "hyperlink")
         about = _sum(chosen.before if leads else chosen.after, tie.beside)
-        return strength * (1 + weights.cue * about + weights.origin * _sum(chosen.before, tie.origin))
+        return strength * (1 + weights.cue * (about + _ORIGIN * _sum(chosen.before, tie.origin)))
 
     # --- reasons -----------------------------------------------------------------------------------------------------
 
     def _step(self, node: Node, gain: float) -> ChainStep:
         """With the strongest tie as its reason, if that counts more than its title in the question."""
         graph, named = self._graph, self._still_named(node)
-        tied, _, _ = self._ties(node)
+        tied, _ = self._ties(node)
         if self._chosen and graph.has_vectors and not (tied or named or node.bm25):
             nearest = max((chosen.node for chosen in self._chosen), key=lambda chosen: graph.nearness(node, chosen))
             reason = Reason("near", "", nearest.passage.id, graph.question.listed(node.has))
@@ -348,7 +347,9 @@ class _Chain:
         # A shared name that is a title is told as the link that it mostly is.
         _, source, tie = max(ties, key=lambda entry: entry[0])
         name = tie.holder.words.wording(tie.start, tie.end)
-        return ChainStep(node, gain, Reason(tie.relation, name, source.passage.id, graph.question.listed(tie.beside)), source)
+        return ChainStep(
+            node, gain, Reason(tie.relation, name, source.passage.id, graph.question.listed(tie.beside)), source
+        )
 
     def _reason_of(self, node: Node) -> Reason:
         """The reason of a passage that no other one led to."""

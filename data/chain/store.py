@@ -13,6 +13,7 @@ Their hashes are in the manifest of the index; those of large files only `polyho
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b, file_digest
 from math import inf, log1p
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 from ..files import load_array
 from ..languages import ENGLISH, PAIRED
 from ..passages import Hit, Passage
-from .words import END, PassageWords, document_of, keys_of, place_key, place_of, title_forms
+from .words import END, PassageWords, Words, document_of, keys_of, number_of, place_key, place_of, title_forms
 
 Table = NDArray[Any]
 Bools = NDArray[np.bool_]
@@ -97,9 +98,7 @@ class Store:
         languages: Of the passages, that of most first.
     """
 
-    def __init__(
-        self, parts: Sequence[Part], live: Bools | None = None, languages: Sequence[str] = (ENGLISH,)
-    ) -> None:
+    def __init__(self, parts: Sequence[Part], live: Bools | None = None, languages: Sequence[str] = (ENGLISH,)) -> None:
         """
         Args:
             parts: Of the collection; rows follow one another.
@@ -143,7 +142,7 @@ class Store:
 
     def find(self, keys: Sequence[str]) -> list[tuple[int, int]]:
         """The passages with one of these titles or `place_key`: which key, and the row; in the order of keys."""
-        hashes = np.fromiter(map(_hash, keys), np.uint64, len(keys))
+        hashes = np.fromiter(map(number_of, keys), np.uint64, len(keys))
         matches = list[tuple[int, int]]()
         for part, start in zip(self._parts, self._starts, strict=False):
             first, end = part.keys.searchsorted(hashes), part.keys.searchsorted(hashes, "right")
@@ -152,23 +151,18 @@ class Store:
                 matches += [(which, row + start) for row in rows if self.documents[row + start]]
         return sorted(matches)
 
-    def titles_in(self, words: Any, longest: int) -> list[tuple[int, tuple[int, int]]]:
-        """The passages whose title is a run of words that ends in a topic word: the row and the (start, end).
-
-        Args:
-            words: A `Question`, or `PassageWords`, whose titles start where names may start.
-        """
-        spans = dict[str, tuple[int, int]]()
-        starts = getattr(words, "starts", None)
+    def titles_in(self, words: Words, longest: int) -> list[tuple[int, tuple[int, int]]]:
+        """The passages whose title is a run of words, from where a name may start to a topic word: the row and the
+        (start, end), in the order of the words."""
+        spans = defaultdict[str, list[tuple[int, int]]](list)
         for start in range(len(words.forms)):
-            if starts is None or starts[start]:
-                for end in range(start + 1, min(start + longest, len(words.forms)) + 1):
-                    if words.forms[end - 1] == END:
-                        break
-                    if words.stems[end - 1]:
-                        spans.setdefault(" ".join(words.forms[start:end]), (start, end))
+            for end in range(start + 1, min(start + longest, len(words.forms)) + 1 if words.starts[start] else 0):
+                if words.forms[end - 1] == END:
+                    break
+                if words.stems[end - 1]:
+                    spans[" ".join(words.forms[start:end])].append((start, end))
         places = list(spans.values())
-        return [(row, places[which]) for which, row in self.find(list(spans))]
+        return [(row, span) for which, row in self.find(list(spans)) for span in places[which]]
 
     def titled(self, title: str) -> list[int]:
         """The rows of the passages that may have a title, in their order; it may be another form of theirs."""
@@ -203,10 +197,6 @@ class Store:
     def rarity(self, stems: Iterable[str]) -> float:
         """How rare a name is: the total IDF of its distinct topic words, 1 for an unknown one."""
         return sum(self.idf(stem) or 1.0 for stem in {*stems} - {""}) * self._overlap
-
-
-def _hash(text: str) -> int:
-    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
 def hashes_of(folder: Path, largest: float = inf) -> dict[str, str]:
@@ -252,11 +242,11 @@ class StoreWriter:
     def _write(self) -> None:
         keys, rows, stems = list[int](), list[int](), list[int]()
         for row, passage in enumerate(self._batch, self._size):
-            hashes = sorted(map(_hash, keys_of(passage)))
+            hashes = sorted(map(number_of, keys_of(passage)))
             keys += hashes
             rows += [row] * len(hashes)
             stems += [crc32(stem.encode()) for stem in {*PassageWords(passage).stems} - {""}]
-        documents = [_hash(document_of(passage)) for passage in self._batch]
+        documents = list(map(document_of, self._batch))
         self._add(np.array(documents, np.uint64), np.array(keys, np.uint64), np.array(rows))
         self._count(*np.unique(np.array(stems, np.uint32), return_counts=True))
         self._batch = []

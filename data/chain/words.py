@@ -1,7 +1,7 @@
 """The words and the names of passages and questions, in the forms in which the chain retriever compares them.
 
-A form is a folded word ("besancon"), a name is forms with spaces between them ("university of amsterdam"). A stem stands
-for all forms of a word; function words have the stem "".
+A form is a folded word ("besancon"), a name is forms with spaces between them ("university of amsterdam"). A stem
+stands for all forms of a word; function words have the stem "".
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from hashlib import blake2b
 from html import unescape
 from itertools import pairwise
 from pathlib import PurePosixPath
@@ -134,21 +135,46 @@ class LinkPlace(NamedTuple):
 
     start: int
     end: int
-    document: str
+    document: int
     anchor: str
     is_contents: bool  # of a table of contents
 
 
-class PassageWords:
+class Words:
+    """The words of a question or a passage.
+
+    Attributes:
+        forms, stems: Of all words.
+        starts: Whether a name may start at a word.
+        cased: Whether a word is in a capitalized name, or has no lower-case form.
+        joined: The forms with spaces between and around them.
+    """
+
+    forms: list[str]
+    stems: list[str]
+    starts: list[bool]
+    cased: list[bool]
+    joined: str
+
+    def find(self, name: str) -> list[int]:
+        """The places of a name: the numbers of its first words."""
+        places, wanted = list[int](), f" {name} "
+        at = self.joined.find(wanted) if name else -1
+        while at >= 0:
+            places.append(self.joined.count(" ", 0, at))
+            at = self.joined.find(wanted, at + 1)
+        return places
+
+    def name(self, start: int, end: int) -> str:
+        return " ".join(self.forms[start:end][:LONGEST_NAME])
+
+
+class PassageWords(Words):
     """The words of a passage: of its title, its file's name, the headings above it, and its sentences.
 
     Attributes:
-        texts: Those texts.
-        forms, stems: Of all words; each text is followed by `END`.
-        joined: The forms with spaces between and around them.
+        texts: Those texts; the words of each are followed by `END`.
         sentence: The number of the text of each word.
-        starts: Whether a name may start at a word.
-        cased: Whether a word is in a capitalized name, or has no lower-case form.
         names: The (start, end) of the capitalized names.
         titles: The `title_forms`, "" for one without a topic word.
         links: To other documents.
@@ -165,18 +191,6 @@ class PassageWords:
         self.title_length = self.forms.index(END)
         self.titles = tuple(form if self._has_topic(form) else "" for form in title_forms(passage))
         self.links = list(self._links_of(passage))
-
-    def find(self, name: str) -> list[int]:
-        """The places of a name: the numbers of its first words."""
-        places, wanted = list[int](), f" {name} "
-        at = self.joined.find(wanted) if name else -1
-        while at >= 0:
-            places.append(self.joined.count(" ", 0, at))
-            at = self.joined.find(wanted, at + 1)
-        return places
-
-    def name(self, start: int, end: int) -> str:
-        return " ".join(self.forms[start:end][:LONGEST_NAME])
 
     def wording(self, start: int, end: int) -> str:
         """Some words of one text as people read them."""
@@ -281,19 +295,24 @@ def title_forms(passage: Passage) -> tuple[str, ...]:
     return tuple(" ".join(form[:LONGEST_NAME]) for form in forms)
 
 
-def document_of(passage: Passage) -> str:
-    """The `address` of the document of a passage."""
-    return address(passage.document.replace("#", "%23"))
+def number_of(text: str) -> int:
+    """A 64-bit hash."""
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
-def place_of(target: str) -> tuple[str, str]:
-    """The document that a target names, see `address`, and the anchor in it: the letters and digits of its fragment, in
+def document_of(passage: Passage) -> int:
+    """The number of the document of a passage, a hash of its `address`."""
+    return number_of(address(passage.document.replace("#", "%23")))
+
+
+def place_of(target: str) -> tuple[int, str]:
+    """The number of the document that a target names, and the anchor in it: the letters and digits of its fragment, in
     which site generators agree, "" for none."""
     fragment = target.partition("#")[2].lower()
-    return address(target), re.sub(r"[\W_]+", "", fragment) or fragment
+    return number_of(address(target)), re.sub(r"[\W_]+", "", fragment) or fragment
 
 
-def place_key(document: str, anchor: str = "") -> str:
+def place_key(document: int, anchor: str = "") -> str:
     """By which an index finds a place in a document, or its opening; differs from all titles."""
     return f"{document}\n{anchor}"
 
@@ -306,7 +325,7 @@ def keys_of(passage: Passage) -> set[str]:
         keys.add(place_key(document))
         if file_words(passage.document):  # wikis link by the title or the name of the file
             names = passage.title, PurePosixPath(passage.document).stem
-            keys.update(place_key(address(f"[[{name}]]")) for name in names)
+            keys.update(place_key(place_of(f"[[{name}]]")[0]) for name in names)
     return keys.union(filter(None, title_forms(passage)[:SEARCHED_FORMS]))
 
 

@@ -292,6 +292,17 @@ def test_a_forged_manifest(edit: Edit, message: str, artifact: Path) -> None:
     refused(artifact, message, retriever=ChainRetriever())
 
 
+def test_weights_of_the_chain_that_only_the_artifact_has_are_left_out(artifact: Path) -> None:
+    def edit(manifest: Any) -> None:
+        state = manifest["state"]
+        state["search.chain['surplus']"] = state.pop("search.chain['link']") | {"value": 0.5}
+
+    forge(artifact, edit)
+    chain = polyhop.load(artifact, ChainRetriever()).search.chain
+    assert "surplus" not in chain
+    assert chain["link"].value == ChainRetriever().weights.link
+
+
 def test_harmless_differences_are_told(artifact: Path) -> None:
     forge(artifact, lambda found: found["versions"].update(dspy="3.0.0"))
     with pytest.warns(ArtifactWarning, match=r"saved with dspy 3.0.0, this is "):

@@ -116,7 +116,7 @@ CHAIN = [
     ),
 ]
 QUESTION = "Where was the director of Solaris born?"
-NO_TIES = ChainWeights(link=0.0, back=0.0, shared=0.0)
+NO_TIES = ChainWeights(link=0.0, shared=0.0)
 
 
 def set_weights(search: Search, weights: ChainWeights) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from polyhop.data.chain import ChainRetriever, ChainWeights
+from polyhop.data.chain import ChainRetriever
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import build_index
 from polyhop.data.lucene.update import update_index
@@ -16,8 +16,7 @@ from polyhop.data.passages import Hit, Link, Passage, Place, Reason
 from polyhop.data.pool import PassagePool
 from polyhop.data.splitting import Document, Line, split
 
-from .searching import QUESTIONS, over
-from .world import WORLD
+from .searching import over
 
 
 def part(
@@ -245,20 +244,12 @@ def test_the_first_hits_are_of_several_documents() -> None:
     ]
     question = "What do a pump of seed oil, a crane with a brass valve and a winch with a hemp rope do?"
     assert documents(over(*pages).search(question, 5)[:2]) == ["Arn.html", "Bel.html"]
-    never, full = (ChainRetriever(PassagePool(WORLD), ChainWeights(again=factor)) for factor in (0.0, 1.0))
-    # of documents in one piece
-    assert all(never.search(question, 40) == full.search(question, 40) for question in QUESTIONS)
-    without = ChainRetriever(PassagePool(pages), ChainWeights(again=1.0))
-    assert documents(without.search(question, 3)) == ["Arn.html"] * 3
 
 
 def test_documents_come_before_their_other_passages() -> None:
     good = [manual(f"Arn{name}", f"{WELL} daily.", f"The village well: clear water {name}.") for name in "ABCDEFGHIJ"]
     weak = [manual(f"Bel{name}", f"A village {name}.", f"A well {name}.") for name in "ABCD"]
     pages = [page for pages in (*good, *weak) for page in pages]
-    hits = documents(ChainRetriever(PassagePool(pages), ChainWeights(again=0.0)).search(QUESTION, len(pages)))
-    assert len(set(hits[:14])) == 14
-    assert sorted(hits[14:]) == sorted(hits[:14])
     hits = documents(over(*pages).search(QUESTION, len(pages)))
     assert len(set(hits[:10])) == 10
 
@@ -291,7 +282,7 @@ def test_the_best_passage_of_bm25_is_the_fourth_if_the_chain_leaves_it() -> None
     pool = PassagePool([*mill, *pump, *NOTES])
     question = "What does the Brass Pump take in winter at the Oil Mill?"
     assert pool.search(question, 1)[0].passage == pump[1]
-    hits = ChainRetriever(pool, ChainWeights(again=0.0)).search(question, 5)
+    hits = ChainRetriever(pool).search(question, 5)
     assert hits[3].passage == pump[1]
 
 

@@ -1,26 +1,18 @@
-"""What a passage says: its words as numbers, and the names that it mentions."""
+"""What a passage says: its words, and the names that it mentions."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.data.chain.words import (
-    FORM_BITS,
-    LONGEST_NAME,
-    find_names,
-    names_in,
-    read,
-    record_of,
-    without_flags,
-)
+from polyhop.data.chain.words import END, PassageWords, place_of, read
 from polyhop.data.passages import Passage
 
 
-def numbers(text: str) -> list[int]:
-    return [number >> FORM_BITS for word in read(text) for number in word.numbers]
+def names(text: str) -> list[str]:
+    words = PassageWords(Passage.of("One Title", text))
+    return [words.name(*span) for span in words.names]
 
 
 @pytest.mark.parametrize(
@@ -41,30 +33,33 @@ def numbers(text: str) -> list[int]:
     ],
 )
 def test_capitalized_names(text: str, expected: list[str]) -> None:
-    words = record_of(Passage.of("One Title", text)).words
-    assert [without_flags(words[slice(*span)]).tolist() for span in names_in(words)] == list(map(numbers, expected))
+    assert names(text) == expected
 
 
 @pytest.mark.parametrize("glue", [". ", ", "])  # many sentences, or one
 def test_of_a_very_long_passage_the_beginning_is_read(glue: str) -> None:
     text = "He met Anna Berg" + glue + glue.join(f"Word{n} Here" for n in range(9000)) + glue + "He met Zeno Quist"
-    words = without_flags(record_of(Passage.of("Page", text)).words).tolist()
-    assert numbers("berg")[0] in words
-    assert numbers("zeno")[0] not in words
-    assert words == without_flags(record_of(Passage.of("Page", text + text)).words).tolist()
+    words = PassageWords(Passage.of("Page", text)).forms
+    assert "berg" in words
+    assert "zeno" not in words
+    assert words == PassageWords(Passage.of("Page", text + text)).forms
 
 
-WORDS = st.lists(st.integers(0, 6), max_size=40).map(lambda words: np.array(words, np.uint32))
-NAMES = st.lists(st.lists(st.integers(1, 6), max_size=4), min_size=1, max_size=8)
+@given(
+    st.lists(st.sampled_from("anna berg met os.urandom é 東京 x".split()), min_size=1, max_size=3),
+    st.lists(st.sampled_from("anna berg met os.urandom é 東京 x . ,".split()), max_size=30),
+)
+def test_names_are_found_wherever_their_words_stand(name: list[str], text: list[str]) -> None:
+    words = PassageWords(Passage.of("", " ".join(text)))
+    forms = [form for word in read(" ".join(name)) for form in word.forms]
+    starts = range(len(words.forms) - len(forms) + 1)
+    expected = [at for at in starts if words.forms[at : at + len(forms)] == forms]
+    assert words.find(" ".join(forms)) == expected
+    assert len(words.forms) == len(words.stems) == len(words.sentence) == len(words.cased) == len(words.starts)
+    assert words.forms.count(END) == len(words.texts) == words.sentence[-1] + 1
 
 
-@given(NAMES, WORDS)
-def test_names_are_found_wherever_their_words_stand(names: list[list[int]], words: np.ndarray) -> None:
-    text = words.tolist()
-    expected = {
-        (which, at) for which, name in enumerate(names) if name for at in range(len(text))
-        if text[at : at + len(name)] == name
-    }  # fmt: skip
-    padded = np.array([name + [0] * (LONGEST_NAME - len(name)) for name in names], np.uint32)
-    which, place = find_names(padded, words)
-    assert set(zip(which.tolist(), place.tolist(), strict=True)) == expected
+def test_site_generators_agree_in_the_letters_of_a_fragment() -> None:
+    names = ("max-backlog-n", "--max-backlogn", "Max backlog=N")
+    assert {place_of(f"a.md#{name}") for name in names} == {(place_of("a.md")[0], "maxbacklogn")}
+    assert len({place_of(target) for target in ("a.md", "#max", "#backlog", "#--", "#-", "#日本")}) == 6
