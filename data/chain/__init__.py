@@ -1,8 +1,9 @@
 """A retriever that follows chains of evidence: it finds the second hop from the first, without a model.
 
-words.py      the words and names of a passage, as numbers
-store.py      those of a whole collection, in memory or on disk
-graph.py      the passages around a question and the edges between them
+words.py      the words and names of a passage
+store.py      what a collection is asked: who has a title, where a link leads, how rare a word is
+question.py   the words of a question, and where passages have them
+graph.py      the passages around a question, and the ties between them
 retriever.py  the weights, the greedy choice, and `ChainRetriever`
 """
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from html import unescape
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -200,17 +200,15 @@ class PassageWords(Words):
 
     def _add(self, text: str) -> None:
         vocabulary, first = _vocabularies[self.language], len(self.forms)
-        matches, places = list(WORD.finditer(text)), list[int]()
-        for match in matches:
-            word = vocabulary[match[0]]
-            places.append(len(self.forms))
-            self.forms += word.forms
-            self.stems += word.stems
-            self.starts += word.starts
-            self.cased += word.cased
-        places.append(len(self.forms))
+        matches = list(WORD.finditer(text))
+        words = [vocabulary[match[0]] for match in matches]
+        self.forms += [form for word in words for form in word.forms]
+        self.stems += [stem for word in words for stem in word.stems]
+        self.starts += [may_start for word in words for may_start in word.starts]
+        self.cased += [is_cased for word in words for is_cased in word.cased]
         if self._sentence_starts:  # not the title
-            for span in self._names_of(text, matches):
+            places = list(accumulate((len(word.forms) for word in words), initial=first))
+            for span in self._names_of(text, matches, words):
                 start, end = (places[at] for at in span)
                 self.names.append((start, end))
                 self.cased[start:end] = [True] * (end - start)
@@ -221,17 +219,18 @@ class PassageWords(Words):
         self.sentence += [len(self._sentence_starts)] * (len(self.forms) - first)
         self._sentence_starts.append(first)
 
-    def _names_of(self, text: str, matches: Sequence[re.Match[str]]) -> Iterator[tuple[int, int]]:
+    def _names_of(
+        self, text: str, matches: Sequence[re.Match[str]], words: Sequence[Word]
+    ) -> Iterator[tuple[int, int]]:
         """The capitalized names of a text, as numbers of its words: "University of Amsterdam" is one, "Moore, Smith"
         are two.
 
         A single word at the start is none: every sentence starts with a capital. Nor is any in German, where all nouns
         do.
         """
-        vocabulary, german = _vocabularies[self.language], self.language == NOUNS
+        german = self.language == NOUNS
         within = " \u00a0" if german else " \u00a0-–"  # stands between the words of a name
         joining = _JOINING_NOUNS if german else _JOINING
-        words = [vocabulary[match[0]] for match in matches]
         at = 0
         while at < len(words):
             start, end = at, at
