@@ -45,13 +45,17 @@ _IN_QUESTION = 0.4  # factor for an edge by a name that the question contains
 _TITLE_RARITY = 1 / 3  # factor for `rarity`: a title in the question is rarely a coincidence
 _ASTRAY = 0.6  # factor for the ties of a chosen passage that explains nothing of what the others left
 _ON_TRACK = 0.36  # share of what they left from which on its ties count in full
+_SECOND = 1.5  # factor for the strongest tie of another relation than the strongest one
 _LED = 0.9  # factor for the ties of a passage for each chosen one that it led to
 _COPY = -9.0  # gain of a copy of a chosen passage
 _AGAIN = 0.45  # factor for a passage whose document has a better one in the ranking
 _TAKEN = 0.33  # factor for a title in the question once a passage with an overlapping title was chosen
 _LATER = 0.65  # factor for a title that is named or mentioned, of a passage that does not open its document
 _IN_TITLE = 1.54  # factor for a shared name in the title
-_BACK, _LINKED = 0.86, 0.58  # factors for a mention and a hyperlink of the other passage, which leads to the chosen one
+_BACK, _LINKED = (
+    0.861,
+    0.583,
+)  # factors for a mention and a hyperlink of the other passage, which leads to the chosen one
 _ORIGIN = 0.5  # factor for the words in the sentence in which the chosen passage has a shared name first
 _AMBIGUITY = -0.28  # exponent of the number of passages that have a name, by which it loses weight
 _SIMILAR, _ALIKE = 0.4, 0.5  # of `near`: the cosine with the question alone; the loss by that with a chosen passage
@@ -80,10 +84,10 @@ class ChainWeights:
     link: float = _weight(0.72, 3.0)  # a chosen passage mentions the title, or `_BACK` its title is mentioned
     shared: float = _weight(0.6, 3.0)  # a chosen passage and this one mention the same name
     hyperlink: float = _weight(1.2, 3.0)  # a chosen passage links to this one or its document, or `_LINKED` back
-    others: float = _weight(0.3, 3.0)  # all ties to chosen passages but the strongest one, together
+    others: float = _weight(0.3, 3.0)  # further ties: of another relation, and to other chosen passages
     # Increase of a tie by the weight of the question's words in the sentence of the mention, and by half of those in
     # which the chosen passage has a shared name first.
-    cue: float = _weight(2.0, 5.0)
+    cue: float = _weight(1.98, 5.0)
     rarity: float = _weight(0.6, 3.0)  # rarity at which a name counts half; 1 is a word of a single passage
     near: float = _weight(1.0, 3.0)  # with vectors: the best cosine with question and chosen passage, read as one text
     enough: float = _weight(1.38, 3.0)  # least gain to continue an adaptive chain
@@ -286,11 +290,17 @@ class _Chain:
         return max(self._titles[title], 1)
 
     def _ties(self, node: Node) -> tuple[float, float]:
-        """The strength of the strongest tie, and of all others together: one of a relation and a chosen passage."""
-        strengths = [0.0]
+        """The strength of the strongest tie; and of further ones, together: the strongest one of another relation, and
+        the strongest ones to the other chosen passages."""
+        relations, best = Counter[str](), [0.0]
         for chosen in self._chosen:
-            strengths += (_LED**chosen.led * strength for strength, _ in chosen.ties.get(node, {}).values())
-        return max(strengths), sum(strengths) - max(strengths)
+            strengths = {
+                relation: _LED**chosen.led * strength for relation, (strength, _) in chosen.ties.get(node, {}).items()
+            }
+            relations |= Counter(strengths)  # the maximum of each
+            best.append(max(strengths.values(), default=0.0))
+        strongest, second, *_ = sorted((*relations.values(), 0.0, 0.0), reverse=True)
+        return strongest, _SECOND * second + sum(best) - strongest
 
     def _compare(self) -> None:
         """Compare the chosen passages with the nodes that they were not compared with."""
