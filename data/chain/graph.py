@@ -296,7 +296,7 @@ class Graph:
         """The vector of the question, or of question and chosen passage."""
         if chosen not in self._hops:
             assert self._dense
-            self._hops[chosen] = self._dense.vector(self.question.text, chosen and chosen.passage)
+            self._hops[chosen] = self._dense.vector(self.question.text, chosen.passage if chosen else None)
         return self._hops[chosen]
 
     def _nearest(self, chosen: Node | None) -> list[int]:
