@@ -292,15 +292,15 @@ class _Chain:
     def _ties(self, node: Node) -> tuple[float, float]:
         """The strength of the strongest tie; and of further ones, together: the strongest one of another relation, and
         the strongest ones to the other chosen passages."""
-        relations, best = Counter[str](), [0.0]
+        relations, best = dict[str, float](), list[float]()
         for chosen in self._chosen:
-            strengths = {
-                relation: _LED**chosen.led * strength for relation, (strength, _) in chosen.ties.get(node, {}).items()
-            }
-            relations |= Counter(strengths)  # the maximum of each
-            best.append(max(strengths.values(), default=0.0))
-        strongest, second, *_ = sorted((*relations.values(), 0.0, 0.0), reverse=True)
-        return strongest, _SECOND * second + sum(best) - strongest
+            fading, strongest = _LED**chosen.led, 0.0
+            for relation, (strength, _) in chosen.ties.get(node, {}).items():
+                strongest = max(strongest, fading * strength)
+                relations[relation] = max(relations.get(relation, 0.0), fading * strength)
+            best.append(strongest)
+        first, second, *_ = sorted((*relations.values(), 0.0, 0.0), reverse=True)
+        return first, _SECOND * second + sum(best) - first
 
     def _compare(self) -> None:
         """Compare the chosen passages with the nodes that they were not compared with."""

@@ -206,9 +206,10 @@ class PassageWords(Words):
         self.stems += [stem for word in words for stem in word.stems]
         self.starts += [may_start for word in words for may_start in word.starts]
         self.cased += [is_cased for word in words for is_cased in word.cased]
-        if self._sentence_starts:  # not the title
+        is_title = not self._sentence_starts
+        if not is_title and (spans := list(self._names_of(text, matches, words))):
             places = list(accumulate((len(word.forms) for word in words), initial=first))
-            for span in self._names_of(text, matches, words):
+            for span in spans:
                 start, end = (places[at] for at in span)
                 self.names.append((start, end))
                 self.cased[start:end] = [True] * (end - start)
