@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from hashlib import file_digest
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import IO, Any
 
 import dspy
 import typer
@@ -44,7 +44,7 @@ def ask(given: Ask) -> None:
     asked = _read(file) if file else [("1", check_question(given.question or ""))]
     folder = out.with_name(f"{out.name}.run") if out else None
     if out and folder:
-        _check_own(out, folder)
+        check_own(out, folder)
     named = Named(given.program)
     index = chosen_index(given.index) if named.searches else None
     source = open_source(index) if index else None
@@ -120,12 +120,23 @@ def _read(file: str) -> Iterator[tuple[str, str]]:
         raise PolyhopError(f"{file} has no questions")
 
 
-def _check_own(out: Path, folder: Path) -> None:
+def check_own(out: Path, folder: Path) -> None:
     """Refuse to replace what the last call with this run's folder has not written."""
     written = folder / _WRITTEN
-    known = read_bytes(written).split() if written.exists() else []
-    if out.exists() and not (out.is_file() and _hash(out).encode() in known):
+    hashes = read_bytes(written).split() if written.exists() else []
+    if out.exists() and not (out.is_file() and _hash(out).encode() in hashes):
         raise PolyhopError(f"{out} exists and is not as this command wrote it: move it away, or choose another --out")
+
+
+@contextmanager
+def replacing_own(out: Path, folder: Path) -> Iterator[IO[str]]:
+    """A file to write that replaces what the last call with this run's folder has written."""
+    check_own(out, folder)
+    with replacing(out) as file:
+        yield file
+        file.flush()
+        with replacing(folder / _WRITTEN) as hashes:  # first: a kill leaves one of the two contents
+            hashes.writelines(f"{_hash(path)}\n" for path in (out, Path(file.name)) if path.exists())
 
 
 def _hash(path: Path) -> str:
@@ -136,8 +147,7 @@ def _hash(path: Path) -> str:
 def _write(folder: Path, out: Path) -> None:
     """Write the answers of a run, as far as it is."""
     done = failed = 0
-    _check_own(out, folder)
-    with replacing(out) as file:
+    with replacing_own(out, folder) as file:
         for record in read_records(folder):
             line: dict[str, Any] = {"id": record.id, "question": record.question}
             if record.error:
@@ -147,7 +157,4 @@ def _write(folder: Path, out: Path) -> None:
                 done += 1
                 line |= record.model_dump(include={"answer", "guess", "confidence", "status", "evidence"})
             file.write(json.dumps({**line, "costs": record.costs}, ensure_ascii=False) + "\n")
-        file.flush()
-        with replacing(folder / _WRITTEN) as hashes:  # first: a kill leaves one of the two contents
-            hashes.writelines(f"{_hash(each)}\n" for each in (out, Path(file.name)) if each.exists())
     typer.echo(f"{out}: {count(done, 'question')} answered, {failed} failed", err=True)

@@ -25,6 +25,7 @@ from ..data.errors import PolyhopError
 from ..data.lucene.bm25 import BM25Index
 from ..data.lucene.index import build_index, check_index
 from ..data.lucene.layout import PROBLEMS, build_command, index_of
+from ..data.retrievers import build_retriever, has_vectors
 from ..data.sample import CORPUS
 from ..data.text import count, plain
 from ..engines.costs import Ledger
@@ -32,6 +33,10 @@ from ..engines.limits import LimitedLM, unlimited
 from ..engines.models import Profile, chosen_models, language_model
 from ..engines.replies import explain, model_errors
 from ..engines.secrets import without_secrets
+from ..eval.gold import ProgramOutput, gold_facts
+from ..eval.metrics import score
+from ..eval.questions import Questions
+from ..eval.statistics import compare, intervals
 from ..signatures import AnalyzeQuestion
 from .options import Doctor
 from .probes import Finding, probes
@@ -71,6 +76,10 @@ def _findings(given: Doctor, index: Path | None) -> Iterator[Finding]:
         if sound.status == "ok":
             with BM25Index(index) as opened:
                 yield from _ties(opened)
+                if given.questions:
+                    yield from _figures(opened, given.questions)
+    elif given.questions:
+        yield Finding("failed", "questions", "there is no index to search", "name one: --index DIR")
     named, default, profile = chosen_models(given.lm)
     for spec in dict.fromkeys([*named.values(), *(() if "" in named else [default])]):
         fix = "set its key and address, or use --lm lexical, which needs neither"
@@ -126,6 +135,31 @@ def _ties(index: BM25Index) -> Iterator[Finding]:
     yield Finding("ok", "ties", f"{'at least ' * bool(looked)}{linked}, {named}")
     why = f"because {ties.tied:.0%} of the documents are tied by links or names"
     yield Finding("ok", "retriever", f"{ties.retriever}, {why}")
+
+
+def _figures(index: BM25Index, questions: str) -> Iterator[Finding]:
+    """What each retriever finds for questions with gold documents, and which one to use."""
+    asked = [question for question in Questions("own", questions, setting="open") if gold_facts(question)]
+    if not asked:
+        yield Finding("warning", "questions", "none of them names its gold", "see the documentation of own questions")
+        return
+    names = ["bm25", "chain", *(["chain-bm25", "dense"] if has_vectors(index) else [])]
+    recall: dict[str, list[float]] = {}
+    for name in names:
+        retriever = build_retriever(name, index)
+        assert retriever is not None
+        recall[name] = []
+        for question in asked:
+            ranking = tuple(hit.passage for hit in retriever.search(question.question, 5))
+            _, scores = score(question, ProgramOutput("", ranking=ranking), index.named)
+            recall[name].append(scores["passage_recall@5"])
+    for name, end in intervals(recall).items():
+        values = f"Recall@5 {100 * end.mean:.1f} ({100 * end.low:.0f} to {100 * end.high:.0f})"
+        yield Finding("ok", name, f"{values} on {count(len(asked), 'question')}, 95% interval")
+    best = max(names, key=lambda name: sum(recall[name]))
+    others = [(name, compare(recall[best], recall[name])) for name in names if name != best]
+    gains = (f"{100 * gain.difference.mean:+.1f} over {name} (p {gain.p_permutation:.3f})" for name, gain in others)
+    yield Finding("ok", "use", f"--retriever {best}: {', '.join(gains)}")
 
 
 def _sharing(index: BM25Index) -> str:

@@ -306,16 +306,20 @@ class Serve(IndexOptions, ProgramOptions, Limits):
     mcp: bool = option(False, "Speak MCP on stdin and stdout instead of HTTP.")
 
 
-class Draft(IndexOptions):
-    """Draw pairs of passages that need each other, to write test questions from.
+class Draft(IndexOptions, RunOptions):
+    """Draft test questions over one's own documents, from pairs of passages that are tied by a link or a rare name.
 
-    Of each pair one passage leads to the other, by a link in running text or by a rare name. Each line of the file is a
-    question of one's own for 'evaluate', with its gold pages, but for the question and its answer, which you write.
+    With --lm the model writes a question that needs both passages, and answers it from both, from each alone and from
+    neither; what one passage answers is left out. The run is kept in FILE.jsonl.run, and the same command resumes it.
+    Without a model each line is a pair for you to write a question from. --review opens the questions in a browser, to
+    accept, edit or reject them; the accepted ones go to FILE.train.jsonl and FILE.test.jsonl, no document in both.
     """
 
-    out: Path = option(..., "Where to write them; a new file.", "FILE.jsonl")
-    count: int = option(50, "Pairs; each document is once the first of one.", ge=1)
+    out: Path | None = option(None, "Where to write them; a new file.", "FILE.jsonl")
+    count: int = option(50, "Pairs to draft from; a document is in at most two.", ge=1)
     seed: int = option(0, "Other pairs for another one.", ge=0)
+    review: Path | None = option(None, "Read what was drafted, in a browser.", "FILE.jsonl")
+    port: int = option(8081, "With --review: 0 for any free port.", ge=0, le=65535)
 
 
 class Demo(ProgramOptions):
@@ -333,6 +337,9 @@ class Doctor(JsonOptions):
 
     index: Path | None = option(
         None, "Verify this index.  [default: $POLYHOP_INDEX, or that of this folder or one above]", "DIR"
+    )
+    questions: str | None = option(
+        None, "Questions of your own with gold documents: what each retriever finds, and which to use.", "FILE"
     )
     lm: tuple[str, ...] = option(
         (), "Ask this model, or those of a profile, one question.  [default: $POLYHOP_LM or lexical]", "[ROLE=]SPEC"

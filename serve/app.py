@@ -33,8 +33,8 @@ LARGEST_REQUEST = 1 << 20
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 """Host names of this machine."""
 
-_PAGE = Path(__file__).parent / "page"
-_REPORT = Path(__file__).parents[1] / "eval" / "report" / "assets"  # the page and the report have the same colors
+PAGE = Path(__file__).parent / "page"
+REPORT = Path(__file__).parents[1] / "eval" / "report" / "assets"  # the page and the report have the same colors
 
 
 class Question(Body):
@@ -146,12 +146,12 @@ def create_app(
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:
-        return FileResponse(_PAGE / "index.html", headers={"cache-control": "no-cache"})
+        return FileResponse(PAGE / "index.html", headers={"cache-control": "no-cache"})
 
     add_chat(app, service)
     app.router.routes.extend(tool_routes(tools))
-    app.mount("/page/report", StaticFiles(directory=_REPORT), name="report")
-    app.mount("/page", StaticFiles(directory=_PAGE), name="page")
+    app.mount("/page/report", StaticFiles(directory=REPORT), name="report")
+    app.mount("/page", StaticFiles(directory=PAGE), name="page")
     return app
 
 
