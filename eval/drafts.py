@@ -30,6 +30,7 @@ from ..data.benchmarks.question import question_id
 from ..data.chain.pairs import Kind, Pair, pairs
 from ..data.chain.store import ChainSource
 from ..data.passages import Evidence, Passage
+from ..data.text import content_terms
 from ..programs.agent import Agent, Part
 from ..programs.candidates import Candidates
 from ..programs.prediction import UNKNOWN, decomposed, read_answer, tidy
@@ -89,8 +90,10 @@ class Drafter(Part):
     def _check(self, pair: Pair, question: str, answer: str) -> str:
         if not question or answer == UNKNOWN:
             return "no question"
-        if mentions(question, [answer]) and pair.kind != "comparison":
+        if pair.kind != "comparison" and mentions(question, [answer]):
             return "has its answer"
+        if pair.name and set(content_terms(question)) >= set(content_terms(pair.name)):
+            return "names what it is to describe"  # so one search finds the second passage
         if not self._is_answered(question, answer, [pair.first, pair.second]):
             return "not answered from both"
         if pair.kind == "comparison":

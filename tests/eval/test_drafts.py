@@ -52,6 +52,8 @@ def test_a_question_is_kept_that_only_both_passages_answer(who_answers: set[str]
 def test_a_question_that_gives_its_answer_away_is_not_checked() -> None:
     draft = check(BRIDGE, {"both"}, "Is the director of Vertigo from Leytonstone?")
     assert (draft.stop_reason, draft.trace.lm_calls) == ("has its answer", 1)
+    draft = check(BRIDGE, {"both"}, "Where are the Hitchcocks from, such as Alfred?")
+    assert (draft.stop_reason, draft.trace.lm_calls) == ("names what it is to describe", 1)
     assert check(BRIDGE, {"both"}, right="unknown").stop_reason == "no question"
 
 
