@@ -18,7 +18,7 @@ class WriteQuestion(dspy.Signature):
     task: str = dspy.InputField(desc="how the question needs both")
     first_fact: Brief = dspy.OutputField(default="", desc="what passage [1] states and the question uses")
     second_fact: Brief = dspy.OutputField(default="", desc="what passage [2] states and the question uses")
-    question: Brief = dspy.OutputField()
+    question: Brief = dspy.OutputField(desc="one sentence, with what it takes to find both passages")
     answer: Short = dspy.OutputField(desc="a few words of the passages: a name, date, number or phrase; or yes or no")
     sub_questions: Texts = dspy.OutputField(
         default=[], desc="the two questions, each answered by one passage, that lead to the answer"
