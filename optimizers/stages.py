@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 import dspy
 
-from ..data.errors import PolyhopError
 from ..engines.budget import BudgetSpent
+from ..eval.folder import read_records
 from ..eval.metrics import find_metric
 from ..programs.confidence import Confidence
 from ..programs.exemplars import Exemplars
 from ..programs.tunable import tunables as tunables_of
 from .artifact import dump
-from .confidence import fit_run
+from .confidence import LEAST, LEAST_OF_A_KIND, fit, judgements, misjudged
 from .demos import successes, with_demos
 from .exemplars import at_most, from_musique, from_run
 from .prompts import optimize_prompts
@@ -81,18 +81,20 @@ def confidence(program: dspy.Module, context: Context) -> Proposal:
     name, part = next(iter(program.named_sub_modules(Confidence)), ("", None))
     if part is None:
         return Proposal(None, "the program weighs no judgements")
-    try:
-        fitted = fit_run(part, context.evaluate(program))
-    except PolyhopError as error:
-        return Proposal(None, str(error))
-    old, new = (100 * figures.error for figures in (fitted.before, fitted.after))
-    note = f"{fitted.before.answers} judged answers, {old:.1f}% misjudged, {new:.1f}% with fitted values"
-    if not fitted.helps:
-        return Proposal(None, note)
-    values = {f"{name.removeprefix('self.')}.{tunable}": value for tunable, value in fitted.values.items()}
-    for frozen in values.keys() & {*matching(program, context.settings.freeze)}:
-        del values[frozen]
-    return Proposal(with_values(program, values), note)
+    judged = list(judgements(read_records(context.evaluate(program))))
+    right = sum(judgement.right for judgement in judged)
+    note = f"{len(judged)} judged answers, {right} of them right"
+    if len(judged) < LEAST or min(right, len(judged) - right) < LEAST_OF_A_KIND:
+        needed = f"at least {LEAST} are needed, and {LEAST_OF_A_KIND} of both kinds"
+        return Proposal(None, f"{note}, are too few: {needed} (polyhop judges every answer with --set review=always)")
+    frozen = matching(program, context.settings.freeze)
+    values = {f"{name.removeprefix('self.')}.{tunable}": value for tunable, value in fit(part, judged).items()}
+    tuned = with_values(program, {tunable: value for tunable, value in values.items() if tunable not in frozen})
+    if dump(tuned) == dump(program):
+        return Proposal(None, f"{note}: the present values fit best")
+    fitted = next(part for _, part in tuned.named_sub_modules(Confidence))
+    before, after = (100 * misjudged(weighing, judged) for weighing in (part, fitted))
+    return Proposal(tuned, f"{note}; {before:.1f}% were misjudged, {after:.1f}% with fitted values")
 
 
 def prompts(program: dspy.Module, context: Context) -> Proposal:
@@ -117,9 +119,12 @@ def prompts(program: dspy.Module, context: Context) -> Proposal:
 
 
 def tunables(program: dspy.Module, context: Context) -> Proposal:
-    """Search the tunables that are not frozen."""
-    trials = context.settings.trials
-    return _search(program, context, f"{trials} trials", trials)
+    """Search the tunables that are not frozen, but for what the stage ``confidence`` fits where there is one."""
+    trials, fitted = context.settings.trials, set[str]()
+    if "confidence" in context.settings.stages:
+        for name, part in program.named_sub_modules(Confidence):
+            fitted |= {f"{name.removeprefix('self.')}.{tunable}" for tunable in tunables_of(part)}
+    return _search(program, context, f"{trials} trials", trials, fitted)
 
 
 def _search(
