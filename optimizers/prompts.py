@@ -167,7 +167,7 @@ def labeled(job: Job) -> dspy.Module:
     replay = Replay(job.student)
 
     def instead(example: dspy.Example, oracle: GoldReplies, shown: dict[str, dspy.Example], call: Call) -> Any:
-        reply = argued(example, call.signature, oracle.reply(call.signature, call.inputs, {}).told)
+        reply = argued(example, call.signature, oracle.reply(call.signature, call.inputs, {}).annotated)
         if not reply.keys() >= call.signature.output_fields.keys() - {"confidence"}:
             return None
         reply = {"confidence": 0.95, **reply} if "confidence" in call.signature.output_fields else reply

@@ -37,7 +37,7 @@ THOUGHTS = ["Andrei Tarkovsky directed it.", "He was born in Zavrazhye."]
 def annotated(signature: str, inputs: dict[str, Any], own: Any = None, example: dspy.Example = EXAMPLE) -> Any:
     """The fields that the annotations tell."""
     asked = {"question": example.question, **inputs}
-    return dict(GoldReplies(example).reply(getattr(signatures, signature), asked, own or {}).told)
+    return dict(GoldReplies(example).reply(getattr(signatures, signature), asked, own or {}).annotated)
 
 
 @pytest.mark.parametrize(
