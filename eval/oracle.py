@@ -29,6 +29,7 @@ from ..signatures.fields import NumberedPassage, NumberedPassages, read_probabil
 from .gold import gold_in_passages
 from .metrics import Attempt
 from .scoring import counted, exact_match, mentions
+from .steps import readable
 
 CONFIDENT = 0.95
 
@@ -60,11 +61,11 @@ class GoldReplies:
         # The gold passages by id, in the order of the annotations; None if the text is not known.
         self.pages: dict[str, Passage | None] = {id: texts.get(id) for id in self.gold.passages}
         pieces = {page.document: id for id, page in reversed(self.pages.items()) if page and page.place}
-        self.steps = [
-            step._replace(passage_id=pieces.get(step.passage_id or "", step.passage_id))
-            for step in example.get("sub_questions") or ()
-            if isinstance(step, SubQuestion)
-        ]
+        self.steps = list[SubQuestion]()
+        for step in example.get("sub_questions") or ():
+            if isinstance(step, SubQuestion):
+                passage_id = pieces.get(step.passage_id or "", step.passage_id)
+                self.steps.append(step._replace(question=readable(step.question), passage_id=passage_id))
 
     def reply(
         self, signature: type[dspy.Signature], inputs: Mapping[str, Any], reply_as_is: Mapping[str, Any]

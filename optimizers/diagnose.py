@@ -30,7 +30,6 @@ from ..eval.run import in_order
 from ..eval.statistics import Interval
 from ..programs.search import Search
 from ..signatures.fields import fenced
-from .exemplars import in_words
 from .replay import Call, Metric, Replay, ReplayedRun, argued
 
 RETRIEVAL = "retrieval"
@@ -191,7 +190,7 @@ class _Case:
         seen = self.start.prediction.get("ranking") or () if self.start.prediction is not None else ()
         titles = dict.fromkeys(fact.title for fact in gold_facts(example))
         pages = [page for title in titles if look_up is not None for page in look_up(title)]
-        self.oracle = GoldReplies(in_words(example), [*pages, *seen])
+        self.oracle = GoldReplies(example, [*pages, *seen])
 
     def measure(self, role: str) -> ReplayedRun:
         """Note what an agent costs; returns the run with its better replies."""

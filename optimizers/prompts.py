@@ -36,7 +36,6 @@ from ..eval.oracle import GoldReplies
 from ..programs.agent import shown_demos
 from ..programs.program import as_asked
 from .diagnose import diagnose
-from .exemplars import in_words
 from .gepa import BriefProposer, MostFaults, PairedAcceptance, feedback_metric
 from .replay import Call, Metric, Replay, argued, shortened, with_stand_ins
 
@@ -174,7 +173,7 @@ def labeled(job: Job) -> dspy.Module:
         shown.setdefault(call.key.agent, dspy.Example(**shortened(call.inputs, reply), **reply))
         return dspy.Prediction(**reply)
 
-    for example in map(in_words, job.train):
+    for example in job.train:
         start = None if example.get("pool") else replay.run(example).prediction
         seen, shown = () if start is None else start.get("ranking") or (), dict[str, dspy.Example]()
         replay.run(example, instead=partial(instead, example, GoldReplies(example, seen), shown))
@@ -232,11 +231,7 @@ def gepa(job: Job) -> dspy.Module:
         "component_selector": MostFaults(job.student),
         "instruction_proposer": BriefProposer(),
     }
-    readable = job._replace(
-        train=[in_words(example) if example.get("sub_questions") else example for example in job.train],
-        val=[in_words(example) if example.get("sub_questions") else example for example in job.val],
-    )
-    return _of_dspy(dspy.GEPA, readable, **settings)
+    return _of_dspy(dspy.GEPA, job, **settings)
 
 
 OPTIMIZERS: dict[str, Callable[[Job], dspy.Module]] = {"labeled": labeled, "credit": credit, "gepa": gepa}

@@ -17,8 +17,7 @@ from ..programs.exemplars import Exemplars
 from ..programs.tunable import tunables as tunables_of
 from .artifact import dump
 from .confidence import LEAST, LEAST_OF_A_KIND, fit, judgements, misjudged
-from .demos import successes, with_demos
-from .exemplars import at_most, from_musique, from_run
+from .exemplars import at_most, from_musique, from_run, successes, with_demos
 from .prompts import optimize_prompts
 from .settings import OptimizationSettings, divide
 from .tunables import HEADROOM, StudyResult, TrialRecord, TunableSearch, matching, with_values
