@@ -136,8 +136,7 @@ def check(name: str, program: dspy.Module, prompt_model: dspy.LM | None = None) 
         raise PolyhopError("the program has no language model: call program.set_lm(...) or dspy.configure(lm=...)")
     if name in ("labeled", "credit"):
         return
-    kind = dspy.GEPA if name == "gepa" else _teleprompter(name)
-    if not {"prompt_model", "reflection_lm"} & inspect.signature(kind.__init__).parameters.keys():
+    if name != "gepa" and "prompt_model" not in inspect.signature(_teleprompter(name).__init__).parameters:
         return
     writer = prompt_model or models[0]
     if prompt_model is None and any(model is not writer for model in models):
@@ -223,15 +222,19 @@ def credit(job: Job) -> dspy.Module:
 def gepa(job: Job) -> dspy.Module:
     """For polyhop's metrics the feedback is that of `polyhop.eval.oracle`. GEPA gets no folder to resume from: it
     would read a pickle there, which can run anybody's code. What was asked before comes from DSPy's reply cache."""
-    settings = {
-        "gepa_kwargs": {"acceptance_criterion": PairedAcceptance(level=0.5, longest=_LONGEST)},
-        "max_metric_calls": job.size.runs,
-        "reflection_minibatch_size": min(3, len(job.train)),
-        "warn_on_score_mismatch": False,
-        "component_selector": MostFaults(job.student),
-        "instruction_proposer": BriefProposer(),
-    }
-    return _of_dspy(dspy.GEPA, job, **settings)
+    optimizer = dspy.GEPA(
+        metric=feedback_metric(job.metric),
+        reflection_lm=job.writer,
+        gepa_kwargs={"acceptance_criterion": PairedAcceptance(level=0.5, longest=_LONGEST)},
+        max_metric_calls=job.size.runs,
+        reflection_minibatch_size=min(3, len(job.train)),
+        warn_on_score_mismatch=False,
+        component_selector=MostFaults(job.student),
+        instruction_proposer=BriefProposer(),
+        num_threads=job.threads,
+        seed=job.seed,
+    )
+    return optimizer.compile(job.student, trainset=job.train, valset=job.val)
 
 
 OPTIMIZERS: dict[str, Callable[[Job], dspy.Module]] = {"labeled": labeled, "credit": credit, "gepa": gepa}
@@ -247,12 +250,11 @@ def _teleprompter(name: str) -> type[Teleprompter]:
     return kind
 
 
-def _of_dspy(kind: type[Teleprompter], job: Job, **settings: Any) -> dspy.Module:
-    """The result of an optimizer of DSPy, which gets the arguments of a job that it takes, and further settings."""
+def _of_dspy(kind: type[Teleprompter], job: Job) -> dspy.Module:
+    """The result of any optimizer of DSPy. Their arguments differ: it gets those of a job that it takes."""
     arguments = {
-        "metric": feedback_metric(job.metric) if kind is dspy.GEPA else job.metric,
+        "metric": job.metric,
         "prompt_model": job.writer,
-        "reflection_lm": job.writer,
         "num_threads": job.threads,
         "seed": job.seed,
         "trainset": job.train,
@@ -263,11 +265,7 @@ def _of_dspy(kind: type[Teleprompter], job: Job, **settings: Any) -> dspy.Module
     def accepted(function: Any) -> dict[str, Any]:
         return {name: arguments[name] for name in inspect.signature(function).parameters if name in arguments}
 
-    try:
-        optimizer = kind(**accepted(kind.__init__), **settings)
-        return optimizer.compile(job.student, **accepted(kind.compile))
-    except (TypeError, ValueError, AssertionError) as error:  # an argument that it requires, or too few questions
-        raise PolyhopError(f"dspy.{kind.__name__}: {explain(error)}; use it from Python") from error
+    return kind(**accepted(kind.__init__)).compile(job.student, **accepted(kind.compile))
 
 
 def _transplanted(program: dspy.Module, compiled: dspy.Module, optimizer: str) -> dspy.Module:
