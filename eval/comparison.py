@@ -142,11 +142,11 @@ def compare_records(runs: Sequence[ComparedRun], metrics: Sequence[str] | None =
 def _chosen(metrics: Sequence[str] | None, runs: Sequence[Sequence[RunRecord]]) -> list[str]:
     """The metrics to compare: all that are known and shown, and those that only these runs have."""
     present = {name for records in runs for record in records for name in record.scores | record.costs}
-    own = sorted(present - METRICS.keys() - COSTS.keys())
-    choices = [*METRICS, *COSTS, *own]
+    others = sorted(present - METRICS.keys() - COSTS.keys())
+    choices = [*METRICS, *COSTS, *others]
     if unknown := next((name for name in metrics or () if name not in choices), None):
         raise RunError(f"No metric {unknown!r}: choose from {', '.join(choices)}.")
-    return list(metrics or [name for name in choices if name in own or quantity(name).shown])
+    return list(metrics or [name for name in choices if name in others or quantity(name).shown])
 
 
 def _scores_of(path: Path) -> list[RunRecord]:

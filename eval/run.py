@@ -240,7 +240,7 @@ def _read(prediction: Any) -> tuple[ProgramOutput, dict[str, Any]]:
     if not isinstance(prediction, dspy.Prediction):
         raise PredictionError(f"the program must return a dspy.Prediction, got {prediction!r}")
     output = ProgramOutput.of(prediction)
-    if "answer" not in output.returned and not any(metric.own for metric in METRICS.values()):
+    if "answer" not in output.returned and not any(metric.wrapped for metric in METRICS.values()):
         raise PredictionError("the program must return an answer, or be scored by a metric of your own")
     for item in output.evidence:
         if item.sentence is not None and not 0 <= item.sentence < len(item.passage.sentences):

@@ -276,11 +276,11 @@ Message = dict[str, Any]
 
 
 class TrainingPair(NamedTuple):
-    """The messages of a call as they were sent, the reply that gained points, and the agent's own."""
+    """The messages of a call as they were sent, the reply that gained points, and the one that it replaced."""
 
     prompt: list[Message]
     better: Message
-    own: Message
+    replaced: Message
 
 
 def training_pairs(
@@ -314,11 +314,11 @@ def write_pairs(folder: Path, pairs: Iterable[TrainingPair]) -> int:
     preferences.openai.jsonl  {"input": {"messages": [...]}, "preferred_output": [...], "non_preferred_output": [...]}
     """
     files: dict[str, list[dict[str, Any]]] = {"supervised": [], "preferences.trl": [], "preferences.openai": []}
-    for prompt, better, own in pairs:
+    for prompt, better, replaced in pairs:
         files["supervised"].append({"messages": [*prompt, better]})
-        files["preferences.trl"].append({"prompt": prompt, "chosen": [better], "rejected": [own]})
+        files["preferences.trl"].append({"prompt": prompt, "chosen": [better], "rejected": [replaced]})
         asked = {"input": {"messages": prompt}}
-        files["preferences.openai"].append({**asked, "preferred_output": [better], "non_preferred_output": [own]})
+        files["preferences.openai"].append({**asked, "preferred_output": [better], "non_preferred_output": [replaced]})
     folder.mkdir(parents=True, exist_ok=True)
     for name, records in files.items():
         with replacing(folder / f"{name}.jsonl") as file:

@@ -34,9 +34,9 @@ def feedback_metric(metric: Metric) -> Metric:
 
     While exemplars are collected (a trace without the name of an agent) that is a bool, as of every `Metric`.
     """
-    own = metric.own or metric if isinstance(metric, PolyhopMetric) else metric
-    if takes(own, 5):
-        return own
+    original = metric.wrapped or metric if isinstance(metric, PolyhopMetric) else metric
+    if takes(original, 5):
+        return original
 
     def explained(
         gold: dspy.Example,

@@ -55,16 +55,16 @@ def exemplars(program: dspy.Module, context: Context) -> Proposal:
     and demos of the agents from runs that ended right."""
     settings, notes, start = context.settings, list[str](), dump(program)
     parts = {name.removeprefix("self."): part for name, part in program.named_sub_modules(Exemplars)}
-    own = list(from_run(context.evaluate(program))) if parts else []
+    successful = list(from_run(context.evaluate(program))) if parts else []
     context.report(0, None, "training questions, for demos")
     runs = successes(program, context.train, find_metric(settings.metric), settings.threads)  # as evaluated: cached
     if parts:
         added, gold = 0, list(from_musique(context.train))
         for part in parts.values():
-            joined = part.memory.joined(at_most(settings.exemplars, [*gold, *own]))
+            joined = part.memory.joined(at_most(settings.exemplars, [*gold, *successful]))
             added += len(joined) - len(part.memory)
             part.memory = joined
-        notes.append(f"{added} plans added, of {len(gold)} gold and {len(own)} own ones")
+        notes.append(f"{added} plans added, of {len(gold)} gold and {len(successful)} own ones")
     variants = with_demos(program, runs, DEMO_SETS, context.seed) if runs else []
     notes.append(f"{len(variants)} sets of demos from {len(runs)} runs that ended right")
     searched = {f"{name}.{tunable}" for name in parts for tunable in ("count", "mode")}

@@ -190,7 +190,7 @@ class TunableSearch(Teleprompter):
         """Has all that decides what is found, so that another search does not resume this one."""
         texts = [dict(example.items()) for example in questions]
         decides = [_values(student), str(space), texts, named(self.metric), self.cost, self.seed, optuna.__version__]
-        decides += [dump(each) for each in self.variants]
+        decides += [dump(variant) for variant in self.variants]
         text = json.dumps(decides, default=lambda value: type(value).__name__)
         return f"tunables-{blake2b(text.encode(), digest_size=8).hexdigest()}"
 
@@ -212,7 +212,7 @@ class TunableSearch(Teleprompter):
                 study.sampler = samplers.PartialFixedSampler({name: start[name] for name in space}, study.sampler)
             trial = study.ask()
             values = _draw(trial, student, space)
-            if all(values != each.values for each in done):
+            if all(values != record.values for record in done):
                 break
             study.tell(trial, state=TrialState.FAIL)
         else:
@@ -223,7 +223,7 @@ class TunableSearch(Teleprompter):
             for run in runs:
                 asked.append(run)
                 if self.cost is None and before:
-                    trial.report(fmean(each.score for each in asked), len(asked))
+                    trial.report(fmean(run.score for run in asked), len(asked))
                     pruned = len(asked) < len(order) and trial.should_prune()
                 if pruned:
                     break
@@ -270,12 +270,7 @@ class TunableSearch(Teleprompter):
 def _journal(path: Path) -> JournalStorage:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+b") as file:
-        cut_half_line(file)  # of a process that was killed, as may be
-        file.seek(0)
-        lines = file.readlines()
-        if not all(map(bytes.strip, lines)):  # which network file systems leave
-            file.truncate(0)
-            file.writelines(line for line in lines if line.strip())
+        cut_half_line(file)  # of a process that was killed
     lock: Any = FileLock(path.with_name(f".{path.name}.lock"))  # Optuna's would outlive a kill
     try:
         return JournalStorage(JournalFileBackend(str(path), lock))

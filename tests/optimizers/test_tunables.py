@@ -280,7 +280,7 @@ def test_a_resumed_search_ends_like_an_uninterrupted_one(cost: str | None, tmp_p
             stopped += 1
             assert (part.result is None) == (stopped == 1)
             with (tmp_path / "study.journal").open("a") as file:
-                file.write('\n\n{"op_code": 4, "half')  # as a network file system and a kill leave it
+                file.write('{"op_code": 4, "half')  # as a kill leaves it
             (tmp_path / "study.journal.lock").touch()  # Optuna's
         else:
             break
