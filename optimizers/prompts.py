@@ -1,8 +1,7 @@
-"""Prompt optimization: three optimizers with sizes for programs of several calls per question, and any other of DSPy.
+"""Prompt optimization: two optimizers with sizes for programs of several calls per question, and any other of DSPy.
 
     better = optimize_prompts("credit", program, trainset, valset, metric)
 
-    labeled         demos from annotations: what each agent should have replied to what it sees
     credit          replies that change the outcome, also of failed runs, for the agents that cost the most
     gepa            instructions by reflection on feedback in words (`dspy.GEPA`)
     dspy:NAME       any other of DSPy's, with its own defaults
@@ -32,12 +31,11 @@ from ..data.errors import PolyhopError
 from ..engines.models import roles
 from ..engines.replies import explain, model_errors
 from ..eval.metrics import named
-from ..eval.oracle import GoldReplies
 from ..programs.agent import shown_demos
 from ..programs.program import as_asked
 from .diagnose import diagnose
 from .gepa import BriefProposer, MostFaults, PairedAcceptance, feedback_metric
-from .replay import Call, Metric, Replay, argued, shortened, with_stand_ins
+from .replay import Metric, argued, shortened, with_stand_ins
 
 
 class Size(NamedTuple):
@@ -134,7 +132,7 @@ def check(name: str, program: dspy.Module, prompt_model: dspy.LM | None = None) 
         raise PolyhopError("the program has no agents (dspy.Predict), so there are no prompts to optimize")
     if None in models:
         raise PolyhopError("the program has no language model: call program.set_lm(...) or dspy.configure(lm=...)")
-    if name in ("labeled", "credit"):
+    if name == "credit":
         return
     if name != "gepa" and "prompt_model" not in inspect.signature(_teleprompter(name).__init__).parameters:
         return
@@ -143,8 +141,7 @@ def check(name: str, program: dspy.Module, prompt_model: dspy.LM | None = None) 
         raise PolyhopError(f"{name}: the agents have different models: choose a prompt model (--prompt-lm)")
     if not getattr(getattr(writer, "engine", None), "writes_prompts", True):
         raise PolyhopError(
-            f"{name}: {writer.model} cannot write instructions: choose a prompt model (--prompt-lm), or use labeled or "
-            "credit"
+            f"{name}: {writer.model} cannot write instructions: choose a prompt model (--prompt-lm), or use credit"
         )
     size = _SIZE.search(str(writer.model).lower())
     if size and float(size[1]) < _SMALL:
@@ -156,31 +153,6 @@ def check(name: str, program: dspy.Module, prompt_model: dspy.LM | None = None) 
 
 
 # --- the optimizers --------------------------------------------------------------------------------------------------
-
-
-def labeled(job: Job) -> dspy.Module:
-    """Runs the train questions with the replies that the annotations ask for, and makes demos of them: each agent's own
-    inputs, with the outputs it should have given. Where the annotations tell nothing, the agent is asked."""
-    demos: defaultdict[str, list[dspy.Example]] = defaultdict(list)
-    replay = Replay(job.student)
-
-    def instead(example: dspy.Example, oracle: GoldReplies, shown: dict[str, dspy.Example], call: Call) -> Any:
-        reply = argued(example, call.signature, oracle.reply(call.signature, call.inputs, {}).annotated)
-        if not reply.keys() >= call.signature.output_fields.keys() - {"confidence"}:
-            return None
-        reply = {"confidence": 0.95, **reply} if "confidence" in call.signature.output_fields else reply
-        shown.setdefault(call.key.agent, dspy.Example(**shortened(call.inputs, reply), **reply))
-        return dspy.Prediction(**reply)
-
-    for example in job.train:
-        start = None if example.get("pool") else replay.run(example).prediction
-        seen, shown = () if start is None else start.get("ranking") or (), dict[str, dspy.Example]()
-        replay.run(example, instead=partial(instead, example, GoldReplies(example, seen), shown))
-        for agent, demo in shown.items():
-            demos[agent].append(demo)
-    for name, predictor in job.student.named_predictors():
-        predictor.demos = demos[name][: job.size.demos] or predictor.demos
-    return job.student
 
 
 def credit(job: Job) -> dspy.Module:
@@ -237,8 +209,8 @@ def gepa(job: Job) -> dspy.Module:
     return optimizer.compile(job.student, trainset=job.train, valset=job.val)
 
 
-OPTIMIZERS: dict[str, Callable[[Job], dspy.Module]] = {"labeled": labeled, "credit": credit, "gepa": gepa}
-"""The prompt optimizers by name; the first two need no prompt model."""
+OPTIMIZERS: dict[str, Callable[[Job], dspy.Module]] = {"credit": credit, "gepa": gepa}
+"""The prompt optimizers by name."""
 
 
 def _teleprompter(name: str) -> type[Teleprompter]:

@@ -127,9 +127,7 @@ class OptimizationSettings(Limits, Resources):
     level: float = option(
         0.05, "The chance to keep a candidate that does not help: each test has a share of it.", gt=0, le=1
     )
-    optimizer: str = option(
-        "credit", "Prompt optimizer: labeled, credit, gepa, or dspy:NAME for any of DSPy's.", "NAME"
-    )
+    optimizer: str = option("credit", "Prompt optimizer: credit, gepa, or dspy:NAME for any of DSPy's.", "NAME")
     auto: Literal["light", "medium", "heavy"] = option("light", "How many calls it may make: light, medium or heavy.")
     trials: int = option(40, "Trials of the search over tunables.", ge=2)
     freeze: tuple[str, ...] = option((), "Do not tune these, such as 'search.*'. May be repeated.", "NAME")
