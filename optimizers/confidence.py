@@ -6,7 +6,7 @@
 A run records for each answer that was judged its accuracy, its credibility and the number of hops
 (`polyhop.programs.trace.Weighed`). An answer is right if it equals a gold one. Alpha is chosen such that right answers
 rank above wrong ones (AUROC), then the minima and the threshold such that fewest answers are misjudged: wrong ones that
-pass, right ones that do not. The present values win ties.
+pass, right ones that do not. The present values win ties. What is said of the fitted values is cross-validated.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from .tunables import with_values
 
 Array = np.ndarray[Any, Any]
 
-LEAST, LEAST_OF_A_KIND = 50, 5
-"""Judged answers that a fit needs, and how many of them must be right, and wrong."""
+LEAST, FOLDS = 50, 5
+"""Judged answers that a fit needs; and the folds of its cross-validation, each with a right and a wrong one."""
 
 _ALPHAS = [
     *({"adaptive": True, "midpoint": n / 2, "slope": slope} for n in range(2, 9) for slope in (0.5, 1.0, 2.0, 4.0)),
@@ -82,6 +82,17 @@ def misjudged(part: Confidence, judged: Sequence[Judgement]) -> float:
     """The share of answers that are wrong and pass, or right and do not."""
     right = np.array([judgement.right for judgement in judged])
     return float((_weighed(part, judged)[1] != right).mean())
+
+
+def misjudged_if_fitted(part: Confidence, judged: Sequence[Judgement]) -> float:
+    """The same with fitted values, of answers that the fit has not seen (cross-validated)."""
+    from sklearn.model_selection import StratifiedKFold
+
+    right, wrong = [judgement.right for judgement in judged], 0.0
+    for seen, rest in StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(right, right):
+        values, others = fit(part, [judged[n] for n in seen]), [judged[n] for n in rest]
+        wrong += len(others) * misjudged(with_values(part, values), others)
+    return wrong / len(judged)
 
 
 def _weighed(part: Any, judged: Sequence[Judgement]) -> Array:

@@ -16,7 +16,7 @@ from ..programs.confidence import Confidence
 from ..programs.exemplars import Exemplars
 from ..programs.tunable import tunables as tunables_of
 from .artifact import dump
-from .confidence import LEAST, LEAST_OF_A_KIND, fit, judgements, misjudged
+from .confidence import FOLDS, LEAST, fit, judgements, misjudged, misjudged_if_fitted
 from .exemplars import at_most, from_musique, from_run, successes, with_demos
 from .prompts import optimize_prompts
 from .settings import OptimizationSettings, divide
@@ -82,18 +82,18 @@ def confidence(program: dspy.Module, context: Context) -> Proposal:
         return Proposal(None, "the program weighs no judgements")
     judged = list(judgements(read_records(context.evaluate(program))))
     right = sum(judgement.right for judgement in judged)
-    note = f"{len(judged)} judged answers, {right} of them right"
-    if len(judged) < LEAST or min(right, len(judged) - right) < LEAST_OF_A_KIND:
-        needed = f"at least {LEAST} are needed, and {LEAST_OF_A_KIND} of both kinds"
-        return Proposal(None, f"{note}, are too few: {needed} (polyhop judges every answer with --set review=always)")
+    if len(judged) < LEAST or min(right, len(judged) - right) < FOLDS:
+        too_few = f"{len(judged)} judged answers, {right} of them right, are too few: at least {LEAST} are needed, and "
+        return Proposal(None, f"{too_few}{FOLDS} of both kinds (polyhop judges every answer with --set review=always)")
+    before, after = misjudged(part, judged), misjudged_if_fitted(part, judged)
+    note = f"{len(judged)} judged answers, {before:.1%} misjudged, {after:.1%} with fitted values"
+    if after >= before:
+        return Proposal(None, note)
     frozen = matching(program, context.settings.freeze)
     values = {f"{name.removeprefix('self.')}.{tunable}": value for tunable, value in fit(part, judged).items()}
-    tuned = with_values(program, {tunable: value for tunable, value in values.items() if tunable not in frozen})
-    if dump(tuned) == dump(program):
-        return Proposal(None, f"{note}: the present values fit best")
-    fitted = next(part for _, part in tuned.named_sub_modules(Confidence))
-    before, after = (100 * misjudged(weighing, judged) for weighing in (part, fitted))
-    return Proposal(tuned, f"{note}; {before:.1f}% were misjudged, {after:.1f}% with fitted values")
+    return Proposal(
+        with_values(program, {tunable: value for tunable, value in values.items() if tunable not in frozen}), note
+    )
 
 
 def prompts(program: dspy.Module, context: Context) -> Proposal:

@@ -11,7 +11,7 @@ import pytest
 
 from polyhop.eval.folder import read_records
 from polyhop.eval.run import evaluate
-from polyhop.optimizers.confidence import Judgement, fit, judgements, misjudged
+from polyhop.optimizers.confidence import Judgement, fit, judgements, misjudged, misjudged_if_fitted
 from polyhop.optimizers.optimize import optimize
 from polyhop.optimizers.settings import OptimizationSettings, Splits
 from polyhop.programs.confidence import Confidence
@@ -57,6 +57,14 @@ def test_a_law_is_found_that_holds_for_other_questions() -> None:
         getattr(start, name).value = value
     assert start.alpha(1) > 0.75 > 0.25 > start.alpha(4)
     assert misjudged(start, fresh) < min(0.1, before - 0.1)
+    promised = misjudged_if_fitted(Confidence(adaptive=False, least_accuracy=0.0, least_credibility=0.0), world(200))
+    assert promised == pytest.approx(misjudged(start, fresh), abs=0.05)
+
+
+def test_noise_is_not_fitted() -> None:
+    dice = random.Random(3)
+    noise = [judged(2, dice.random(), dice.random(), dice.random() < 0.5) for _ in range(200)]
+    assert 0.45 < misjudged_if_fitted(Confidence(), noise) < 0.55  # on what the fit has seen it is 0.41
 
 
 def test_present_values_win_ties() -> None:
@@ -101,7 +109,7 @@ def test_the_stage_keeps_what_answers_better(tmp_path: Path) -> None:
     summary = optimize(Weighing(), splits, tmp_path / "run", settings)
     start, fitted = summary.stages
     assert (start.score, fitted.score, fitted.kept) == (0.5, 1.0, True)
-    assert fitted.note == "60 judged answers, 30 of them right; 50.0% were misjudged, 0.0% with fitted values"
+    assert fitted.note == "60 judged answers, 50.0% misjudged, 0.0% with fitted values"
     assert summary.test
     assert summary.test.best.mean == 1.0
     few = replace(splits, train=examples(0, 20))
