@@ -62,8 +62,9 @@ class Ray:
         Raises:
             PolyhopError: Ray is not installed or not there, the task does not pickle, or a worker cannot load it.
         """
+        content = _pickled(task, self.workers)
         ray, is_ours = connected(self)
-        task_on_ray = RayTask(task, self, ray)
+        task_on_ray = RayTask(task, content, self, ray)
         try:
             task_on_ray.start()
             yield task_on_ray
@@ -79,10 +80,10 @@ class RayTask:
 
     timeout = None  # workers see to it
 
-    def __init__(self, task: QuestionTask, where: Ray, ray: Any) -> None:
-        self.failed, self.too_late, self._where, self._ray = task.failed, task.too_late, where, ray
+    def __init__(self, task: QuestionTask, content: bytes, where: Ray, ray: Any) -> None:
+        self.failed, self.too_late = task.failed, task.too_late
+        self._content, self._where, self._ray = content, where, ray
         self.actors: list[Any] = []
-        self._content = _pickled(task, where.workers)
         self._free, self._alone = SimpleQueue[Any](), SimpleQueue[Any]()
         self._alone.put(None)  # the worker for questions that ended one is started when it is needed
 

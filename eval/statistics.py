@@ -39,17 +39,13 @@ class Comparison(NamedTuple):
     shown: float  # the smallest true difference that so many questions, which vary so, show at p < 0.05 in 80% of cases
 
 
-def interval(values: Sequence[float], *, level: float = 0.95, seed: int = 0) -> Interval:
-    """The mean of the values with its percentile bootstrap interval; ValueError without values."""
-    return intervals({"": values}, level=level, seed=seed)[""]
+def interval(values: Sequence[float], *, seed: int = 0) -> Interval:
+    """The mean of the values with its 95% percentile bootstrap interval; ValueError without values."""
+    return intervals({"": values}, seed=seed)[""]
 
 
 def intervals(
-    columns: Mapping[str, Sequence[float] | Floats],
-    *,
-    level: float = 0.95,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+    columns: Mapping[str, Sequence[float] | Floats], *, resamples: int = RESAMPLES, seed: int = 0
 ) -> dict[str, Interval]:
     """`interval` for several metrics, by name, with one value per question; metrics with values for the same questions
     share resamples."""
@@ -62,7 +58,7 @@ def intervals(
         table = np.stack([arrays[name] for name in names])
         if not table.size:
             raise ValueError("there are no values")
-        rows = _bootstrap(table[:, ~np.isnan(table[0])], level, resamples, np.random.default_rng(seed))
+        rows = _bootstrap(table[:, ~np.isnan(table[0])], resamples, np.random.default_rng(seed))
         by_name.update(zip(names, rows, strict=True))
     return {name: by_name[name] for name in columns}
 
@@ -80,7 +76,7 @@ def compare(ours: Sequence[float], theirs: Sequence[float], *, seed: int = 0) ->
     if not len(differences):
         raise ValueError("the runs share no question that has a value in both")
     first, second = np.random.default_rng(seed).spawn(2)
-    [difference] = _bootstrap(differences[None], 0.95, RESAMPLES, first)
+    [difference] = _bootstrap(differences[None], RESAMPLES, first)
     changed = differences[differences != 0]  # the sign of a tie does not matter
     p = 1.0
     if len(changed) > 1:  # the exact p-value of one difference is 1
@@ -117,7 +113,7 @@ def calibration_error(stated: Sequence[float] | Floats, right: Sequence[bool] | 
     return sum(map(abs, gaps.values())) / len(stated)
 
 
-def _bootstrap(table: Floats, level: float, resamples: int, rng: np.random.Generator) -> list[Interval]:
+def _bootstrap(table: Floats, resamples: int, rng: np.random.Generator) -> list[Interval]:
     """The means of the rows with their percentile intervals; NaN without a column."""
     from scipy.stats import bootstrap
 
@@ -127,6 +123,6 @@ def _bootstrap(table: Floats, level: float, resamples: int, rng: np.random.Gener
     low = high = means = table.mean(axis=1)
     if table.shape[1] > 1:
         how: dict[str, Any] = {"n_resamples": resamples, "batch": max(1, _BATCH // table.size), "rng": rng}
-        result = bootstrap((table,), np.mean, axis=-1, confidence_level=level, method="percentile", **how)
+        result = bootstrap((table,), np.mean, axis=-1, method="percentile", **how)  # 95%
         low, high = result.confidence_interval
     return [Interval(*map(float, ends)) for ends in zip(means, low, high, strict=True)]

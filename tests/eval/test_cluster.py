@@ -50,7 +50,7 @@ def facts(run: Path) -> list[dict[str, Any]]:
     def fact(record: RunRecord) -> dict[str, Any]:
         return {**record.model_dump(), "costs": {k: v for k, v in record.costs.items() if k != "seconds"}}
 
-    return sorted(map(fact, read_records(run)), key=lambda each: each["n"])
+    return sorted(map(fact, read_records(run)), key=lambda record: record["n"])
 
 
 class DiesOnce:

@@ -83,7 +83,7 @@ def test_what_a_model_could_not_be_asked_is_not_paid_again(tmp_path: Path) -> No
 
 
 def line(n: int, costs: dict[str, float] | None = None, /, **scores: float) -> RunRecord:
-    told: dict[str, Any] = {
+    nothing: dict[str, Any] = {
         "question": "?",
         "gold_answers": (),
         "gold": (),
@@ -91,13 +91,13 @@ def line(n: int, costs: dict[str, float] | None = None, /, **scores: float) -> R
         "evidence": [],
         "ranking": [],
     }
-    return RunRecord(n=n, id=str(n), scores=scores, costs={"seconds": 1.0, **(costs or {})}, **told)
+    return RunRecord(n=n, id=str(n), scores=scores, costs={"seconds": 1.0, **(costs or {})}, **nothing)
 
 
 def test_a_mean_cost_needs_the_price_of_every_question() -> None:
-    known, unknown = line(0, {"cost_usd": 0.5}), line(1)
-    assert summarize([known, known])["metrics"]["cost_usd"] == 0.5
-    for some in ([known, unknown], [unknown, known]):
+    priced, unpriced = line(0, {"cost_usd": 0.5}), line(1)
+    assert summarize([priced, priced])["metrics"]["cost_usd"] == 0.5
+    for some in ([priced, unpriced], [unpriced, priced]):
         assert "cost_usd" not in summarize(some)["metrics"]
 
 
@@ -105,6 +105,6 @@ def test_joint_f1_needs_one_unit_and_each_metric_says_how_many_questions_have_it
     sentences, passages, neither = {"joint_f1": 1.0, "fact_f1": 1.0}, {"joint_f1": 0.5}, {"answer_f1": 1.0}
     assert "joint_f1" not in summarize([line(0, **sentences), line(1, **passages)])["metrics"]
     for same in (sentences, passages):
-        found = summarize([line(0, **same), line(1, **same), line(2, **neither)])
-        assert found["metrics"]["joint_f1"] == same["joint_f1"]
-        assert (found["scored"]["joint_f1"], found["scored"]["answer_f1"]) == (2, 1)
+        summary = summarize([line(0, **same), line(1, **same), line(2, **neither)])
+        assert summary["metrics"]["joint_f1"] == same["joint_f1"]
+        assert (summary["scored"]["joint_f1"], summary["scored"]["answer_f1"]) == (2, 1)

@@ -38,13 +38,13 @@ def test_the_share_of_misjudged_answers_by_hand() -> None:
 def world(count: int, seed: int = 0) -> list[Judgement]:
     """Accuracy tells what is right for one hop, credibility for four; the other judge guesses."""
     dice = random.Random(seed)
-    found = []
+    answers = []
     for n in range(count):
         right, hops = dice.random() < 0.5, (1, 4)[n % 2]
         tells = dice.betavariate(8, 2) if right else dice.betavariate(2, 8)
         guess = dice.random()
-        found.append(judged(hops, *((tells, guess) if hops == 1 else (guess, tells)), right))
-    return found
+        answers.append(judged(hops, *((tells, guess) if hops == 1 else (guess, tells)), right))
+    return answers
 
 
 def test_a_law_is_found_that_holds_for_other_questions() -> None:
@@ -82,7 +82,7 @@ def test_the_last_judgement_of_the_given_answer_counts(tmp_path: Path) -> None:
     answers = {"One?": "Rome", "Two?": "unknown", "Three?": "Paris"}  # the last one was not judged
     program = dspy.Module()
     program.forward = lambda question: dspy.Prediction(answer=answers[question], trace=Trace([*steps]))
-    asked = [dspy.Example(question=each, answers=["Rome"]).with_inputs("question") for each in answers]
+    asked = [dspy.Example(question=question, answers=["Rome"]).with_inputs("question") for question in answers]
     evaluate(program, asked, tmp_path / "run")
     assert list(judgements(read_records(tmp_path / "run"))) == [Judgement(2.0, 0.8, 0.8, True)]
 

@@ -28,7 +28,7 @@ def musique(question: str, *steps: str, hops: int = 2) -> Any:
 
 
 def test_gold_decompositions_become_exemplars_with_the_question_s_capitals() -> None:
-    found = from_musique(
+    plans = from_musique(
         [
             musique(
                 "When did Italy enter the war that Ann of Kent fought in?",
@@ -38,7 +38,7 @@ def test_gold_decompositions_become_exemplars_with_the_question_s_capitals() -> 
             musique("Without steps?"),
         ]
     )
-    assert list(found) == [
+    assert list(plans) == [
         Exemplar(
             "When did Italy enter the war that Ann of Kent fought in?",
             ("In which conflict did Ann of Kent take part?", "When did Italy enter #1?"),
@@ -75,7 +75,7 @@ def test_successes_become_exemplars(run: Path) -> None:
 
 def test_the_first_exemplars_of_each_number_of_hops() -> None:
     plans = [Exemplar(text, ("Why?",), hops) for text, hops in (("a", 2), ("a", 2), ("b", 2), ("c", 2), ("d", 1))]
-    assert [each.question for each in at_most(2, plans)] == ["d", "a", "b"]
+    assert [exemplar.question for exemplar in at_most(2, plans)] == ["d", "a", "b"]
 
 
 # --- demos -----------------------------------------------------------------------------------------------------------
@@ -105,8 +105,8 @@ def test_sets_of_demos_differ_in_size_in_hops_and_in_what_they_replace() -> None
     assert [len(demos) for demos in sets] == [2, 1, 3, 2, 4, 3, 5, 4]
     assert [demos[0].question == "Own?" for demos in sets] == [True, False] * 4
     for demos in sets:
-        own = [hops[demo.question] for demo in demos if demo.question != "Own?"]
-        assert len(set(own)) == min(len(own), 3)
+        numbers = [hops[demo.question] for demo in demos if demo.question != "Own?"]
+        assert len(set(numbers)) == min(len(numbers), 3)
     assert program.answerer.demos == [dspy.Example(question="Own?", answer="yes")]
     assert [copy.answerer.demos for copy in with_demos(program, runs, 8, seed=1)] == sets
     assert [copy.answerer.demos for copy in with_demos(program, runs, 8, seed=2)] != sets

@@ -83,8 +83,8 @@ def test_a_planted_fault_is_found_in_half_the_calls_of_round_robin() -> None:
         )
         with dspy.context(adapter=dspy.ChatAdapter()):
             tuned = gepa.compile(program, trainset=towns.questions(6, 6), valset=towns.questions(4, 4))
-        found = tuned.detailed_results
-        assert found.val_aggregate_scores[found.best_idx] > found.val_aggregate_scores[0]
+        results = tuned.detailed_results
+        assert results.val_aggregate_scores[results.best_idx] > results.val_aggregate_scores[0]
         assert towns.MAGIC in towns.instructions(tuned)["answerer"]
-        calls[credit] = found.discovery_eval_counts[found.best_idx] - 8  # less those of the start
+        calls[credit] = results.discovery_eval_counts[results.best_idx] - 8  # less those of the start
     assert calls[True] <= calls[False] / 2
