@@ -88,7 +88,7 @@ def test_failed_runs_give_demos_to_the_agent_that_failed() -> None:
     counts = {name: len(predictor.demos) for name, predictor in better.named_predictors()}
     assert counts == dict.fromkeys(counts, 0) | {"answerer": 2}
     (demo, *_) = better.answerer.demos
-    assert set(better.answerer.signature.fields) <= demo.keys()
+    assert set(better.answerer.signature.fields) <= set(demo.keys())
     assert demo.answer in demo.reasoning  # not the reasoning that led elsewhere
     assert "Book" in demo.evidence  # as text
     bare = [dspy.Example(question="Who?", answers=(), pool=hard[0].pool).with_inputs("question", "pool")]
