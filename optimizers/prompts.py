@@ -34,7 +34,7 @@ from ..eval.metrics import named
 from ..programs.agent import shown_demos
 from ..programs.program import as_asked
 from .diagnose import diagnose
-from .gepa import BriefProposer, MostFaults, PairedAcceptance, feedback_metric
+from .gepa import BriefProposer, MostFaults, feedback_metric
 from .replay import Metric, argued, shortened, with_stand_ins
 
 
@@ -49,7 +49,6 @@ class Size(NamedTuple):
 
 SIZES = {"light": Size(20, 20, 2, 100), "medium": Size(50, 40, 3, 300), "heavy": Size(100, 80, 4, 900)}
 
-_LONGEST = 6_000  # characters of an instruction that GEPA writes
 _SIZE, _SMALL = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)b\b"), 8.0  # billions of parameters, in the name of a model
 
 
@@ -197,7 +196,6 @@ def gepa(job: Job) -> dspy.Module:
     optimizer = dspy.GEPA(
         metric=feedback_metric(job.metric),
         reflection_lm=job.writer,
-        gepa_kwargs={"acceptance_criterion": PairedAcceptance(level=0.5, longest=_LONGEST)},
         max_metric_calls=job.size.runs,
         reflection_minibatch_size=min(3, len(job.train)),
         warn_on_score_mismatch=False,
