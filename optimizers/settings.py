@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ..eval.cluster import Ray
 
-StageName = Literal["exemplars", "confidence", "prompts", "tunables"]
+StageName = Literal["exemplars", "prompts", "tunables"]
 
 DECIDING = frozenset("stages metric cost level optimizer auto trials freeze ranges exemplars seed".split())
 """The settings that decide the result: a run is resumed with the same ones. The others are resources."""
@@ -118,7 +118,7 @@ class OptimizationSettings(Limits, Resources):
     """What to tune, how, and with what resources. Unknown keys are errors."""
 
     stages: Annotated[tuple[StageName, ...], BeforeValidator(_stages)] = option(
-        ("exemplars", "prompts", "tunables"), "Stages in their order; also confidence. A stage may come again.", "LIST"
+        ("exemplars", "prompts", "tunables"), "Stages in their order. A stage may come again.", "LIST"
     )
     metric: Annotated[str, BeforeValidator(_metric_name)] = option(
         "joint_f1", "Metric to maximize: answer_em, answer_f1, evidence_f1, fact_f1, ..., or FILE.py:NAME.", "NAME"

@@ -10,17 +10,14 @@ from typing import NamedTuple
 import dspy
 
 from ..engines.budget import BudgetSpent
-from ..eval.folder import read_records
 from ..eval.metrics import find_metric
-from ..programs.confidence import Confidence
 from ..programs.exemplars import Exemplars
 from ..programs.tunable import tunables as tunables_of
 from .artifact import dump
-from .confidence import FOLDS, LEAST, fit, judgements, misjudged, misjudged_if_fitted
 from .exemplars import at_most, from_musique, from_run, successes, with_demos
 from .prompts import optimize_prompts
 from .settings import OptimizationSettings, divide
-from .tunables import HEADROOM, StudyResult, TrialRecord, TunableSearch, matching, with_values
+from .tunables import HEADROOM, StudyResult, TrialRecord, TunableSearch, matching
 
 EXEMPLAR_TRIALS = 16  # of how many exemplars to show, and which
 DEMO_SETS = 8  # of the agents, to choose from
@@ -75,27 +72,6 @@ def exemplars(program: dspy.Module, context: Context) -> Proposal:
     return proposal._replace(program=None) if dump(proposal.program) == start else proposal
 
 
-def confidence(program: dspy.Module, context: Context) -> Proposal:
-    """Fit alpha, minima and threshold to the judgements of the training questions."""
-    name, part = next(iter(program.named_sub_modules(Confidence)), ("", None))
-    if part is None:
-        return Proposal(None, "the program weighs no judgements")
-    judged = list(judgements(read_records(context.evaluate(program))))
-    right = sum(judgement.right for judgement in judged)
-    if len(judged) < LEAST or min(right, len(judged) - right) < FOLDS:
-        too_few = f"{len(judged)} judged answers, {right} of them right, are too few: at least {LEAST} are needed, and "
-        return Proposal(None, f"{too_few}{FOLDS} of both kinds (polyhop judges every answer with --set review=always)")
-    before, after = misjudged(part, judged), misjudged_if_fitted(part, judged)
-    note = f"{len(judged)} judged answers, {before:.1%} misjudged, {after:.1%} with fitted values"
-    if after >= before:
-        return Proposal(None, note)
-    frozen = matching(program, context.settings.freeze)
-    values = {f"{name.removeprefix('self.')}.{tunable}": value for tunable, value in fit(part, judged).items()}
-    return Proposal(
-        with_values(program, {tunable: value for tunable, value in values.items() if tunable not in frozen}), note
-    )
-
-
 def prompts(program: dspy.Module, context: Context) -> Proposal:
     """Run a prompt optimizer, on one half of the questions with the other half for validation."""
     settings = context.settings
@@ -118,12 +94,9 @@ def prompts(program: dspy.Module, context: Context) -> Proposal:
 
 
 def tunables(program: dspy.Module, context: Context) -> Proposal:
-    """Search the tunables that are not frozen, but for what the stage ``confidence`` fits where there is one."""
-    trials, fitted = context.settings.trials, set[str]()
-    if "confidence" in context.settings.stages:
-        for name, part in program.named_sub_modules(Confidence):
-            fitted |= {f"{name.removeprefix('self.')}.{tunable}" for tunable in tunables_of(part)}
-    return _search(program, context, f"{trials} trials", trials, fitted)
+    """Search the tunables that are not frozen."""
+    trials = context.settings.trials
+    return _search(program, context, f"{trials} trials", trials)
 
 
 def _search(
@@ -168,7 +141,6 @@ def _search(
 
 STAGES: dict[str, Callable[[dspy.Module, Context], Proposal]] = {
     "exemplars": exemplars,
-    "confidence": confidence,
     "prompts": prompts,
     "tunables": tunables,
 }

@@ -19,7 +19,6 @@ SPLITS = Splits(examples(0, 48), examples(100, 20), examples(200, 10))
 @pytest.mark.parametrize(
     ("settings", "runs"),
     [
-        ({"stages": ("confidence",)}, 20 + 20 + 48 + 20),
         ({"stages": ("tunables",), "trials": 11}, 20 + 20 + 48 + 20 + 10 * (12 + 12 // 2 + 24 // 4)),
         ({"stages": ("tunables",), "trials": 11, "cost": "lm_calls"}, 20 + 20 + 48 + 20 + 10 * 48),
         ({"stages": ("prompts",), "optimizer": "gepa"}, 20 + 20 + 100 + 20),
