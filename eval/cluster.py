@@ -147,7 +147,8 @@ class _Worker:
         task = self._task
         try:
             with dspy.context(**self._settings):
-                return next(in_threads(task.ask, [(n, example)], 1, task.timeout, task.too_late))
+                record: RunRecord = next(in_threads(task.ask, [(n, example)], 1, task.timeout, task.too_late))
+                return record
         except BaseException as error:  # noqa: BLE001
             return error
 

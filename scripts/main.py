@@ -19,7 +19,8 @@ from pydantic import ValidationError
 from typer.core import TyperGroup
 
 from ..data.errors import PolyhopError, first_error
-from .options import COMMANDS, Options
+from ..optimizers.settings import Options
+from .options import COMMANDS
 
 
 class Commands(TyperGroup):
