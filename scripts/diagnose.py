@@ -17,13 +17,12 @@ from ..engines.budget import Budget, BudgetSpent
 from ..engines.models import language_model, role_groups
 from ..eval.folder import DIAGNOSIS, MANIFEST, RunManifest, read_manifest, write_json
 from ..eval.metrics import Metric, find_metric
-from ..eval.options import ProgramOptions
 from ..eval.questions import Questions, is_code
 from ..optimizers.diagnose import Diagnosis, QuestionCosts, Reference, roles_of, training_pairs, write_pairs
 from ..optimizers.diagnose import diagnose as repeat
 from ..programs import PROGRAMS
 from ..programs.tunable import tunables
-from .options import Diagnose
+from .options import Diagnose, ProgramOptions
 from .program import build_program
 from .source import Source
 from .terminal import new_console, new_table, warn

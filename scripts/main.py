@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from typer.core import TyperGroup
 
 from ..data.errors import PolyhopError, first_error
-from ..eval.options import Options
+from ..optimizers.settings import Options
 from .options import COMMANDS
 
 

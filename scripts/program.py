@@ -26,9 +26,10 @@ from ..engines.models import VARIABLE, assign_models, chosen_models, protect_cac
 from ..engines.recorded import record
 from ..engines.replies import explain
 from ..eval.folder import account
-from ..eval.options import Limits, ProgramOptions
+from ..optimizers.settings import Limits
 from ..programs import PROGRAMS, ParRag, Program, new_program
 from ..programs.tunable import tunables
+from .options import ProgramOptions
 from .terminal import warn
 
 if TYPE_CHECKING:

@@ -22,9 +22,8 @@ from ..data.sample import load_sample
 from ..engines.budget import Budget
 from ..engines.costs import FREE
 from ..engines.secrets import without_secrets
-from ..eval.options import ProgramOptions
 from ..programs import PROGRAMS
-from .options import Serve
+from .options import ProgramOptions, Serve
 from .program import Named, build_program, models_of
 from .source import chosen_index, open_source
 

@@ -26,13 +26,12 @@ from ..data.sample import sample_passages
 from ..data.text import ends_path, plain
 from ..eval.folder import RunManifest, files_of, read_records
 from ..eval.gold import ABSTENTIONS, gold_facts
-from ..eval.options import ProgramOptions
 from ..eval.questions import Questions, is_code
 from ..eval.run import evaluate
 from ..programs.run import ABSTAIN_BELOW
 from ..programs.search import retriever_kind
 from ..programs.tunable import Tunable
-from .options import Index
+from .options import Index, ProgramOptions
 from .program import Named
 from .results import evaluation_bar
 from .terminal import warn

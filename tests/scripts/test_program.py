@@ -11,9 +11,9 @@ import pytest
 from polyhop.data.chain import ChainRetriever
 from polyhop.data.errors import PolyhopError
 from polyhop.data.pool import PassagePool
-from polyhop.eval.options import ProgramOptions
 from polyhop.optimizers.artifact import save
 from polyhop.programs import Prism, tunables
+from polyhop.scripts.options import ProgramOptions
 from polyhop.scripts.program import build_program
 
 POOL = PassagePool([])

@@ -21,7 +21,7 @@ import uvicorn
 
 from polyhop.data.pool import PassagePool
 from polyhop.data.sample import sample_passages
-from polyhop.eval.options import ProgramOptions
+from polyhop.scripts.options import ProgramOptions
 from polyhop.scripts.program import build_program
 from polyhop.serve.app import LOOPBACK, create_app
 from polyhop.serve.service import Service

@@ -14,7 +14,7 @@ import pytest
 
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import build_index
-from polyhop.eval.options import ProgramOptions
+from polyhop.scripts.options import ProgramOptions
 from polyhop.serve.app import create_app
 from polyhop.serve.service import Service, ServiceError
 from polyhop.serve.uploads import LARGEST_UPLOAD, Uploads
