@@ -11,6 +11,7 @@ from typing import Any
 import dspy
 import typer
 
+from ..app.named import NamedProgram
 from ..data.lucene.bm25 import BM25Index
 from ..data.sample import CORPUS, REPLIES, load_sample
 from ..data.text import count
@@ -21,7 +22,6 @@ from ..programs.program import ask
 from ..programs.trace import describe
 from .index import index
 from .options import Demo, Index
-from .program import Named
 from .view import print_answer, print_chain
 
 # Two bridges, a comparison, a question for yes or no over three hops, and a chain of three.
@@ -51,7 +51,7 @@ def demo(given: Demo) -> None:
 
 def _run(source: BM25Index, options: Demo, show: Callable[..., Any]) -> None:
     """Ask the questions, and show how a model's answers came about."""
-    program = Named("polyhop").build(source, options)
+    program = NamedProgram("polyhop").build(source, options)
     questions = {question.id: question for question in load_sample()}
     for question in (questions[id] for id in QUESTIONS):
         typer.secho(f"{question.kind.replace('_', '/')}, {count(question.hops, 'hop')}", dim=True)

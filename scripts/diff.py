@@ -6,22 +6,22 @@ import json
 
 import typer
 
+from ..app.named import NamedProgram
 from ..data.text import plain
 from ..optimizers.artifact import State, about, dump
 from ..optimizers.artifact import diff as compare
 from .options import Diff
-from .program import Named
 from .terminal import short
 
 _COLORS = {"-": typer.colors.RED, "+": typer.colors.GREEN}
 
 
 def diff(options: Diff) -> None:
-    before, after = Named(options.before), Named(options.after)
+    before, after = NamedProgram(options.before), NamedProgram(options.after)
     artifacts = [named.artifact for named in (before, after) if named.artifact]
     chained = any(name.startswith("search.chain[") for artifact in artifacts for name in artifact.state)
 
-    def state(named: Named) -> State:
+    def state(named: NamedProgram) -> State:
         """An untuned program is built with the kind of retriever that the other was tuned with."""
         if named.artifact:
             return named.artifact.state

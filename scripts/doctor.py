@@ -18,6 +18,7 @@ import dspy
 import numpy as np
 import typer
 
+from ..app.named import default_index
 from ..data.benchmarks import SAMPLE
 from ..data.chain.store import Store
 from ..data.chain.words import STARTS, place_numbers, without_flags
@@ -35,7 +36,6 @@ from ..engines.secrets import without_secrets
 from ..signatures import AnalyzeQuestion
 from .options import Doctor
 from .probes import Finding, probes
-from .source import own_index
 
 _COLORS = {"ok": typer.colors.GREEN, "warning": typer.colors.YELLOW, "failed": typer.colors.RED}
 _TITLES = 5_000  # that are compared
@@ -45,7 +45,7 @@ _QUESTION = "In which country was the director of the film Solaris born?"
 
 def doctor(given: Doctor) -> None:
     findings: list[Finding] = []
-    index = given.index or own_index()
+    index = given.index or default_index()
     for finding in _findings(given, index):
         findings.append(finding)
         if not given.as_json:

@@ -8,16 +8,17 @@ from typing import Any
 
 import typer
 
+from ..app.named import open_source
 from ..data.benchmarks.question import question_id
 from ..data.chain.pairs import Pair, pairs
 from ..data.errors import PolyhopError
 from ..data.text import count
 from .options import Draft
-from .source import chosen_index, open_source
+from .search import searched_index
 
 
 def draft(options: Draft) -> None:
-    source = open_source(chosen_index(options.index))
+    source = open_source(searched_index(options.index))
     if options.out.exists():
         raise PolyhopError(f"{options.out} is there already, perhaps with questions that you wrote: name another file")
     found = list(islice(pairs(source, options.seed), options.count))

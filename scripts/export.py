@@ -9,16 +9,16 @@ from tempfile import TemporaryDirectory
 import dspy
 import typer
 
+from ..app.named import NamedProgram
 from ..data.errors import PolyhopError
 from ..eval.folder import replacing
 from ..optimizers.export import markdown, prompts
 from .options import Export
-from .program import Named
 from .terminal import file_name
 
 
 def export(options: Export) -> None:
-    named = Named(options.program)
+    named = NamedProgram(options.program)
     program, name = named.open(), named.label
     agent, adapter, out = options.agent, options.adapter, options.out
     messages = {prompt["agent"]: prompt["messages"] for prompt in prompts(program, adapter)}

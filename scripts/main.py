@@ -6,6 +6,7 @@ A command's file is imported when it runs, so that ``polyhop --help`` answers at
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from errno import EDQUOT, ENOSPC
 from importlib import import_module
@@ -71,6 +72,13 @@ def polyhop(
     ] = False,
 ) -> None:
     """Answer questions whose evidence is spread over several documents."""
+    warnings.showwarning = _print_warning  # also those of other packages
+
+
+def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    from .terminal import warn
+
+    warn(str(message))
 
 
 def _command(model: type[Options]) -> Callable[..., None]:

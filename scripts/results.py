@@ -8,16 +8,55 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import dspy
 import typer
 from rich.table import Table
 from rich.text import Text
 
+from ..app.task import Task
 from ..data.text import plain
 from ..engines.costs import sum_costs
+from ..eval.folder import RunManifest, files_of, read_records
 from ..eval.metrics import COSTS, METRICS, answer_f1, evidence_f1
 from ..eval.questions import Questions
-from ..eval.run import RunProgress
+from ..eval.run import RunProgress, evaluate
 from .terminal import new_console, new_table, progress_bar, warn
+from .tracking import tracked
+
+
+def run_questions(
+    task: Task, program: dspy.Module, name: str, out: Path | None, *, file: Path | None = None, **options: Any
+) -> dict[str, Any]:
+    """The summary of a program's run over the questions of a task, with a progress bar.
+
+    Args:
+        name: What the program is called.
+        file: The program's artifact.
+        options: Those of `polyhop.eval.run.evaluate`.
+    """
+    index, questions = task.index, task.questions
+    manifest = RunManifest.of(
+        program,
+        questions,
+        name=name,
+        timeout=options.get("timeout"),
+        index=index.manifest if index else None,
+        files=files_of(
+            questions=questions.file, aliases=questions.aliases, index=index.path if index else None, program=file
+        ),
+    )
+    with tracked(name, manifest.to_json(), out, traces=True) as record, evaluation_bar(name) as show:
+        options |= {"look_up": task.look_up, "manifest": manifest, "on_progress": show}
+        try:
+            summary = evaluate(program, questions, out, **options)
+        except KeyboardInterrupt:
+            if out is not None:
+                done, count = sum(1 for _ in read_records(out)), manifest.questions.count
+                state = f"{done} of {count} questions are done; run the same command again to resume."
+                typer.echo(f"{out}: {state}", err=True)
+            raise
+        record({**summary["metrics"], "counts": summary["counts"], "totals": summary["totals"]})
+        return summary
 
 
 @contextmanager

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from ..app.task import Task, dataset_of, split_of
 from ..eval.metrics import find_metric
 from ..eval.questions import GivenPredictions, Questions
 from .options import Score
-from .results import print_summary
-from .source import Source, dataset_of, split_of
+from .results import print_summary, run_questions
 
 
 def score(options: Score) -> None:
     for name in options.metric:
         find_metric(name)
     dataset = options.dataset or dataset_of(options.questions)
-    asked = Questions(dataset, options.questions, split=split_of(dataset, options.split))
-    source = Source(asked, options.index)
-    source.check_gold(asked)
-    program = GivenPredictions(options.predictions, asked, source.look_up)
-    summary = source.evaluate(program, options.predictions.stem, options.out, file=options.predictions)
-    print_summary(summary, options.predictions.stem, asked, options.out, options.as_json)
+    questions = Questions(dataset, options.questions, split=split_of(dataset, options.split))
+    task, name = Task(questions, options.index), options.predictions.stem
+    task.check_gold(questions)
+    program = GivenPredictions(options.predictions, questions, task.look_up)
+    summary = run_questions(task, program, name, options.out, file=options.predictions)
+    print_summary(summary, name, questions, options.out, options.as_json)

@@ -12,6 +12,8 @@ from typing import Any
 import typer
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from ..app.named import NamedProgram, models_of, paying
+from ..app.task import Task, setting_of
 from ..data.benchmarks import PREFIX
 from ..data.errors import PolyhopError, first_error
 from ..data.files import read_bytes
@@ -21,8 +23,7 @@ from ..eval.metrics import quantity
 from ..eval.questions import Questions
 from ..programs import PROGRAMS
 from .options import Table
-from .program import Named, models_of, paying
-from .source import Source, setting_of
+from .results import run_questions
 from .terminal import file_name, in_markdown, new_console, new_table
 
 _COLUMNS = (
@@ -106,10 +107,10 @@ class Benchmark:
 def table(options: Table) -> None:
     paper = Paper.read(options.paper) if options.paper else None
     names = options.program or (() if paper else tuple(PROGRAMS))
-    programs = {name: Named(name) for name in names}
+    programs = {name: NamedProgram(name) for name in names}
     rows = [Row(name=named.label, program=name) for name, named in programs.items()]
     rows = rows or (paper.rows if paper else [])
-    programs |= {row.program: Named(row.program) for row in rows if row.program and row.program not in programs}
+    programs |= {row.program: NamedProgram(row.program) for row in rows if row.program and row.program not in programs}
     benchmarks = [Benchmark.read(text) for text in options.on]
     if not benchmarks:
         if paper is None:
@@ -129,16 +130,18 @@ def table(options: Table) -> None:
         for benchmark in benchmarks:
             index, setting = setting_of(benchmark.dataset, None, benchmark.index, benchmark.questions)
             asked = Questions(benchmark.dataset, benchmark.questions, setting=setting, limit=limit, seed=seed)
-            source, summaries = Source(asked, index), dict[str, dict[str, Any]]()
-            source.check_gold(asked)
+            task, summaries = Task(asked, index), dict[str, dict[str, Any]]()
+            task.check_gold(asked)
             for row in (row for row in rows if row.program):
                 named = programs[row.program]
                 retriever = options.retriever or (paper.retriever if paper else None)
                 changes = {"retriever": retriever if named.searches else None, "set": (*row.settings, *options.set)}
                 try:
-                    program = source.program(named, options.model_copy(update=changes))
+                    program = task.program(named, options.model_copy(update=changes))
                     pay(program)
-                    summaries[row.name] = source.evaluate(program, row.name, runs[benchmark, row.name], **options.how)
+                    summaries[row.name] = run_questions(
+                        task, program, row.name, runs[benchmark, row.name], **options.how
+                    )
                 except PolyhopError as error:
                     raise PolyhopError(f"{row.name} on {benchmark}: {error}") from error
                 models |= {model.model for model in models_of(program)}

@@ -8,19 +8,19 @@ from typing import Any
 import dspy
 import pytest
 
+from polyhop.app.named import NamedProgram
 from polyhop.data.chain import ChainRetriever
 from polyhop.data.errors import PolyhopError
 from polyhop.data.pool import PassagePool
 from polyhop.eval.options import ProgramOptions
 from polyhop.optimizers.artifact import save
 from polyhop.programs import Prism, tunables
-from polyhop.scripts.program import build_program
 
 POOL = PassagePool([])
 
 
 def build(name: str, source: Any = POOL, **options: Any) -> Any:
-    return build_program(name, source, ProgramOptions(**options))
+    return NamedProgram(name).build(source, ProgramOptions(**options))
 
 
 @pytest.mark.parametrize("name", ["prism", "c3po", "ircot", "naive"])
@@ -86,22 +86,3 @@ def test_options_and_tunables_are_set_by_name(tmp_path: Path) -> None:
 def test_what_does_not_go_with_a_program_is_refused(program: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(PolyhopError, match=message):
         build(program, **options)
-
-
-# --- models ----------------------------------------------------------------------------------------------------------
-
-
-def written(folder: Path, text: str) -> str:
-    (folder / "models.toml").write_text(text)
-    return str(folder / "models.toml")
-
-
-def test_a_profile_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = written(
-        tmp_path, 'lm = "a/b"\n[roles]\nselector = "lexical"\nmoderator = "c/d"\nproxy = "c/d"\n[models."x/*"]'
-    )
-    program = build("prism", lm=[path, "adder=e/f"])
-    models = {name: predictor.lm.model for name, predictor in program.named_predictors()}
-    assert models == dict.fromkeys(models, "a/b") | {"selector": "lexical", "adder": "e/f"}
-    assert build("direct", None, lm=[path]).answerer.lm.model == "a/b"
-    assert '[models."x/*"] matches none of the models here (a/b, c/d, e/f, lexical)' in capsys.readouterr().err
