@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..data.errors import PolyhopError, first_error
 from ..data.files import read_bytes
-from .limits import Known, LimitedLM, Limits, RateLimit, address_of
+from .limits import LimitedLM, Limits, RateLimit, ServerTraits, address_of
 from .replies import ModelError, model_errors
 
 DEFAULT = "lexical"
@@ -84,7 +84,7 @@ def language_model(
     with model_errors():  # reasoning models refuse a temperature, for example
         lm = dspy.LM(spec, **settings)
     limit = section.one_at_a_time(address or spec) if local else section.limit
-    return LimitedLM(lm, limit, known=_known(spec, address, section.structured, local))
+    return LimitedLM(lm, limit, traits=_traits(spec, address, section.structured, local))
 
 
 def is_local(spec: str, address: str) -> bool:
@@ -97,10 +97,10 @@ def is_local(spec: str, address: str) -> bool:
 
 
 @cache
-def _known(spec: str, address: str, structured: bool | str, local: bool) -> Known:
+def _traits(spec: str, address: str, structured: bool | str, local: bool) -> ServerTraits:
     """What is known of a model, for all programs of this process. Whether a server of this machine enforces schemas,
     the first reply tells; the others are sent none unless the profile says so, since their models need none."""
-    return Known((None if local else False) if structured == "auto" else bool(structured), local=local)
+    return ServerTraits((None if local else False) if structured == "auto" else bool(structured), local=local)
 
 
 def roles(program: dspy.Module) -> dict[str, list[dspy.Predict]]:

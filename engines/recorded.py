@@ -26,7 +26,7 @@ from dspy import LMInvalidRequestError, LMProviderError, lm15
 from pydantic import NonNegativeInt, TypeAdapter, ValidationError
 
 from ..data.errors import PolyhopError, first_error
-from .limits import Known, LimitedLM, RateLimit
+from .limits import LimitedLM, RateLimit, ServerTraits
 from .replies import as_events, read_request
 
 PREFIX = "recorded:"
@@ -154,7 +154,7 @@ def recorded_model(path: Path | str) -> LimitedLM:
     """
     engine = RecordedEngine(path)
     lm = dspy.LM(f"{PREFIX}{Path(path).name}", engine=engine, cache=False)
-    return LimitedLM(lm, RateLimit(), known=Known(engine.structured, local=True))
+    return LimitedLM(lm, RateLimit(), traits=ServerTraits(engine.structured, local=True))
 
 
 def about(path: Path) -> str:

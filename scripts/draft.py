@@ -21,14 +21,14 @@ def draft(options: Draft) -> None:
     source = open_source(searched_index(options.index))
     if options.out.exists():
         raise PolyhopError(f"{options.out} is there already, perhaps with questions that you wrote: name another file")
-    found = list(islice(pairs(source, options.seed), options.count))
-    if not found:
+    drafts = list(islice(pairs(source, options.seed), options.count))
+    if not drafts:
         raise PolyhopError(
             "no passage leads to another document by a link or by a rare name, so there are no pairs to ask about"
         )
-    lines = (json.dumps(_record(pair), ensure_ascii=False) + "\n" for pair in found)
+    lines = (json.dumps(_record(pair), ensure_ascii=False) + "\n" for pair in drafts)
     options.out.write_text("".join(lines), encoding="utf-8")
-    typer.echo(f"{options.out}: {count(len(found), 'pair')} of passages")
+    typer.echo(f"{options.out}: {count(len(drafts), 'pair')} of passages")
     typer.echo(
         "Write a question that needs both, and its answer, into each line, and delete the lines that you leave out."
     )

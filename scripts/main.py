@@ -103,14 +103,14 @@ def _command(model: type[Options]) -> Callable[..., None]:
 
 def _parameters(model: type[Options]) -> Iterator[Parameter]:
     """Those of a model, its own before those of its bases."""
-    own = get_annotations(model)
-    for name in sorted(model.model_fields, key=lambda name: name not in own):
+    first = get_annotations(model)
+    for name in sorted(model.model_fields, key=lambda name: name not in first):
         field = model.model_fields[name]
         extra: Any = field.json_schema_extra
         default = None if field.is_required() else field.default
         several = get_origin(field.annotation) in (tuple, dict) and not default
         types = get_args(field.annotation) or (field.annotation,)
-        kind: Any = list[str] if several else next((each for each in (bool, int, float, Path) if each in types), str)
+        kind: Any = list[str] if several else next((type for type in (bool, int, float, Path) if type in types), str)
         shown = ",".join(default) if isinstance(default, tuple) else default
         suffix = "" if shown in (None, "", {}, False) else f"  [default: {shown}]"
         metavar = extra["metavar"] or (None if kind is bool else "N" if kind in (int, float) else "TEXT")

@@ -166,8 +166,8 @@ def _bar(console: Console, expected: Forecast) -> Iterator[Callable[[Progress], 
         yield show
 
 
-def _print(summary: OptimizationSummary, out: Path, settings: Tuning, own: str) -> None:
-    """The stages, the test, and the best program; ``own`` is the user's own one, whose code no artifact has."""
+def _print(summary: OptimizationSummary, out: Path, settings: Tuning, code: str) -> None:
+    """The stages, the test, and the best program; ``code`` is the user's own one, whose code no artifact has."""
     metric, cost, test = settings.scored, settings.cost, summary.test
     headings = ("stage", "score", "gain", "p", *([cost] if cost else []), "")
     shown = new_table(f"{metric} on the validation questions", *headings)
@@ -189,5 +189,5 @@ def _print(summary: OptimizationSummary, out: Path, settings: Tuning, own: str) 
             f"{test.questions:,} test questions: {metric} {number(test.start.mean, metric)} at the start, "
             f"{number(test.best.mean, metric)} tuned ({number(gap.mean, metric, '+')}, {ends})"
         )
-    best = f"{own}={out / 'best'}" if own else out / "best"
+    best = f"{code}={out / 'best'}" if code else out / "best"
     typer.echo(f"{best}: the program, for --program, polyhop.load, polyhop diff and polyhop export")

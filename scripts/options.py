@@ -51,8 +51,8 @@ class RunOptions(ProgramOptions, Resources, Limits):
     @property
     def how(self) -> dict[str, Any]:
         """Arguments of `polyhop.eval.run.evaluate`."""
-        known: dict[str, Any] = {"threads": self.threads, "executor": self.executor}
-        return known | {"timeout": self.timeout, "retry_failed": self.retry_failed}
+        how: dict[str, Any] = {"threads": self.threads, "executor": self.executor}
+        return how | {"timeout": self.timeout, "retry_failed": self.retry_failed}
 
 
 class JsonOptions(Options):
