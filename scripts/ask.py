@@ -1,4 +1,7 @@
-"""`polyhop ask`: answers a question, or those of a file, which can be interrupted and resumed."""
+"""`polyhop ask` and `polyhop search`: answer a question, or those of a file, and show what a retriever finds.
+
+The answers to a file can be interrupted and resumed.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,11 @@ from typing import Any
 import dspy
 import typer
 
-from ..app.named import NamedProgram, models_of, open_source, paying
+from ..app.named import NamedProgram, NoIndexError, chosen_index, models_of, open_source, paying
 from ..data.errors import PolyhopError
 from ..data.files import read_bytes
+from ..data.passages import one_a_document
+from ..data.retrievers import build_retriever
 from ..data.text import clean, count
 from ..engines.costs import FREE, Ledger
 from ..engines.replies import ModelError, model_errors
@@ -23,11 +28,10 @@ from ..eval.run import evaluate
 from ..programs.prediction import check_question
 from ..programs.program import ask as answer
 from ..programs.program import completed
-from .options import Ask
+from .options import Ask, Index, Search
 from .results import evaluation_bar
-from .search import searched_index
-from .terminal import warn
-from .view import print_answer, print_chain, showing_progress, to_record
+from .terminal import new_console, warn
+from .view import hit_lines, print_answer, print_chain, showing_progress, to_record
 
 NO_MODEL = "No language model was asked. To ask one: --lm ollama_chat/qwen3:4b, or --lm openai/gpt-4o-mini"
 
@@ -136,3 +140,38 @@ def _write(folder: Path, out: Path) -> None:
                 line |= record.model_dump(include={"answer", "guess", "confidence", "status", "evidence"})
             file.write(json.dumps({**line, "costs": record.costs}, ensure_ascii=False) + "\n")
     typer.echo(f"{out}: {count(done, 'question')} answered, {failed} failed", err=True)
+
+
+def search(options: Search) -> None:
+    query = check_question(options.query)
+    retriever = build_retriever(options.retriever, open_source(searched_index(options.index)))
+    assert retriever is not None  # there is a source
+    find = retriever.search
+    hits = one_a_document(find, query, options.k) if options.by == "document" else find(query, options.k)
+    if options.as_json:
+        for hit in hits:
+            reason = vars(hit.reason) if hit.reason else None
+            record = {"rank": hit.rank, "score": hit.score, "reason": reason, **hit.passage.to_record()}
+            typer.echo(json.dumps(record, ensure_ascii=False))
+        return
+    for line in hit_lines(query, hits):
+        new_console().print(line, soft_wrap=True)
+
+
+def searched_index(index: Path | None) -> Path:
+    """The `chosen_index`. In a terminal, a folder that has none is indexed if the user agrees."""
+    try:
+        return chosen_index(index)
+    except NoIndexError as error:
+        if not in_terminal():
+            raise
+        where = error.folder.resolve()
+        typer.confirm(f"{where} has no index. Index its documents now?", default=True, abort=True, err=True)
+        from .index import index as build  # which reads documents
+
+        build(Index(names=(str(error.folder),), out=error.home))
+        return error.home
+
+
+def in_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()  # a service may have none

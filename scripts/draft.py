@@ -13,8 +13,8 @@ from ..data.benchmarks.question import question_id
 from ..data.chain.pairs import Pair, pairs
 from ..data.errors import PolyhopError
 from ..data.text import count
+from .ask import searched_index
 from .options import Draft
-from .search import searched_index
 
 
 def draft(options: Draft) -> None:

@@ -1,4 +1,7 @@
-"""`polyhop evaluate`: run a program over a benchmark; runs can be interrupted, resumed and compared."""
+"""`polyhop evaluate` and `polyhop score`: run a program over a benchmark, or score predictions made elsewhere.
+
+Runs can be interrupted, resumed and compared.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,8 @@ from ..data.errors import PolyhopError
 from ..data.text import plain
 from ..eval.folder import content
 from ..eval.metrics import find_metric
-from ..eval.questions import Questions
-from .options import Evaluate
+from ..eval.questions import GivenPredictions, Questions
+from .options import Evaluate, Score
 from .results import print_summary, run_questions
 from .terminal import warn
 
@@ -59,3 +62,15 @@ def _warn_of_training(name: str, artifact: Artifact, questions: Questions) -> No
             same = used.hash == content(questions)[1]
             which = "these questions" if same else f"{used.count:,} questions of {plain(file or '')}"
             warn(f"{name} was tuned on {which} ({split}): its scores here are not those on new questions")
+
+
+def score(options: Score) -> None:
+    for name in options.metric:
+        find_metric(name)
+    dataset = options.dataset or dataset_of(options.questions)
+    questions = Questions(dataset, options.questions, split=split_of(dataset, options.split))
+    task, name = Task(questions, options.index), options.predictions.stem
+    task.check_gold(questions)
+    program = GivenPredictions(options.predictions, questions, task.look_up)
+    summary = run_questions(task, program, name, options.out, file=options.predictions)
+    print_summary(summary, name, questions, options.out, options.as_json)

@@ -23,6 +23,8 @@ from ..data.errors import PolyhopError, first_error
 from ..eval.options import Options
 from .options import COMMANDS
 
+_FILES = {"search": "ask", "score": "evaluate", "diff": "export"}  # of commands that share one
+
 
 class Commands(TyperGroup):
     """Prints errors on one line. Exit status 1: an expected error; 2: wrong usage; 130: interrupted."""
@@ -92,7 +94,7 @@ def _command(model: type[Options]) -> Callable[..., None]:
         except ValidationError as error:
             field, _, why = first_error(error).partition(":")
             raise typer.BadParameter(f"{field.replace('_', '-')}:{why}") from error
-        getattr(import_module(f".{name}", __package__), name)(options)
+        getattr(import_module(f".{_FILES.get(name, name)}", __package__), name)(options)
 
     parameters = list(_parameters(model))
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]

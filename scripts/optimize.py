@@ -30,9 +30,8 @@ from ..optimizers.optimize import OptimizationSummary, Progress, check_settings
 from ..optimizers.optimize import optimize as run
 from ..optimizers.settings import Splits, divide, read_settings
 from .options import Optimize, Tuning
-from .results import warn_of_skipped
+from .results import tracked, warn_of_skipped
 from .terminal import new_console, new_table, progress_bar, warn
-from .tracking import tracked
 
 _MIN_TRAIN = 4
 

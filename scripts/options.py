@@ -1,6 +1,6 @@
 """The commands, as models: the docstring of each is its help, and each field is an option or an argument.
 
-A command's function has its name, in the file of that name, and takes the model.
+A command's function has its name, in the file of that name or of a like command, and takes the model.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ from ..engines.costs import FREE
 from ..engines.secrets import without_secrets
 from ..eval.options import ProgramOptions
 from ..programs import PROGRAMS
+from .ask import searched_index
 from .options import Serve
-from .search import searched_index
 
 if TYPE_CHECKING:
     from ..serve.service import Service

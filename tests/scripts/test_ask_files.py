@@ -196,7 +196,7 @@ def test_every_command_finds_the_index_of_a_folder_that_is_named(notes: Path, mo
 def test_an_index_that_is_missing_is_offered_in_a_terminal(
     agrees: bool, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("polyhop.scripts.search.in_terminal", lambda: True)
+    monkeypatch.setattr("polyhop.scripts.ask.in_terminal", lambda: True)
     result = polyhop("ask", QUESTION, stdin="y\n" if agrees else "n\n")
     assert "has no index. Index its documents now? [Y/n]" in result.stderr
     assert (result.exit_code == 0, "Otto Lind" in result.stdout, (notes / ".polyhop").exists()) == (agrees,) * 3
