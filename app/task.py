@@ -6,7 +6,6 @@ import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from difflib import get_close_matches
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -132,10 +131,8 @@ class Task:
             listed = ", ".join(repr(name) for _, name in missing[:_SHOWN])
             raise PolyhopError(f"no gold passage is in {index.path}: is it the right --index? Gold is {listed}")
         for where, name in missing[:_SHOWN]:
-            names = [title for hit in index.search(name, 10) for title in (hit.passage.title, hit.passage.id)]
-            near = (f"is it {title!r}?" for title in get_close_matches(name, names, n=1))
-            hint = next((f": {text}" for text in (*_why_left_out(index, name), *near)), "")
-            warnings.warn(f"{where}: {name!r} names no passage of the index{hint}", stacklevel=2)
+            why = next((f": {text}" for text in _why_left_out(index, name)), "")
+            warnings.warn(f"{where}: {name!r} names no passage of the index{why}", stacklevel=2)
         if len(missing) > _SHOWN:
             warnings.warn(f"... {len(missing)} names of gold passages in total", stacklevel=2)
 

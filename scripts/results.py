@@ -152,8 +152,8 @@ def costs_table(by_agent: Mapping[str, Mapping[str, float]], title: str) -> Tabl
 def tracked(
     name: str, settings: Mapping[str, Any], out: Path | None, *, traces: bool = False
 ) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """A run in MLflow, which an exception marks as failed; gives a function that logs metrics, which may be nested.
-    With ``traces``, the calls of programs, agents and models are recorded.
+    """A run in MLflow, if MLFLOW_TRACKING_URI is set; an exception marks it as failed. Gives a function that logs
+    metrics, which may be nested. With ``traces``, the calls of programs, agents and models are recorded.
     """
     if not os.environ.get(_MLFLOW):
         yield lambda metrics: None
@@ -165,27 +165,27 @@ def tracked(
 
         mlflow.set_experiment(os.environ.get("MLFLOW_EXPERIMENT_NAME", "polyhop"))
         mlflow.start_run(run_name=name, tags={"polyhop.folder": str(out.absolute())} if out else None)
-        mlflow.log_params({key: str(value)[:_LONGEST] for key, value in _named(settings).items()})
+        mlflow.log_params({key: str(value)[:_LONGEST] for key, value in _flat(settings).items()})
         if traces:
             mlflow.dspy.autolog(silent=True)
         return mlflow
 
     def log(metrics: Mapping[str, Any]) -> None:
-        numbers = {key: value for key, value in _named(metrics).items() if type(value) in (int, float)}
+        numbers = {key: value for key, value in _flat(metrics).items() if type(value) in (int, float)}
         _try(lambda: mlflow and mlflow.log_metrics(numbers))
 
-    mlflow, ended = _try(begin), "FAILED"
+    mlflow, status = _try(begin), "FAILED"
     try:
         yield log
-        ended = "FINISHED"
+        status = "FINISHED"
     finally:
-        _try(lambda: mlflow and mlflow.end_run(ended))
+        _try(lambda: mlflow and mlflow.end_run(status))
 
 
-def _named(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values, with names that MLflow allows."""
-    named = {re.sub(r"[^\w\-. /:]", "_", key.replace("@", "_at_"))[:_LONGEST]: value for key, value in flat(values)}
-    return {key: value for key, value in named.items() if value is not None}
+def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values, under names that MLflow allows."""
+    names = {key: re.sub(r"[^\w\-. /:]", "_", key.replace("@", "_at_"))[:_LONGEST] for key, _ in flat(values)}
+    return {names[key]: value for key, value in flat(values) if value is not None}
 
 
 def _try(call: Callable[[], Any]) -> Any:
