@@ -12,7 +12,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
 from contextvars import copy_context
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
 from logging import getLogger
@@ -202,15 +202,16 @@ class LimitedLM(dspy.LM):
 
     def paid_by(self, paid: Paid) -> LimitedLM:
         """The same model, paid from a budget."""
-        return self._with(_Engine(self.inner, self.engine.limit, paid, self.traits, self.engine.keep))
+        return self._with(paid=paid)
 
     def recorded_by(self, keep: Kept) -> LimitedLM:
         """The same model, whose replies are kept. It asks anew what is in DSPy's cache."""
-        recorded = self._with(_Engine(self.inner, self.engine.limit, self.engine.paid, self.traits, keep))
+        recorded = self._with(keep=keep)
         recorded.cache = False
         return recorded
 
-    def _with(self, engine: _Engine) -> LimitedLM:
+    def _with(self, **changes: Any) -> LimitedLM:
+        engine = replace(self.engine, **changes)
         return self.copy(engine=engine, async_engine=_AsyncEngine(engine))  # type: ignore[no-any-return]
 
     @property
@@ -248,16 +249,22 @@ def unlimited(lm: Any) -> Any:
     return lm.inner if isinstance(lm, LimitedLM) else lm
 
 
+@dataclass(eq=False)
 class _Engine:
     """One attempt: in turn, paid, within its time, checked."""
 
-    def __init__(
-        self, inner: dspy.LM, limit: RateLimit | None, paid: Paid | None, traits: ServerTraits, keep: Kept | None = None
-    ) -> None:
-        self.inner, self.limit, self.paid, self.traits, self.keep = inner, limit, paid, traits, keep
+    inner: dspy.LM = field(repr=False)
+    limit: RateLimit | None
+    paid: Paid | None
+    traits: ServerTraits
+    keep: Kept | None
+
+    def __post_init__(self) -> None:
         # The client's own time is a little longer: what is late is told once, and its thread ends soon.
-        timeout = {"timeout": limit.limits.timeout + 1} if limit and isinstance(inner.engine, str) else {}
-        self._once = inner.copy(cache=False, num_retries=0, callbacks=[], **timeout | inner.kwargs)
+        timeout = (
+            {"timeout": self.limit.limits.timeout + 1} if self.limit and isinstance(self.inner.engine, str) else {}
+        )
+        self._once = self.inner.copy(cache=False, num_retries=0, callbacks=[], **timeout | self.inner.kwargs)
 
     def complete(self, request: lm15.Request) -> lm15.Response:
         if self.traits.local:

@@ -53,12 +53,6 @@ class Recorded:
 _LINES = TypeAdapter(list[Recorded | About])
 
 
-class NotRecordedError(LMProviderError):
-    """The file has no reply to a prompt."""
-
-    default_code = "not_recorded"
-
-
 class Recorder:
     """Adds replies to a file, each prompt once."""
 
@@ -125,7 +119,7 @@ class RecordedEngine:
             raise LMInvalidRequestError("schema: no such reply is recorded", model=request.model)
         if recorded is None:
             message = f"{self.path} has no reply to this prompt, which may have changed"
-            raise NotRecordedError(message, model=request.model)
+            raise LMProviderError(message, model=request.model, code="not_recorded")
         taken, written = recorded.tokens
         return lm15.Response(
             id=recorded.prompt[:16],
