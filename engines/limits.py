@@ -12,7 +12,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
 from contextvars import copy_context
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
 from logging import getLogger
@@ -249,11 +249,11 @@ def unlimited(lm: Any) -> Any:
     return lm.inner if isinstance(lm, LimitedLM) else lm
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)  # the model has a key
 class _Engine:
     """One attempt: in turn, paid, within its time, checked."""
 
-    inner: dspy.LM = field(repr=False)
+    inner: dspy.LM
     limit: RateLimit | None
     paid: Paid | None
     traits: ServerTraits
@@ -261,10 +261,10 @@ class _Engine:
 
     def __post_init__(self) -> None:
         # The client's own time is a little longer: what is late is told once, and its thread ends soon.
-        timeout = (
-            {"timeout": self.limit.limits.timeout + 1} if self.limit and isinstance(self.inner.engine, str) else {}
-        )
-        self._once = self.inner.copy(cache=False, num_retries=0, callbacks=[], **timeout | self.inner.kwargs)
+        settings = dict(self.inner.kwargs)
+        if self.limit and isinstance(self.inner.engine, str):
+            settings.setdefault("timeout", self.limit.limits.timeout + 1)
+        self._once = self.inner.copy(cache=False, num_retries=0, callbacks=[], **settings)
 
     def complete(self, request: lm15.Request) -> lm15.Response:
         if self.traits.local:
