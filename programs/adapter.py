@@ -13,7 +13,7 @@ from dspy import AdapterParseError, LMInvalidRequestError
 from pydantic import TypeAdapter
 
 from ..engines.costs import reasons, record_incident
-from ..engines.limits import Known, LimitedLM
+from ..engines.limits import LimitedLM, ServerTraits
 from ..engines.replies import CutReplyError
 from ..signatures.fields import Bound, bound_of, passages_in, tokens_of
 from .reading import Reading, read
@@ -67,7 +67,7 @@ class Asking(dspy.ChatAdapter):
         inputs: dict[str, Any],
     ) -> list[dict[str, Any]]:
         # Another model does not tell whether a reply was cut in its thinking: it has no bound.
-        server = lm.known if isinstance(lm, LimitedLM) else Known(structured=False, thinks=True)
+        server = lm.traits if isinstance(lm, LimitedLM) else ServerTraits(structured=False, thinks=True)
         asked = {name for name, value in {**lm.kwargs, **lm_kwargs}.items() if value is not None}
         bound = None if _OWN & asked or server.thinks or reasons(lm.model) else tokens_of(signature)
         schema, as_json = None if server.structured is False else schema_of(signature, inputs), self.as_json

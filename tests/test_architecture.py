@@ -18,8 +18,9 @@ ALLOWED = {
     "programs": {"data", "signatures", "engines"},
     "eval": {"data", "signatures", "engines", "programs"},
     "optimizers": {"data", "signatures", "engines", "programs", "eval"},
-    "serve": {"data", "signatures", "engines", "programs", "eval", "optimizers"},
-    "scripts": {"data", "signatures", "engines", "programs", "eval", "optimizers", "serve"},
+    "app": {"data", "signatures", "engines", "programs", "eval", "optimizers"},
+    "serve": {"data", "signatures", "engines", "programs", "eval", "optimizers", "app"},
+    "scripts": {"data", "signatures", "engines", "programs", "eval", "optimizers", "app", "serve"},
 }
 """What each folder may import, besides itself."""
 

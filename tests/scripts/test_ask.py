@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -107,13 +105,6 @@ def test_nonsense_from_a_model_is_an_error(parrot: Callable[[str], Any], monkeyp
     several = polyhop("ask", "--file", "-", "--index", "sample", stdin=f"{QUESTION}\nWho directed Stalker?\n")
     assert several.stderr.count("does not have the expected fields") == 2
     assert "2 questions failed" in several.stderr
-
-
-def test_devices_and_pipes_have_no_questions(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    for file in (str(tmp_path / "pipe"), "/dev/zero"):
-        result = ask("--file", file, "--out", str(tmp_path / "a.jsonl"))
-        assert (result.exit_code, "it is not a regular file" in result.stderr) == (1, True)
 
 
 def test_a_closed_pipe_is_quiet() -> None:

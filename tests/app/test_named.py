@@ -8,19 +8,19 @@ from typing import Any
 import dspy
 import pytest
 
+from polyhop.app.named import NamedProgram
+from polyhop.app.options import ProgramOptions
 from polyhop.data.chain import ChainRetriever
 from polyhop.data.errors import PolyhopError
 from polyhop.data.pool import PassagePool
 from polyhop.optimizers.artifact import save
 from polyhop.programs import Prism, tunables
-from polyhop.scripts.options import ProgramOptions
-from polyhop.scripts.program import build_program
 
 POOL = PassagePool([])
 
 
 def build(name: str, source: Any = POOL, **options: Any) -> Any:
-    return build_program(name, source, ProgramOptions(**options))
+    return NamedProgram(name).build(source, ProgramOptions(**options))
 
 
 @pytest.mark.parametrize("name", ["prism", "c3po", "ircot", "naive"])
@@ -88,20 +88,13 @@ def test_what_does_not_go_with_a_program_is_refused(program: str, options: dict[
         build(program, **options)
 
 
-# --- models ----------------------------------------------------------------------------------------------------------
-
-
-def written(folder: Path, text: str) -> str:
-    (folder / "models.toml").write_text(text)
-    return str(folder / "models.toml")
-
-
-def test_a_profile_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = written(
-        tmp_path, 'lm = "a/b"\n[roles]\nselector = "lexical"\nmoderator = "c/d"\nproxy = "c/d"\n[models."x/*"]'
-    )
-    program = build("prism", lm=[path, "adder=e/f"])
+def test_a_profile_on_the_command_line(tmp_path: Path) -> None:
+    path = tmp_path / "models.toml"
+    path.write_text('lm = "a/b"\n[roles]\nselector = "lexical"\nmoderator = "c/d"\nproxy = "c/d"\n[models."x/*"]')
+    with pytest.warns(match=r'\[models\."x/\*"\] matches none of the models here \(a/b, c/d, e/f, lexical\)'):
+        program = build("prism", lm=[str(path), "adder=e/f"])
     models = {name: predictor.lm.model for name, predictor in program.named_predictors()}
     assert models == dict.fromkeys(models, "a/b") | {"selector": "lexical", "adder": "e/f"}
-    assert build("direct", None, lm=[path]).answerer.lm.model == "a/b"
-    assert '[models."x/*"] matches none of the models here (a/b, c/d, e/f, lexical)' in capsys.readouterr().err
+    path.write_text('lm = "a/b"\n[roles]\nselecter = "lexical"')
+    with pytest.raises(PolyhopError, match="no program has a role 'selecter'"):
+        build("prism", lm=[str(path)])

@@ -1,12 +1,15 @@
-"""Programs by the names that commands take: one of ours, the folder of an artifact, or any DSPy program as
-``MODULE:NAME`` or ``FILE.py:NAME``; also with what DSPy's ``save`` wrote (``polyhop=STATE.json``,
-``FILE.py:NAME=STATE.json``), one's own with an artifact (``FILE.py:NAME=DIR``).
+"""A program and an index by the names that the user gives.
+
+A program is one of ours, the folder of an artifact, or any DSPy program as ``MODULE:NAME`` or ``FILE.py:NAME``; also
+with what DSPy's ``save`` wrote (``polyhop=STATE.json``, ``FILE.py:NAME=STATE.json``), one's own with an artifact
+(``FILE.py:NAME=DIR``).
 """
 
 from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from difflib import get_close_matches
@@ -16,11 +19,14 @@ from typing import TYPE_CHECKING, Any
 
 import dspy
 
+from ..data.benchmarks import SAMPLE
 from ..data.errors import PolyhopError
 from ..data.importing import import_named
 from ..data.lucene.bm25 import BM25Index
+from ..data.lucene.layout import HOME, index_above, index_of, newest_segments
 from ..data.pool import PassagePool
 from ..data.retrievers import RETRIEVERS, build_retriever
+from ..data.sample import sample_passages
 from ..engines.budget import Budget, BudgetSpent
 from ..engines.models import VARIABLE, assign_models, chosen_models, protect_cache, role_groups, roles
 from ..engines.recorded import record
@@ -30,7 +36,6 @@ from ..optimizers.settings import Limits
 from ..programs import PROGRAMS, ParRag, Program, new_program
 from ..programs.tunable import tunables
 from .options import ProgramOptions
-from .terminal import warn
 
 if TYPE_CHECKING:
     from ..optimizers.artifact import Artifact
@@ -38,11 +43,11 @@ if TYPE_CHECKING:
 _PLAIN = {"react": "polyhop.programs.baselines:ReAct"}  # programs of ours that are plain DSPy
 
 
-class Named:
+class NamedProgram:
     """A program that the user named, looked up once; nothing is built yet.
 
     Attributes:
-        own: The user's own program, as MODULE:NAME; empty for ours.
+        code: The user's own program, as MODULE:NAME; empty for ours.
         artifact: The artifact that was named; None without one.
         searches: Whether the program takes a retriever.
 
@@ -51,22 +56,22 @@ class Named:
     """
 
     def __init__(self, name: str) -> None:
-        own, _, saved = name.partition("=")
-        own = _PLAIN.get(own, own)
+        program, _, saved = name.partition("=")
+        program = _PLAIN.get(program, program)
         self.name = name
         self.artifact: Artifact | None = None
-        self.own = own if ":" in own else ""
-        self._maker: Any = import_named(own, "program") if self.own else PROGRAMS.get(own)
+        self.code = program if ":" in program else ""
+        self._maker: Any = import_named(program, "program") if self.code else PROGRAMS.get(program)
         self._saved = saved if self._maker else name
-        is_folder = Path(self._saved).is_dir() or (self.own and not self._saved.endswith(".json"))
+        is_folder = Path(self._saved).is_dir() or (self.code and not self._saved.endswith(".json"))
         if self._saved and name not in PROGRAMS and is_folder:
             from ..optimizers.artifact import read  # which takes time, for artifacts alone
 
             self.artifact = read(self._saved)
         if not (self._maker or self.artifact):
-            known = ", ".join(sorted([*PROGRAMS, *_PLAIN]))
+            names = ", ".join(sorted([*PROGRAMS, *_PLAIN]))
             raise PolyhopError(
-                f"unknown program {name!r}: choose {known}, the folder of an artifact, or FILE.py:PROGRAM"
+                f"unknown program {name!r}: choose {names}, the folder of an artifact, or FILE.py:PROGRAM"
             )
         self.searches = _takes_retriever(self._maker)
         if self._maker is None and self.artifact:
@@ -77,7 +82,7 @@ class Named:
         """What tables call it: its name; for an artifact also the last folders of its path, as in
         ``polyhop (runs/tuned)``, whatever the current folder."""
         if self.artifact is None:
-            return Path(self._saved).name or self.own.rpartition(":")[2] or self.name
+            return Path(self._saved).name or self.code.rpartition(":")[2] or self.name
         from ..optimizers.settings import BEST
 
         path, program = Path(self._saved).resolve(), self.artifact.program
@@ -95,22 +100,16 @@ class Named:
             raise PolyhopError(f"{self.name} does not search: --retriever does not apply")
         if self.artifact is None:
             program = self._made(searched)
+            if self._saved:
+                self._load_state(program)
         else:
             from ..optimizers.artifact import build, restore
 
             program = self._made(searched) if self._maker else build(self.artifact, searched)
             for difference in restore(self.artifact, program):  # between then and now
-                warn(f"{self.artifact.path}: {difference}")
+                warnings.warn(f"{self.artifact.path}: {difference}", stacklevel=2)
         if isinstance(program, ParRag) and source is not None:
             program.review.search.retriever = source  # the sparse one
-        if self._saved and self.artifact is None:
-            from ..optimizers.artifact import load_state, saved_by_dspy
-
-            try:
-                load_state(program, saved_by_dspy(Path(self._saved)))
-            except (OSError, ValueError, TypeError, AttributeError) as error:  # no file, no JSON, or another program's
-                whose = self.name.partition("=")[0]
-                raise PolyhopError(f"{self._saved} is no saved state of {whose}: {explain(error)}") from error
         return program
 
     def build(self, source: BM25Index | PassagePool | None, options: ProgramOptions) -> dspy.Module:
@@ -136,7 +135,7 @@ class Named:
         try:
             if isinstance(made, dspy.Module):
                 return made.deepcopy()
-            made = made(searched) if _takes_retriever(made) else made()
+            made = made(searched) if self.searches else made()
         except TypeError as error:
             why = f" ({error})"
         if why or not isinstance(made, dspy.Module):
@@ -144,6 +143,16 @@ class Named:
                 f"{self.name} is no dspy.Module, nor makes one with a retriever or without arguments{why}"
             )
         return made
+
+    def _load_state(self, program: dspy.Module) -> None:
+        """Load what DSPy saved of the program."""
+        from ..optimizers.artifact import load_state, saved_by_dspy
+
+        try:
+            load_state(program, saved_by_dspy(Path(self._saved)))
+        except (OSError, ValueError, TypeError, AttributeError) as error:  # no file, no JSON, or another program's
+            whose = self.name.partition("=")[0]
+            raise PolyhopError(f"{self._saved} is no saved state of {whose}: {explain(error)}") from error
 
 
 def _takes_retriever(maker: Any) -> bool:
@@ -153,11 +162,6 @@ def _takes_retriever(maker: Any) -> bool:
         return False
     made_by: Any = maker.__init__ if isinstance(maker, type) else maker  # type: ignore[misc]
     return [name for name in signature(made_by).parameters if name != "self"][:1] == ["retriever"]
-
-
-def build_program(name: str, source: BM25Index | PassagePool | None, options: ProgramOptions) -> dspy.Module:
-    """A program by its name, with its models."""
-    return Named(name).build(source, options)
 
 
 def models_of(program: dspy.Module) -> list[Any]:
@@ -179,7 +183,8 @@ def _check_profile(models: tuple[str, ...], program: dspy.Module) -> None:
         )
     used = sorted({default, *chosen.values()})
     for pattern in profile.models.keys() - {profile.pattern(spec) for spec in used}:
-        warn(f'{profile.path}: [models."{pattern}"] matches none of the models here ({", ".join(used)})')
+        text = f'{profile.path}: [models."{pattern}"] matches none of the models here ({", ".join(used)})'
+        warnings.warn(text, stacklevel=3)
 
 
 def _set_tunable(program: dspy.Module, flag: str, text: str) -> None:
@@ -218,3 +223,44 @@ def paying(limits: Limits, out: Path | None = None) -> Iterator[Callable[[Any], 
         raise PolyhopError(f"the budget ({spent}) is spent; {kept}") from None
     finally:
         budget.close()
+
+
+# --- what is searched -------------------------------------------------------------------------------------------------
+
+
+class NoIndexError(PolyhopError):
+    """There is nothing to search in a ``folder``, whose own index would be in ``home``."""
+
+    def __init__(self, folder: Path, is_named: bool) -> None:
+        self.folder, self.home = folder, folder / HOME
+        command = f"polyhop index {folder} --out {self.home}" if is_named else "polyhop index"
+        super().__init__(
+            f"nothing to search in {folder.resolve()}: '{command}' makes an index of its documents, --index DIR names "
+            "another, and --index sample is the sample corpus"
+        )
+
+
+def default_index() -> Path | None:
+    """The index of $POLYHOP_INDEX, or that of the current folder or one above; None if there is none."""
+    path = os.environ.get("POLYHOP_INDEX")
+    return Path(path) if path else index_above()
+
+
+def chosen_index(index: Path | None = None) -> Path:
+    """What is searched: an index or the sample, by default `default_index`; for a folder of documents, its own index.
+
+    Raises:
+        NoIndexError: the folder has none.
+    """
+    index = index or default_index()
+    path = index_of(index or Path())
+    if path.is_dir() and not newest_segments(path):
+        raise NoIndexError(index or Path(), is_named=index is not None)
+    return path
+
+
+def open_source(index: Path) -> BM25Index | PassagePool:
+    """An index, or the sample corpus in memory."""
+    if str(index) == SAMPLE and not index.exists():
+        return PassagePool(sample_passages())
+    return BM25Index(index)
