@@ -17,7 +17,7 @@ from typing import Any
 
 from lxml import etree
 
-from polyhop.data.converters import Unreadable, convert
+from polyhop.data.documents.convert import Unreadable, convert
 from polyhop.data.text import clean
 
 _WORD = re.compile(r"\w+")

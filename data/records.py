@@ -21,10 +21,10 @@ from typing import IO, Any, TypeVar, cast
 import ijson
 import ujson
 
+from .documents.split import bounded_metadata
 from .errors import DataError, Problem
 from .files import LARGEST_RECORD, bounded_lines, table_rows
 from .passages import Passage
-from .splitting import bounded_metadata
 from .text import clean, plain
 
 LONGEST_ID = 512  # characters

@@ -9,8 +9,8 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from ..data.documents.walk import walk
 from ..data.errors import PolyhopError, Problem
-from ..data.folder import walk
 from ..data.lucene.update import update_index
 from ..data.text import clean
 from ..engines.replies import explain

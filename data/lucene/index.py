@@ -20,11 +20,11 @@ import numpy as np
 import ujson
 
 from ..chain.store import StoreWriter, hashes_of
-from ..corpora import Corpus
+from ..documents.corpus import Corpus
+from ..documents.split import MAX_WORDS
 from ..errors import DataError, IndexFault, Problem
 from ..languages import AUTO, ENGLISH, check_language, language_of
 from ..passages import PAGE, Passage
-from ..splitting import MAX_WORDS
 from .bm25 import LuceneReader
 from .jvm import anserini_jar, autoclass, call, call_long, java_exception, lucene_class, open_directory, reason
 from .layout import PROBLEMS, STORE, IndexManifest, check_writable, lucene_version, publish, writing

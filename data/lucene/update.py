@@ -19,7 +19,7 @@ import numpy as np
 import ujson
 
 from ..chain.words import Bools
-from ..corpora import Corpus, Version, home_of, is_in
+from ..documents.corpus import Corpus, Version, home_of, is_in
 from ..errors import IndexFault, Problem
 from ..passages import Passage
 from ..text import clean

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from polyhop.data.corpora import Corpus
+from polyhop.data.documents.corpus import Corpus
 from polyhop.data.links import LONGEST_TARGET, LinkMap, address, resolve
 
 BASE = "docs/guide/install.html"

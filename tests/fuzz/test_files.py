@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import polyhop
 from polyhop.data.benchmarks.load import load_questions
-from polyhop.data.corpora import Corpus
+from polyhop.data.documents.corpus import Corpus
 from polyhop.data.errors import PolyhopError
 from polyhop.data.lucene.layout import IndexManifest
 from polyhop.eval.comparison import compare_runs

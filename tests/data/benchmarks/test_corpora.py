@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from polyhop.data.benchmarks import load_questions
-from polyhop.data.corpora import Corpus
+from polyhop.data.documents.corpus import Corpus
 from polyhop.data.errors import Problem
 from polyhop.data.passages import Passage
 

@@ -25,7 +25,7 @@ from polyhop.data.lucene.jvm import autoclass, call, open_directory
 from polyhop.data.lucene.update import update_index
 
 from ..dense.hashing import Hashing
-from ..office_files import write_pdf
+from ..documents.office_files import write_pdf
 from .anserini import manifest_of
 
 LONG = "A long sentence about the mill by the river. " * 30
@@ -224,7 +224,7 @@ def test_what_became_unreadable_is_gone_and_what_cannot_be_opened_stays(
         problems: list[Problem] = []
         assert update_index(index, folders=[notes], on_problem=problems.append).unreadable == unreadable
         assert [problem.where for problem in problems] == ["notes/data.jsonl:2", "notes/sub/stork.md"]
-        monkeypatch.setattr("polyhop.data.corpora.conversions", none_converted)
+        monkeypatch.setattr("polyhop.data.documents.corpus.conversions", none_converted)
     monkeypatch.undo()
     assert contents(index) == fresh(tmp_path)
     put(tmp_path, NOTES)

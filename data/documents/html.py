@@ -16,11 +16,11 @@ from urllib.parse import urljoin
 import numpy as np
 from lxml import etree
 
+from ..passages import LinkKind
+from ..text import MONTH, clean, raised, split_sentences
 from .navigation import is_left_out
-from .passages import LinkKind
-from .splitting import Href, Line
+from .split import Href, Line
 from .tables import HEADINGS, INLINE, flatten, folded
-from .text import MONTH, clean, raised, split_sentences
 
 LONGEST_HEADING = LONGEST_ANCHOR_TEXT = _LONGEST_ANCHOR = 200  # characters
 _DENSE_LIST, _DENSE_LINE = 0.5, 0.7  # share of letters that are in links where these are only listed, ...

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from polyhop.data import converters
-from polyhop.data.converters import Text, conversions
+from polyhop.data.documents.convert import Text, conversions
 
 from .office_files import write_docx, write_pdf
 
@@ -105,7 +105,7 @@ for job, text in converters.conversions([(0, Path(sys.argv[1]))]):
                     arguments, parts = (each / "cmdline").read_bytes(), (each / "stat").read_text().rsplit(")", 1)
                 except OSError:
                     continue
-                if b"polyhop.data.converters" in arguments and parts[1].split()[0] != "Z":
+                if b"polyhop.data.documents.convert" in arguments and parts[1].split()[0] != "Z":
                     found.add(each.name)
         return found
 

@@ -18,9 +18,9 @@ from math import ceil
 from textwrap import dedent
 from typing import Any, NamedTuple
 
-from .links import resolve
-from .passages import MOST_ANCHORS, MOST_LINKS, Link, LinkKind, Passage, Place
-from .text import clean
+from ..links import resolve
+from ..passages import MOST_ANCHORS, MOST_LINKS, Link, LinkKind, Passage, Place
+from ..text import clean
 
 MAX_WORDS = 120  # of a passage
 LONGEST_PASSAGE = 2000  # words of a record of JSON Lines or CSV that is a passage, whatever the other records are

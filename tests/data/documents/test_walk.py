@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from polyhop.data.folder import walk
+from polyhop.data.documents.walk import walk
 
 
 def tree(root: Path, *names: str) -> Path:

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.data import converters
-from polyhop.data.converters import Text, Unreadable, convert, of_html
-from polyhop.data.splitting import Document, Href, Line, split
+from polyhop.data.documents.convert import Text, Unreadable, convert, of_html
+from polyhop.data.documents.split import Document, Href, Line, split
 
 from .office_files import write_docx
 

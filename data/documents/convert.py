@@ -32,14 +32,14 @@ from zipfile import BadZipFile, ZipFile
 
 from lxml import etree
 
-from .files import LARGEST_RECORD, read_bytes, table_rows
+from ..files import LARGEST_RECORD, read_bytes, table_rows
+from ..importing import installs
+from ..text import clean, count, split_sentences, undivided
 from .html import LONGEST_HEADING, Text, Unreadable, of_html
-from .importing import installs
 from .markdown import rendered
 from .pdf import of_pdf
-from .splitting import Href, Line, bounded_metadata
+from .split import Href, Line, bounded_metadata
 from .tables import LONGEST_CELL
-from .text import clean, count, split_sentences, undivided
 
 __all__ = ["CONVERTERS", "Text", "Unreadable", "conversions", "convert", "looks_like_text", "of_html"]
 

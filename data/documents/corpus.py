@@ -21,16 +21,16 @@ from typing import NamedTuple
 
 import ujson
 
-from .benchmarks.corpora import passages_of
-from .converters import CONVERTERS, Text, Unreadable, conversions
-from .errors import DataError, Problem
-from .folder import LINES, UNOPENED, Source, source_of, suffix_of, walk, why_unread
-from .importing import installs
-from .links import LinkMap
-from .passages import Passage
-from .records import LONGEST_ID, read_records
-from .splitting import LONGEST_PASSAGE, MAX_WORDS, USUAL_PASSAGE, Document, count_words, split
-from .text import clean
+from ..benchmarks.corpora import passages_of
+from ..errors import DataError, Problem
+from ..importing import installs
+from ..links import LinkMap
+from ..passages import Passage
+from ..records import LONGEST_ID, read_records
+from ..text import clean
+from .convert import CONVERTERS, Text, Unreadable, conversions
+from .split import LONGEST_PASSAGE, MAX_WORDS, USUAL_PASSAGE, Document, count_words, split
+from .walk import LINES, UNOPENED, Source, source_of, suffix_of, walk, why_unread
 
 _MOST_LOST = 0.3  # of the words of a page, without links; of 1,500 pages of manuals, one that was broken had less
 _SAME = 0.5

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from polyhop.data.corpora import Corpus
+from polyhop.data.documents.corpus import Corpus
 from polyhop.data.errors import DataError, Problem
 from polyhop.data.passages import Passage, content_id
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from polyhop.data.documents.split import Document, Href, Line, bounded_metadata, count_words, split
 from polyhop.data.passages import Link, Passage, Place
-from polyhop.data.splitting import Document, Href, Line, bounded_metadata, count_words, split
 
 TEAM = Document(
     "team.md",

@@ -11,9 +11,9 @@ from itertools import pairwise
 from operator import add
 from typing import Any
 
+from ..text import FUNCTION_WORDS, clean, count, raised, split_sentences, undivided
 from .html import LONGEST_ANCHOR_TEXT, LONGEST_HEADING, Text, Unreadable
-from .splitting import Href, Line
-from .text import FUNCTION_WORDS, clean, count, raised, split_sentences, undivided
+from .split import Href, Line
 
 _AT_END, _LONGEST_HEADER = re.compile(r"^\d{1,4}\b|\b\d{1,4}$"), 100  # numbers, and characters of the line
 _PAGE_NUMBER = re.compile(r"\d+|^[ivxlc]+$")
