@@ -17,7 +17,8 @@ from typing import Any
 
 from lxml import etree
 
-from polyhop.data.documents.convert import Unreadable, convert
+from polyhop.data.documents.convert import convert
+from polyhop.data.documents.html import Unreadable
 from polyhop.data.text import clean
 
 _WORD = re.compile(r"\w+")

@@ -21,7 +21,6 @@ from typing import IO, Any, TypeVar, cast
 import ijson
 import ujson
 
-from .documents.split import bounded_metadata
 from .errors import DataError, Problem
 from .files import LARGEST_RECORD, bounded_lines, table_rows
 from .passages import Passage
@@ -154,6 +153,16 @@ def each(
                 yield from read(record)
         except (Malformed, AttributeError, LookupError, TypeError) as error:
             on_problem(Problem(record.where, str(error)))
+
+
+def bounded_metadata(metadata: object) -> dict[str, Any] | None:
+    """What a corpus says about a document, if it is a small object of JSON: every passage carries it."""
+    if isinstance(metadata, dict) and metadata:
+        with suppress(ValueError, RecursionError):
+            text = json.dumps(metadata, ensure_ascii=False, default=str)
+            if len(text) <= 2000:
+                return json.loads(clean(text))
+    return None
 
 
 def _unwritten(value: Any) -> Any:

@@ -15,7 +15,8 @@ from pathspec import GitIgnoreSpec
 from ..files import check_regular, read_bytes
 from ..records import TEXTS
 from ..text import clean
-from .convert import CONVERTERS, looks_like_text
+from .convert import CONVERTERS
+from .decode import looks_like_text
 
 SKIPPED = frozenset(("node_modules", "__pycache__", "__MACOSX"))
 _LISTS, _LONGEST_LIST = (".gitignore", ".polyhopignore"), 1 << 16  # with at most so many bytes

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from polyhop.data.documents.corpus import Corpus
 from polyhop.data.links import LONGEST_TARGET, LinkMap, address, resolve
 
+from .reading import placed
+
 BASE = "docs/guide/install.html"
 
 
@@ -145,7 +147,7 @@ def test_pages_give_themselves_addresses(tmp_path: Path) -> None:
     for name, text in pages.items():
         (tmp_path / "docs" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "docs" / name).write_text(text)
-    links = [link.target for passage, _ in Corpus([tmp_path / "docs"]) for link in passage.links]
+    links = [link.target for passage, _ in placed(Corpus([tmp_path / "docs"])) for link in passage.links]
     kilns, ash = "docs/kilns/index.md", "docs/ash.md"
     assert links == [kilns, kilns, f"{kilns}#x", ash, ash, "/no"]
 
@@ -168,7 +170,7 @@ def test_references_are_seen_from_the_base_of_a_page(tmp_path: Path, base: str, 
     page = tmp_path / "site" / "kilns" / "a.html"
     page.parent.mkdir(parents=True)
     page.write_text(f'<head><base href="{base}"></head><p>The kiln is hot, see <a href="{href}">the ash</a> below.')
-    [passage] = [passage for passage, _ in Corpus([tmp_path / "site"])]
+    [passage] = [passage for passage, _ in placed(Corpus([tmp_path / "site"]))]
     assert [link.target for link in passage.links] == [target]
 
 
@@ -176,7 +178,7 @@ def test_a_link_that_is_no_address_does_not_cost_its_page(tmp_path: Path) -> Non
     (tmp_path / "a.html").write_text(
         '<base href="https://kilns.example/"><p>It is <a href="http://[bad">hot</a> there.'
     )
-    [passage] = [passage for passage, _ in Corpus([tmp_path / "a.html"])]
+    [passage] = [passage for passage, _ in placed(Corpus([tmp_path / "a.html"]))]
     assert (passage.text, passage.links) == ("It is hot there.", ())
 
 

@@ -26,6 +26,7 @@ from polyhop.optimizers.artifact import ARTIFACT, hash_of, read
 from polyhop.programs import Naive
 
 from ..data.benchmarks import records
+from ..data.reading import placed
 from ..eval.small import Fake, numbered
 from .mutants import CASES, LONGEST, changed, is_sound
 
@@ -46,7 +47,7 @@ def questions(dataset: str) -> Callable[[Path], Any]:
 
 
 def passages(path: Path) -> Any:
-    return [[each.id, each.title, each.text] for each, _ in Corpus([path])]
+    return [[each.id, each.title, each.text] for each, _ in placed(Corpus([path]))]
 
 
 INDEX = IndexManifest(

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.data import converters
-from polyhop.data.documents.convert import Text, Unreadable, convert, of_html
+from polyhop.data.documents import convert as conversion
+from polyhop.data.documents.convert import convert
+from polyhop.data.documents.html import Text, Unreadable, of_html
 from polyhop.data.documents.split import Document, Href, Line, split
 
 from .office_files import write_docx
@@ -450,7 +451,7 @@ def test_what_cannot_be_read_has_a_reason(tmp_path: Path, name: str, content: by
 def test_depth_and_number_of_sentences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     levels = "".join(f"{'  ' * n}- level {n}\n" for n in range(40))
     assert "level 39" in " ".join(texts(convert(written(tmp_path / "a.md", levels))))
-    monkeypatch.setattr(converters, "_MOST_LINES", 2)
+    monkeypatch.setattr(conversion, "_MOST_LINES", 2)
     with pytest.raises(Unreadable, match="more than 2 sentences: split it"):
         convert(written(tmp_path / "a.csv", "a\nx\ny\nz"))
 

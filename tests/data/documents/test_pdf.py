@@ -10,7 +10,8 @@ from pypdf import PdfWriter
 from pypdf.annotations import Link
 from pypdf.generic import ArrayObject, DecodedStreamObject, DictionaryObject, NameObject, NumberObject
 
-from polyhop.data.documents.convert import Text, Unreadable, convert
+from polyhop.data.documents.convert import convert
+from polyhop.data.documents.html import Text, Unreadable
 from polyhop.data.documents.split import Href
 
 from .office_files import write_pdf

@@ -211,7 +211,7 @@ def test_a_page_that_lost_its_text_is_told_each_time(tmp_path: Path) -> None:
 def none_converted(jobs: Any, on_wait: Any) -> Any:
     for job, path in jobs:
         assert path is None
-        yield job, lambda: None
+        yield job, None
 
 
 def test_what_became_unreadable_is_gone_and_what_cannot_be_opened_stays(
