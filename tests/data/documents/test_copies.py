@@ -43,7 +43,7 @@ def read(folder: Path, damaged: int = 0) -> tuple[set[str], dict[str, str]]:
     problems: list[Problem] = []
     build_index([folder], folder.with_name("ix"), on_problem=problems.append)
     with BM25Index(folder.with_name("ix")) as index:
-        documents = {hit.passage.document for hit in index.search("ledger kiln overview", 100)}
+        documents = {hit.passage.document for hit in index.search("ledger kiln overview warden", 100)}
     faults = [problem.reason for problem in problems if problem.kind == "damaged"]
     assert (len(faults), len(set(faults))) == (damaged, min(damaged, 1))  # a copy of a damaged file is damaged too
     return documents, {problem.where: problem.other for problem in problems if problem.kind == "duplicate"}
