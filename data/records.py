@@ -141,7 +141,7 @@ class Record(dict[str, Any]):
         return replace(passage, id=plain(passage.id))  # two that look the same are the same
 
 
-def each(
+def read_each(
     read: Callable[[Record], Iterable[T]], records: Iterable[Record | Problem], on_problem: Callable[[Problem], None]
 ) -> Iterator[T]:
     """What is read of each record; what is malformed is reported."""

@@ -21,6 +21,7 @@ from .html import Text, Unreadable, of_html
 from .markdown import of_markdown, of_notebook
 from .office import of_docx, of_epub
 from .pdf import of_pdf
+from .rst import rendered
 from .split import Line
 from .tables import LONGEST_CELL
 
@@ -78,8 +79,6 @@ def _markdown(content: bytes) -> Text:
 
 
 def _rst(content: bytes) -> Text:
-    from .rst import rendered  # docutils may be missing
-
     return of_html(rendered(decoded(content)), first_heading=True)
 
 

@@ -343,8 +343,9 @@ def _plain_title(title: str) -> str:
 
 
 def _looked_at(sources: Iterable[Source]) -> tuple[set[str], list[tuple[str, str]]]:
-    """The documents whose first heading most pages of the folder have, such as the name of a project: it is no title.
-    And documents, each with another address that it gives itself."""
+    """The documents whose first heading most pages of the folder have, such as the name of a project: it is no title
+    (65 of the 69 pages of the manual of Node.js, 12 of 2,561 of LibreOffice's). And documents, each with another
+    address that it gives itself (140 of 924 pages of Redis and Argo CD)."""
     pages, titles, addresses = Counter[str](), defaultdict[tuple[str, str], list[str]](list), list[tuple[str, str]]()
     for source in sources:
         if source.path.suffix.lower() in _MARKUP:
