@@ -56,8 +56,8 @@ class Earlier(Protocol):
         """Whether a document or a record stays as it is; what becomes of it is noted."""
         ...
 
-    def refuses(self, id: str) -> str | None:
-        """Why a new document or passage cannot have an id; what had it before is deleted."""
+    def refuses(self, id: str, document: str) -> str | None:
+        """Why a document, or a passage of it, cannot have an id."""
         ...
 
     def replaced(self, document: str) -> None:
@@ -132,7 +132,7 @@ class Indexing:
                 continue
             if entry.passages is None:  # its problem was told
                 continue
-            if why := self._refusal(entry.id, entry.where, earlier):
+            if why := self._refusal(entry.id, entry, earlier):
                 corpus.reject(Problem(entry.where, why, "duplicate"))
                 continue
             self.documents += 1
@@ -140,7 +140,7 @@ class Indexing:
                 earlier.replaced(entry.id)
             for passage in entry.passages:
                 # By a record "notes.md#1".
-                if passage.place and (why := self._refusal(passage.id, entry.where, earlier)):
+                if passage.place and (why := self._refusal(passage.id, entry, earlier)):
                     corpus.reject(Problem(entry.where, why, "duplicate"))
                 else:
                     self._write(passage, entry, corpus)
@@ -150,8 +150,8 @@ class Indexing:
         first = self._earlier(f"id {id}", where)
         return None if first is None else f"the same id {id!r} as {first}"
 
-    def _refusal(self, id: str, where: str, earlier: Earlier | None) -> str | None:
-        return (earlier and earlier.refuses(id)) or self.taken(id, where)
+    def _refusal(self, id: str, entry: Entry, earlier: Earlier | None) -> str | None:
+        return (earlier and earlier.refuses(id, entry.id)) or self.taken(id, entry.where)
 
     def _first_with(self, entry: Entry, earlier: Earlier | None) -> str | None:
         """Another document that has the text, in the index or read before."""

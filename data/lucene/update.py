@@ -125,13 +125,10 @@ class _Update:
             self._indexing.skip(problem)
         return self._keep(content, entry.id, entry.where) if content in self._known else False
 
-    def refuses(self, id: str) -> str | None:
+    def refuses(self, id: str, document: str) -> str | None:
         holders = [passage.document for field in (DOCUMENT, ID) for passage in self._lucene.look_up(field, id, 1)]
-        if any(document not in self.gone for document in holders):
+        if any(holder not in self.gone or holder != document for holder in holders):
             return f"the id {id!r} is in the index: --update replaces what has changed"
-        # Those that perhaps stay are met later.
-        if any(document != id and document not in self.new for document in holders):
-            self._writer.delete(ID, id)
         return None
 
     def replaced(self, document: str) -> None:

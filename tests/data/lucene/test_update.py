@@ -299,18 +299,6 @@ def test_a_file_and_the_record_that_is_first_keep_their_id(tmp_path: Path) -> No
     assert contents(tmp_path / "new") == contents(tmp_path / "ix")
 
 
-def test_no_id_is_given_twice(tmp_path: Path) -> None:
-    """To a file, and to a passage of another that has grown; read before it or after it."""
-    put(tmp_path, {"notes/n": "A heron.", "notes/n#1": "Another heron.", "notes/z.md": f"# Z\n\n{LONG * 2}"})
-    put(tmp_path, {"notes/a.jsonl": '{"id": "notes/k#2", "text": "A record."}\n', "notes/k": "A stork."})
-    build_index([tmp_path / "notes"], tmp_path / "ix")
-    record = '{"id": "notes/z.md#2", "text": "A new record."}\n'
-    put(tmp_path, {"notes/n": LONG, "notes/k": LONG.replace("mill", "stork"), "notes/b.jsonl": record})
-    for _ in range(2):
-        update_index(tmp_path / "ix", folders=[tmp_path / "notes"])
-        assert contents(tmp_path / "ix") == fresh(tmp_path)
-
-
 def test_two_folders_of_one_name_and_a_folder_in_another_are_refused(tmp_path: Path, index: Path) -> None:
     put(tmp_path, {"other/notes/gull.md": "# Gull\n\nA gull of the mill.", "other/notes/heron.md": "# Another"})
     other, before = tmp_path / "other" / "notes", contents(index)
