@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import resource
 import signal
 import subprocess
 import sys
@@ -34,7 +33,8 @@ Job = TypeVar("Job")
 Process = subprocess.Popen[bytes]
 
 _IDLE: list[Process] = []  # that wait for the next documents, and end with this process
-os.register_at_fork(after_in_child=_IDLE.clear)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_IDLE.clear)
 
 
 def conversions(
@@ -111,7 +111,9 @@ def _process() -> Process:
 
 def _serve() -> None:
     """Convert the documents that are named on the standard input, until it ends; a late one ends the process."""
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    from resource import RLIMIT_AS, setrlimit
+
+    setrlimit(RLIMIT_AS, (_MEMORY, _MEMORY))
     while True:
         try:
             path, seconds = pickle.load(sys.stdin.buffer)
