@@ -58,11 +58,13 @@ def conversions(
         """By the process of this thread."""
         process = getattr(mine, "process", None)
         if process is None or process.poll() is not None:
-            process = mine.process = _IDLE.pop() if _IDLE else _process()
+            process = mine.process = _process()
             processes.append(process)
         assert process.stdin
         assert process.stdout
-        size = path.stat().st_size if path.exists() else 0
+        size = 0
+        with suppress(OSError):  # which the process will tell
+            size = path.stat().st_size
         seconds = min(_COMPUTING + _A_MEGABYTE * size / 1e6, _LONGEST)
         with suppress(OSError, EOFError, pickle.UnpicklingError):
             pickle.dump((path.absolute(), seconds), process.stdin)
@@ -72,6 +74,7 @@ def conversions(
                 process.stdin.close()
                 process.wait()
             return text
+        process.kill()  # unless it has ended
         is_late = process.wait() == -signal.SIGPROF
         return Unreadable("its conversion took too long" if is_late else "its conversion failed: the process ended")
 
@@ -100,6 +103,11 @@ def conversions(
 
 
 def _process() -> Process:
+    """One that waits, or a new one."""
+    with suppress(IndexError):
+        while True:
+            if (process := _IDLE.pop()).poll() is None:
+                return process
     return subprocess.Popen(
         [sys.executable, "-m", __name__],
         stdin=subprocess.PIPE,
