@@ -108,7 +108,7 @@ class _Update:
         self._names, self._homes, self._covered = list(self._before.corpus), list(self._before.homes), set[str]()
         self._unreadable = 0
         # Of the folder that is read again:
-        self._known = set[str]()  # the contents of the versions that the index has
+        self._contents = set[str]()  # of the versions that the index has
         self._kept = set[str]()  # those of them that stay
         self._unchanged = set[str]()  # documents that are not read
         self._problems = dict[str, Problem]()  # that were told before, by the contents of versions
@@ -123,7 +123,7 @@ class _Update:
         content = entry.version.content
         if entry.passages is None and (problem := self._problems.get(content)):
             self._indexing.skip(problem)
-        return self._keep(content, entry.id, entry.where) if content in self._known else False
+        return self._keep(content, entry.id, entry.where) if content in self._contents else False
 
     def refuses(self, id: str, document: str) -> str | None:
         holders = [passage.document for field in (DOCUMENT, ID) for passage in self._lucene.look_up(field, id, 1)]
@@ -147,7 +147,7 @@ class _Update:
 
     def add(self, paths: Sequence[Path]) -> None:
         """Read what the index does not have."""
-        self._known, self._unchanged, self._problems = set(), set(), {}
+        self._contents, self._unchanged, self._problems = set(), set(), {}
         self._indexing.add(self._corpus(paths), earlier=self)
 
     def read_again(self, path: Path) -> None:
@@ -158,7 +158,7 @@ class _Update:
         versions = {content: Version(content) for content in self._versions(root)}
         self._problems = {p.version: p for p in self._problems_before() if p.version and p.where.startswith(root)}
         corpus = self._corpus([path])
-        self._known, self._kept, self._unchanged = set(versions), set(), set()
+        self._contents, self._kept, self._unchanged = set(versions), set(), set()
         if versions:
             self._unchanged = self._not_read(corpus)
         self.gone.update(version.document for version in versions.values())  # unless they are met again
@@ -168,7 +168,7 @@ class _Update:
                 self._keep(content, version.document, version.file)
             elif content not in self._kept and version.document not in self.new:
                 self._unreadable += is_in(version.file, corpus.failed)
-        for content in sorted(self._known - self._kept):
+        for content in sorted(self._contents - self._kept):
             self._indexing.digest.update(content.encode())
             self._writer.delete(VERSION, content)
 
@@ -177,7 +177,7 @@ class _Update:
         indexed, copied = set[str](), dict[str, str]()  # of the copies, the document that each is one of
         for source in chain.from_iterable(corpus.formats):
             content = corpus.version(source).content
-            if content in self._known:
+            if content in self._contents:
                 indexed.add(source.name)
             elif content in self._problems:
                 copied[source.name] = self._problems[content].other

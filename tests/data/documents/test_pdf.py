@@ -70,9 +70,9 @@ def test_headers_that_change_by_chapter_are_left_out(tmp_path: Path) -> None:
         )
         writer.append(io.BytesIO(bytes_of(pdf_of(f"BT /F1 12 Tf 72 700 Td {lines} ET"))))
     (tmp_path / "a.pdf").write_bytes(bytes_of(writer))
-    found = texts(convert(tmp_path / "a.pdf"))
-    assert found[::2] == [f"Text of page {number}." for number in range(13)]
-    assert found[1::2] == [f"Its end is {letter}." for letter in "abcdefghijklm"]
+    lines = texts(convert(tmp_path / "a.pdf"))
+    assert lines[::2] == [f"Text of page {number}." for number in range(13)]
+    assert lines[1::2] == [f"Its end is {letter}." for letter in "abcdefghijklm"]
 
 
 @pytest.mark.parametrize(
@@ -110,8 +110,8 @@ def test_words_that_a_typesetter_divided_are_joined(tmp_path: Path) -> None:
     rows = ("Title", "Each Tarn# Kiln#", "Ost re-", "quires Kiln-", "Ash of a con$rmed kind.")
     shown = " 0 -14 Td ".join(f"({row}) Tj" for row in rows)
     pdf_of(f"BT /F1 12 Tf 72 700 Td {shown} ET", {35: "/hyphentwo", 36: "/fi"}).write(tmp_path / "a.pdf")
-    found = texts(convert(tmp_path / "a.pdf"))
-    assert found == ["Each Tarn\u2010 Kiln\u2010 Ost requires Kiln- Ash of a confirmed kind."]
+    lines = texts(convert(tmp_path / "a.pdf"))
+    assert lines == ["Each Tarn\u2010 Kiln\u2010 Ost requires Kiln- Ash of a confirmed kind."]
 
 
 def test_small_raised_digits_are_no_part_of_what_is_before(tmp_path: Path) -> None:

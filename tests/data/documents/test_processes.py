@@ -85,16 +85,16 @@ list(processes.conversions([(0, Path(sys.argv[1]))], lambda job: print(job, flus
 """
 
     def running() -> set[str]:
-        found = set()
-        for each in Path("/proc").iterdir():
-            if each.name.isdigit():
+        processes = set()
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
                 try:
-                    arguments, parts = (each / "cmdline").read_bytes(), (each / "stat").read_text().rsplit(")", 1)
+                    arguments, parts = (entry / "cmdline").read_bytes(), (entry / "stat").read_text().rsplit(")", 1)
                 except OSError:
                     continue
                 if b"polyhop.data.documents.processes" in arguments and parts[1].split()[0] != "Z":
-                    found.add(each.name)
-        return found
+                    processes.add(entry.name)
+        return processes
 
     before = running()
     for stop, wait in ((signal.SIGINT, 10), (signal.SIGKILL, 25)):
