@@ -70,9 +70,9 @@ def test_headers_that_change_by_chapter_are_left_out(tmp_path: Path) -> None:
         )
         writer.append(io.BytesIO(bytes_of(pdf_of(f"BT /F1 12 Tf 72 700 Td {lines} ET"))))
     (tmp_path / "a.pdf").write_bytes(bytes_of(writer))
-    lines = texts(convert(tmp_path / "a.pdf"))
-    assert lines[::2] == [f"Text of page {number}." for number in range(13)]
-    assert lines[1::2] == [f"Its end is {letter}." for letter in "abcdefghijklm"]
+    sentences = texts(convert(tmp_path / "a.pdf"))
+    assert sentences[::2] == [f"Text of page {number}." for number in range(13)]
+    assert sentences[1::2] == [f"Its end is {letter}." for letter in "abcdefghijklm"]
 
 
 @pytest.mark.parametrize(

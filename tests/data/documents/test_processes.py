@@ -85,7 +85,7 @@ list(processes.conversions([(0, Path(sys.argv[1]))], lambda job: print(job, flus
 """
 
     def running() -> set[str]:
-        processes = set()
+        ids = set()
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
                 try:
@@ -93,8 +93,8 @@ list(processes.conversions([(0, Path(sys.argv[1]))], lambda job: print(job, flus
                 except OSError:
                     continue
                 if b"polyhop.data.documents.processes" in arguments and parts[1].split()[0] != "Z":
-                    processes.add(entry.name)
-        return processes
+                    ids.add(entry.name)
+        return ids
 
     before = running()
     for stop, wait in ((signal.SIGINT, 10), (signal.SIGKILL, 25)):
