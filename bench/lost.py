@@ -23,7 +23,8 @@ from typing import Any
 
 from lxml import etree
 
-from polyhop.data.documents.convert import Unreadable, convert
+from polyhop.data.documents.convert import convert
+from polyhop.data.documents.html import Unreadable
 from polyhop.data.text import clean
 
 _WORD = re.compile(r"[^\W_]+")
@@ -42,7 +43,7 @@ def written(path: Path) -> str:
                 "utf-8", "replace"
             )
         case ".docx" | ".epub":
-            texts = []
+            texts = list[str]()
             with zipfile.ZipFile(path) as archive:
                 for name in filter(_PARTS.fullmatch, archive.namelist()):
                     root = etree.fromstring(archive.read(name), etree.XMLParser(recover=True, resolve_entities=False))

@@ -15,7 +15,7 @@ import ujson
 
 from ..chain.store import StoreWriter
 from ..chain.words import Bools
-from ..corpora import Version
+from ..documents.corpus import Version
 from ..passages import Passage
 from .bm25 import sealed
 from .jvm import analyzer, attach, autoclass, call, call_long, lucene_class, open_directory

@@ -8,9 +8,9 @@ import dspy
 import pytest
 
 from polyhop.data.benchmarks import GoldFact, QuestionRecord
+from polyhop.data.documents.split import Document, split
 from polyhop.data.errors import PolyhopError
 from polyhop.data.passages import Evidence, Fact, Passage
-from polyhop.data.splitting import Document, split
 from polyhop.eval.gold import Gold, ProgramOutput, gold_evidence, gold_in_passages, gold_of, gold_with_texts
 from polyhop.eval.metrics import METRICS, score
 from polyhop.eval.official import supporting_facts

@@ -11,21 +11,19 @@ from itertools import pairwise
 from operator import add
 from typing import Any
 
+from ..text import FUNCTION_WORDS, clean, count, raised, split_sentences, undivided
 from .html import LONGEST_ANCHOR_TEXT, LONGEST_HEADING, Text, Unreadable
-from .splitting import Href, Line
-from .text import FUNCTION_WORDS, clean, count, raised, split_sentences, undivided
+from .split import Href, Line
 
 _AT_END, _LONGEST_HEADER = re.compile(r"^\d{1,4}\b|\b\d{1,4}$"), 100  # numbers, and characters of the line
 _PAGE_NUMBER = re.compile(r"\d+|^[ivxlc]+$")
 _LEADERS = re.compile(r"(?:\. ?){6}")  # of a line in a table of contents
-_GAP = 0.12  # of the height of a letter: a space is wider
 _SMALLER, _HIGHER = 0.85, 0.1  # than the letter before, of its size: a superscript
 _JOINED = "\ufffe"  # PDFium writes it where it joins a divided word
 _SHORT = 0.6  # share of the width that a line fills, which is that of every fourth
 # What is no title: headings that many documents have, and names of files from which they are made.
 _GENERIC = frozenset(("name", "contents", "table of contents", "untitled", "abstract", "introduction", "preface"))
 _MADE_FROM = re.compile(r".*\.(?:dvi|e?ps|tex|ms|fm|docx?|odt|rtf|pdf|indd|qxd|pptx?|xlsx?)", re.IGNORECASE)
-_MANUAL = re.compile(r"(\S+\(\w+\))\s.*\s\1")  # the header of a page of a manual
 _FOOTNOTES = " ∗†‡§¶"  # marks
 _STREAM = re.compile(rb"obj\b((?:(?!endobj).){1,1000}?)>>\s*stream\r?\n", re.DOTALL)
 _PACKED, _PIECE = re.compile(rb"/Filter\s*\[?\s*/FlateDecode"), 1 << 16
@@ -42,16 +40,12 @@ def of_pdf(content: bytes) -> Text:
         if "password" in str(error).lower():
             raise Unreadable("it is encrypted and needs a password") from None
         raise
-    has_gaps = "Ghostscript" in document.get_metadata_value("Producer")
-    pages = [_pdf_page(document, page, has_gaps) for page in document]
-    first, lost = next((lines for lines, *_ in pages if lines), None), _lost(content)
-    if not first:
+    pages = [_pdf_page(document, page) for page in document]
+    lost = _lost(content)
+    if not any(lines for lines, *_ in pages):
         raise Unreadable(lost or "no text in it: scanned pages need OCR first")
-    header = _MANUAL.fullmatch(first[0])
     _leave_out_running([lines for lines, *_ in pages], [top for *_, top in pages])
-    title = _title(document.get_metadata_value("Title")) or (header[1] if header else "")
-    if header and first and first[0] == header[0]:
-        first.pop(0)
+    title = _title(document.get_metadata_value("Title"))
     first = next((lines for lines, *_ in pages if lines), [])
     if not title and len(first) > 1 and len(first[0]) <= 100 and first[0][-1] not in ".,;-" and _title(first[0]):
         title = _title(first.pop(0))
@@ -116,7 +110,7 @@ def _leave_out_running(pages: list[list[str]], tops: list[float]) -> None:
 
 def _raised(text: str, shown: Any) -> dict[int, str]:
     """By its place, what a small raised digit is in the text: a superscript after a number or a unit; nothing as the
-    mark of a note after a word or a stop."""
+    mark of a note after a word or a stop. 8 of 16 manuals of LaTeX packages have some."""
     import pypdfium2.raw as pdfium
 
     def size_and_base(at: int) -> tuple[float, float]:
@@ -125,7 +119,7 @@ def _raised(text: str, shown: Any) -> dict[int, str]:
         return pdfium.FPDFText_GetFontSize(shown, at), y.value
 
     instead = dict[int, str]()
-    for at in (found.start() for found in re.finditer(r"(?<=\S)\d", text)):
+    for at in (digit.start() for digit in re.finditer(r"(?<=\S)\d", text)):
         size, base = size_and_base(at)
         before, line = size_and_base(at - 1)
         if at - 1 in instead and (size, base) == (before, line):
@@ -136,19 +130,7 @@ def _raised(text: str, shown: Any) -> dict[int, str]:
     return instead
 
 
-def _gaps(text: str, boxes: list[tuple[float, float, float, float]]) -> Iterator[str]:
-    """The letters with the spaces that Ghostscript shows as the distance between the two letters of a string; of longer
-    ones, the letters are spaced."""
-    apart = [
-        bool(one.strip() and other.strip()) and b[0] - a[2] > _GAP * (a[3] - a[1]) and abs(a[1] - b[1]) < 1
-        for (one, other), (a, b) in zip(pairwise(text), pairwise(boxes), strict=True)
-    ]
-    around = zip([False, *apart], [*apart, False], [*apart[1:], False, False], strict=False)
-    for letter, (before, is_apart, after) in zip(text, around, strict=False):
-        yield letter + " " * (is_apart and not before and not after)
-
-
-def _pdf_page(document: Any, page: Any, has_gaps: bool) -> _Page:
+def _pdf_page(document: Any, page: Any) -> _Page:
     """The text of a page, and its links to other documents."""
     import pypdfium2.raw as pdfium
 
@@ -161,8 +143,6 @@ def _pdf_page(document: Any, page: Any, has_gaps: bool) -> _Page:
     text = shown.get_text_range()
     letters = [*text]
     if len(text) == shown.count_chars():
-        if has_gaps:
-            letters = [*_gaps(text, [shown.get_charbox(n, loose=True) for n in range(len(text))])]
         for place, written in _raised(text, shown).items():
             letters[place] = written
     start = len(text) - len(text.lstrip())

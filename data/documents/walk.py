@@ -12,10 +12,11 @@ from warnings import catch_warnings
 import re2
 from pathspec import GitIgnoreSpec
 
-from .converters import CONVERTERS, looks_like_text
-from .files import check_regular, read_bytes
-from .records import TEXTS
-from .text import clean
+from ..files import check_regular, read_bytes
+from ..records import TEXTS
+from ..text import clean
+from .convert import CONVERTERS
+from .decode import looks_like_text
 
 SKIPPED = frozenset(("node_modules", "__pycache__", "__MACOSX"))
 _LISTS, _LONGEST_LIST = (".gitignore", ".polyhopignore"), 1 << 16  # with at most so many bytes

@@ -9,18 +9,17 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import urljoin
 
 import numpy as np
 from lxml import etree
 
+from ..passages import LinkKind
+from ..text import clean, raised, split_sentences
 from .navigation import is_left_out
-from .passages import LinkKind
-from .splitting import Href, Line
+from .split import Href, Line
 from .tables import HEADINGS, INLINE, flatten, folded
-from .text import MONTH, clean, raised, split_sentences
 
 LONGEST_HEADING = LONGEST_ANCHOR_TEXT = _LONGEST_ANCHOR = 200  # characters
 _DENSE_LIST, _DENSE_LINE = 0.5, 0.7  # share of letters that are in links where these are only listed, ...
@@ -47,11 +46,8 @@ _SEE = re.compile(
     re.IGNORECASE,
 )
 _SEE_ALSO = re.compile(r"see also\b", re.IGNORECASE)
-_NUMBERED = re.compile(r"^(?:(?:Chapter|Section|Appendix|Part)\s+)?(?:(?:[A-Z]\.)?\d+(?:\.\d+)*[.:]?|[A-Z]+[.:])\s+")
-# A heading ends with the end of any heading, also of another level.
-_HEADING_END = re.compile(r"(<h([1-6])\b[^<>]*>(?:[^<]|<(?!/?h[1-6]\b)){0,2000}</h)[1-6](?=\s*>)", re.IGNORECASE)
-_CALLED = re.compile(r"\s*\(.*", re.DOTALL)  # what a term says behind its name, such as parameters
-_ADDED = re.compile(r"\s+(?:[|–—·»-]\s.*|\([^()]*\)$)")  # to the title of a page, such as the site's name
+# What a term says behind its name, such as parameters: in 17 of 135 pages of manuals.
+_CALLED = re.compile(r"\s*\(.*", re.DOTALL)
 
 
 class Unreadable(Exception):
@@ -80,40 +76,23 @@ def of_html(markup: str, *, title: str = "", first_heading: bool = False) -> Tex
         Unreadable: elements are nested thousands deep.
     """
     parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
-    root = etree.HTML(_HEADING_END.sub(r"\1\2", _CONTROL.sub(" ", markup)).encode(), parser)
+    root = etree.HTML(_CONTROL.sub(" ", markup).encode(), parser)
     if any(error.type_name == "ERR_RESOURCE_LIMIT" for error in parser.error_log):
         raise Unreadable("elements are nested too deep")
     if root is None:
         return Text(title, [])
     named = root.find("head/title")
     page_title = "" if named is None else folded("".join(named.itertext()))[:LONGEST_HEADING]
-    forms, levels = {_bare(title)}, range(1, 7) if first_heading else range(1, 2)
-    if not title and not first_heading:
-        forms = {_bare(page_title), _bare(_ADDED.sub("", page_title))}
-        first = next(root.iter(*HEADINGS), None)
-        shown = "" if first is None or first.tag == "h1" else folded("".join(first.itertext()))
-        if shown and _bare(shown) in forms:
-            title = shown
-        elif next(root.iter("h1"), None) is None:
-            title = page_title
-    if _are_releases(root):
-        levels = range(0)
+    if not title and not first_heading and next(root.iter("h1"), None) is None:
+        title = page_title
     visible = _size("".join(_unlinked(root)))
     for table in list(root.iter("table")):
         flatten(table)
-    reader = _Reader(title, forms, levels)
+    reader = _Reader(title, title or ("" if first_heading else page_title), 6 if first_heading else 1)
     reader.read(root)
     lines = _with_kinds(reader.main_part())
     kept = sum(_size(line.text) - sum(_size(link.text) for link in line.links) for line in lines)
     return Text(reader.title or page_title, lines, share=kept / visible if visible > _SHORT_PAGE else 1.0)
-
-
-def _are_releases(root: Any) -> bool:
-    """Whether the first two headings of a level are those of releases: none of them is a title."""
-    first = next(root.iter(*HEADINGS), None)
-    same = [] if first is None else [folded("".join(heading.itertext())) for heading in islice(root.iter(first.tag), 2)]
-    bare = {re.sub(rf"\d+|\b{MONTH}(?!\w)", "0", text) for text in same}  # without numbers and months
-    return len(set(same)) == 2 and len(bare) == 1
 
 
 def _unlinked(root: Any) -> Iterator[str]:
@@ -140,7 +119,7 @@ def _from_base(base: str, href: str) -> str:
     return href if re.match(r"/|[a-zA-Z][\w+.-]*:", href) else base[: base.rfind("/") + 1] + href
 
 
-class _Found(NamedTuple):
+class _Entry(NamedTuple):
     """A line, and what tells later whether it is kept."""
 
     line: Line
@@ -151,10 +130,10 @@ class _Found(NamedTuple):
 class _Reader:
     """Collects lines, in time and memory that grow with the text."""
 
-    def __init__(self, title: str, title_forms: set[str], title_levels: range) -> None:
+    def __init__(self, title: str, shown_title: str, title_level: int) -> None:
         self.title = title
-        self._title_forms, self._title_levels = title_forms, title_levels  # of the heading that is an unknown title
-        self._found: list[_Found] = []
+        self._shown_title, self._title_level = shown_title, title_level  # the lowest of a heading that is a title
+        self._entries: list[_Entry] = []
         self._frames: list[tuple[str, tuple[tuple[int, str], ...]]] = []  # open elements, and the headings before them
         self._open = Counter[str]()
         self._path: tuple[tuple[int, str], ...] = ()  # levels and headings
@@ -193,18 +172,18 @@ class _Reader:
                 self._start(element)
                 self._add(element.text)
         self._flush(is_last=True)
-        if self._anchors and self._found:
-            last = self._found[-1]
+        if self._anchors and self._entries:
+            last = self._entries[-1]
             anchors = (*last.line.anchors, *(name for _, name in self._anchors))
-            self._found[-1] = last._replace(line=last.line._replace(anchors=anchors))
+            self._entries[-1] = last._replace(line=last.line._replace(anchors=anchors))
 
-    def main_part(self) -> list[_Found]:
+    def main_part(self) -> list[_Entry]:
         """The lines of the main part, if the page has one that is worth it."""
-        inside = [entry for entry in self._found if entry.is_main]
+        inside = [entry for entry in self._entries if entry.is_main]
         is_worth_it = 4 * sum(len(entry.line.text) for entry in inside) >= sum(
-            len(entry.line.text) for entry in self._found
+            len(entry.line.text) for entry in self._entries
         )
-        return inside if is_worth_it else self._found
+        return inside if is_worth_it else self._entries
 
     def _start(self, element: Any) -> None:
         tag, attributes = element.tag, element.attrib
@@ -222,7 +201,7 @@ class _Reader:
             self._add(_raised(element, self._text[-1]))
         if tag in _TRANSPARENT:
             return
-        if tag == "dt" and not (self._found and self._found[-1].line.is_term):  # several may have one definition
+        if tag == "dt" and not (self._entries and self._entries[-1].line.is_term):  # several may have one definition
             self._path = self._above_terms()
         # Articles below headings are parts of what is said.
         is_main = tag == "main" or attributes.get("role") == "main" or (tag == "article" and not self._has_heading)
@@ -256,7 +235,7 @@ class _Reader:
         kind, path = self._frames.pop()
         self._open[kind] -= 1
         # A heading is above what is in the same part of the page, if there is anything.
-        if tag not in INLINE and len(self._found) > self._under_heading:
+        if tag not in INLINE and len(self._entries) > self._under_heading:
             self._path = path
 
     def _add(self, text: str | None) -> None:
@@ -273,7 +252,7 @@ class _Reader:
             text = _before_stop(text)
             self._lines([text], is_term=True)
             self._path = (*self._path, (self._term_level(), _CALLED.sub("", text) or text))
-            self._under_heading = len(self._found)
+            self._under_heading = len(self._entries)
         return is_term
 
     def _term_level(self) -> int:
@@ -311,7 +290,7 @@ class _Reader:
             if sees:  # of a list of terms, this one alone
                 level = self._term_level() if self._frames[-1][0] == "dt" else _SEE_LEVEL
                 self._path = (*(part for part in self._path if part[0] < level), (level, label))
-                self._under_heading = len(self._found)
+                self._under_heading = len(self._entries)
             self._next_block(f"{label}: ", self._anchors)
             return
         is_row = self._frames and self._frames[-1][0] == "tr"
@@ -331,7 +310,7 @@ class _Reader:
             inside = tuple(link._replace(at=max(0, link.at - start), kind=kind) for link in _until(end, links))
             names = tuple(name for _, name in _until(end, anchors))
             line = Line(clean(text) or text, headings, is_heading, apart, inside, names, is_term, terms)
-            self._found.append(_Found(line, self._open["main"] > 0, lists))
+            self._entries.append(_Entry(line, self._open["main"] > 0, lists))
             start = end
         self._next_block("", anchors)
 
@@ -356,14 +335,14 @@ class _Reader:
             self._next_block(f"{text}: ", self._anchors)
             return
         path = tuple(part for part in self._path if part[0] < level)
-        if not self.title and level in self._title_levels:
-            self.title, self._title_forms, self._path = text, {_bare(text)}, ()
-        elif _bare(text) in ({_bare(path[-1][1])} if path else self._title_forms):  # once is enough
+        if not self.title and level <= self._title_level:
+            self.title, self._shown_title, self._path = text, text, ()
+        elif text.casefold() == (path[-1][1] if path else self._shown_title).casefold():  # once is enough
             self._path = path
         else:
             self._path = (*path, (level, text))
             self._lines([text if text[-1] in ".?!:…。？！" else f"{text}:"], is_heading=True)
-        self._under_heading = len(self._found)
+        self._under_heading = len(self._entries)
         self._next_block("", self._anchors)
 
 
@@ -384,12 +363,7 @@ def _before_stop(row: str) -> str:
     return re.sub(r" (?=;|\.$)", "", row)
 
 
-def _bare(title: str) -> str:
-    """A heading without its number."""
-    return (_NUMBERED.sub("", title) or title).casefold()
-
-
-def _with_kinds(entries: Sequence[_Found]) -> list[Line]:
+def _with_kinds(entries: Sequence[_Entry]) -> list[Line]:
     """The lines with the kinds of their links. A list that leads to parts of its own page is left out."""
     measured = []  # one; starts with a link; letters, those of links; links, those that lead to other pages
     totals = defaultdict[int, Any](lambda: np.zeros(6, np.int64))

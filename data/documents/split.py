@@ -7,20 +7,17 @@ sentence that follows, and is a heading above a passage that goes on with its de
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice, pairwise, takewhile
 from math import ceil
 from textwrap import dedent
 from typing import Any, NamedTuple
 
-from .links import resolve
-from .passages import MOST_ANCHORS, MOST_LINKS, Link, LinkKind, Passage, Place
-from .text import clean
+from ..links import resolve
+from ..passages import MOST_ANCHORS, MOST_LINKS, Link, LinkKind, Passage, Place
 
 MAX_WORDS = 120  # of a passage
 LONGEST_PASSAGE = 2000  # words of a record of JSON Lines or CSV that is a passage, whatever the other records are
@@ -236,13 +233,3 @@ def _short_words(words: Iterable[str], most: int) -> Iterator[str]:
         else:
             step = (2 if _UNSPACED.search(word) else 6) * most
             yield from (word[at : at + step] for at in range(0, len(word), step))
-
-
-def bounded_metadata(metadata: object) -> dict[str, Any] | None:
-    """What a corpus says about a document, if it is a small object of JSON: every passage carries it."""
-    if isinstance(metadata, dict) and metadata:
-        with suppress(ValueError, RecursionError):
-            text = json.dumps(metadata, ensure_ascii=False, default=str)
-            if len(text) <= 2000:
-                return json.loads(clean(text))
-    return None

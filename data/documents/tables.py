@@ -27,7 +27,8 @@ def folded(text: str) -> str:
 
 
 def _is_layout(table: Any) -> bool:
-    """Whether a table only places what stands in it: headings, code, other tables, a single column."""
+    """Whether a table only places what stands in it: headings, code, other tables, a single column; in 7 of 135
+    pages of manuals."""
     return (
         table.get("role") == "presentation"
         or next(table.iterdescendants("table", *HEADINGS), None) is not None
@@ -53,7 +54,7 @@ def flatten(table: Any) -> None:
     for row in list(table.iter("tr")):
         waiting = deque(row.iterchildren("td", "th"))
         cells: list[tuple[str, bool, Any]] = []  # one for each column: its text, whether it is a header, its element
-        in_head = next(row.iterancestors("thead"), None) is not None or (not has_rows and all(map(_is_bold, waiting)))
+        in_head = next(row.iterancestors("thead"), None) is not None
         while waiting or len(cells) in below:
             at = len(cells)
             if at in below:
@@ -117,16 +118,6 @@ def _write_row(row: Any, columns: Sequence[str], cells: Sequence[tuple[str, bool
 def _has_code(cell: Any) -> bool:
     """Whether a cell has code of several lines, which are kept."""
     return any("\n" in "".join(code.itertext()).strip() for code in cell.iter("pre"))
-
-
-def _is_bold(cell: Any) -> bool:
-    """Whether all of a cell is bold, as headers are in tables that mark none."""
-    inner = next(iter(cell), None)
-    return (
-        inner is not None
-        and inner.tag in ("b", "strong")
-        and folded("".join(inner.itertext())) == folded("".join(cell.itertext()))
-    )
 
 
 def _number(text: str | None) -> int:

@@ -1,10 +1,15 @@
-"""Markdown as HTML, with the links of wikis, MyST and site generators."""
+"""The text of Markdown, with the links of wikis, MyST and site generators, and of notebooks."""
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
 from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import pairwise
+from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
@@ -14,20 +19,30 @@ from mdit_py_plugins.admon import admon_plugin
 from mdit_py_plugins.anchors import anchors_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 
-from .links import TEMPLATE, untemplated
+from ..links import TEMPLATE, untemplated
+from ..records import bounded_metadata
+from ..text import clean, count
+from .html import Text, Unreadable, of_html
 
+_FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n(?![ \t]*\n)(.{0,20000}?)\n(?:\1|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_YAML_KEY = re.compile(r"""(?:#.*\n|[ \t]*\n)*["']?\w[^:\n]{0,100}:(?:\s|$)""")  # after comments
+_YAML_LINE = re.compile(r"""\s*$|\s+\S|[-#}\]](?!#)|["']?\w[^:]{0,100}:(?:\s|$)""")  # of a mapping
+_SCALAR = re.compile(r"""^([A-Za-z][\w -]{0,60}):[ \t]+(["']?)(.+?)\2[ \t]*$""", re.MULTILINE)
+_OBJECT = re.compile(r"<[^<>\n]{1,100}>")  # what is printed of an object that has no text
+_LONGEST_OUTPUT = 2_000  # characters that a cell has printed
 _WIKI_LINK = re.compile(r"!?\[\[([^\[\]|\n]{1,200})(?:\|([^\[\]\n]{1,200}))?\]\](?![(\[])")
 _ROLE = re.compile(r"\{([a-z][a-z:]{0,40})\}`[!~]?([^`<>]{1,200}?)(?:\s*<([^`<>\s]{1,200})>)?`")  # of MyST
 # Levels of lists and quotes: markdown-it leaves out the text of deeper ones, and Python refuses fewer.
 _DEEPEST = 10_000
 _TEMPLATE_LINK = re.compile(rf"(\]\(|\]:[ \t]*)({TEMPLATE.pattern})")
-# Not in code: comments of MDX, shortcodes of Hugo but for its references, and lines with a tag of Jekyll or GitBook.
+# Not in code, in 3 of 137 pages: comments of MDX, shortcodes of Hugo but for its references, and lines with a tag of
+# Jekyll or GitBook.
 _UNSEEN = re.compile(
     r"(?s)(^[ \t>]*+(`{3,}|~{3,}).*?(?:^[ \t>]*+\2|\Z)|`[^`\n]*`)|\{/\*.{0,10000}?\*/\}"
     r"|\{\{[<%](?!\s*(?:rel)?ref\b)[^{}]{0,1000}?[>%]\}\}|^[ \t]*+\{%[^{}]{0,1000}?%\}[ \t]*+$",
     re.MULTILINE,
 )
-# Lines that include other files, also in code: of MkDocs, VitePress, mdBook and markdown-include.
+# Lines that include other files, in 3 of 137 pages, also in code: of MkDocs, VitePress, mdBook and markdown-include.
 _INCLUDES = re.compile(
     r"""^[ \t>]*+(?:;?-+8<-+(?:[ \t]+["'\[].*|[ \t]*\n(?:.*\n){1,50}?[ \t]*-+8<-+[ \t]*)"""
     r"""|\{![^{}\n]+!\}|<<<[ \t]*[@./].*|\{\{[ \t]*#(?:\w*include|playground|title|template)\b[^{}\n]*\}\})[ \t]*$""",
@@ -44,7 +59,64 @@ _MODULES = re.compile(
 )
 
 
-def rendered(source: str) -> str:
+def of_markdown(text: str) -> Text:
+    """A page, without its front matter."""
+    metadata, source = _front_matter(text.replace("\r\n", "\n"))
+    page = of_html(_rendered(source), title=metadata.get("title", ""), first_heading=True)
+    return page._replace(metadata=bounded_metadata(metadata))
+
+
+def of_notebook(text: str) -> Text:
+    """Markdown, and code with the text that it has printed."""
+    damaged, blocks = 0, list[str]()
+    try:
+        cells = iter(json.loads(text)["cells"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise Unreadable("not a notebook of Jupyter, version 4 or later") from None
+    for cell in cells:
+        try:
+            blocks += _cell(cell)
+        except (TypeError, AttributeError):
+            damaged += 1
+    lost = f"{count(damaged, 'cell')} of it damaged" if damaged else ""
+    return of_html(_rendered("\n\n".join(blocks)), first_heading=True)._replace(lost=lost)
+
+
+def _cell(cell: Mapping[str, Any]) -> Iterator[str]:
+    source = clean("".join(cell.get("source", "")))
+    if cell.get("cell_type") != "code":
+        yield source
+        return
+    printed, shown = list[str](), list[str]()
+    for output in cell.get("outputs", ()):
+        data = output.get("data", {})
+        plain = "".join(output.get("text") or data.get("text/plain", ""))
+        rich = "".join(data.get("text/markdown") or data.get("text/html", ""))
+        if rich and (not plain or _OBJECT.fullmatch(plain)):
+            shown.append(clean(rich)[:_LONGEST_OUTPUT])
+        else:
+            printed.append(clean(plain or output.get("evalue", "")))
+    for text in (source, "".join(printed)[:_LONGEST_OUTPUT]):
+        fence = "`" * (max(map(len, re.findall("`+", text)), default=2) + 3)
+        yield f"{fence}\n{text}\n{fence}"
+    yield from shown
+
+
+def _front_matter(source: str) -> tuple[dict[str, str], str]:
+    """What a page says of itself, in YAML or TOML, and the rest. What stands between rules, but is neither, is text."""
+    front = _FRONT_MATTER.match(source)
+    if front and front[1] == "+++":
+        with suppress(tomllib.TOMLDecodeError):
+            values = tomllib.loads(front[2]).items()
+            shown = {name.casefold(): str(value) for name, value in values if not isinstance(value, dict | list)}
+            return shown, source[front.end() :]
+    elif front and _YAML_KEY.match(front[2]) and all(map(_YAML_LINE.match, front[2].splitlines())):
+        scalars = {match[1].strip().casefold(): match[3] for match in _SCALAR.finditer(front[2])}
+        return scalars, source[front.end() :]
+    return {}, source
+
+
+def _rendered(source: str) -> str:
     """HTML of CommonMark with tables, wiki links, and the roles of MyST as links and code, and with the ids of
     headings; without what only MDX and site generators understand."""
 

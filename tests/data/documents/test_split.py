@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from polyhop.data.documents.split import Document, Href, Line, count_words, split
 from polyhop.data.passages import Link, Passage, Place
-from polyhop.data.splitting import Document, Href, Line, bounded_metadata, count_words, split
 
 TEAM = Document(
     "team.md",
@@ -82,7 +82,6 @@ def test_what_has_no_end_is_cut(text: str, most: int) -> None:
 def test_words_that_are_not_marked_are_counted_and_only_small_metadata_is_kept() -> None:
     texts = ("Donaudampfschifffahrt ist ein langes Wort.", "北京" * 20, "x" * 600)
     assert [*map(count_words, texts)] == [5, 20, 100]
-    assert [*map(bounded_metadata, ({"a": "x"}, {"a": "x" * 5000}, ["a"]))] == [{"a": "x"}, None, None]
 
 
 def test_links_and_anchors_go_with_their_lines() -> None:

@@ -1,36 +1,37 @@
-"""Corpora as streams of passages: documents, records, and folders of them.
+"""Corpora as streams of documents and records, each as its passages.
 
-One record is held in memory at a time. A malformed record is reported with its file, line and reason, and skipped; a
-file of another kind is an error.
+One is held in memory at a time. A malformed record is reported with its file, line and reason, and skipped; a file of
+another kind is an error.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from html import unescape
 from itertools import chain
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from posixpath import dirname
 from typing import NamedTuple
 
 import ujson
 
-from .benchmarks.corpora import passages_of
-from .converters import CONVERTERS, Text, Unreadable, conversions
-from .errors import DataError, Problem
-from .folder import LINES, UNOPENED, Source, source_of, suffix_of, walk, why_unread
-from .importing import installs
-from .links import LinkMap
-from .passages import Passage
-from .records import LONGEST_ID, read_records
-from .splitting import LONGEST_PASSAGE, MAX_WORDS, USUAL_PASSAGE, Document, count_words, split
-from .text import clean
+from ..benchmarks.corpora import passages_of
+from ..errors import DataError, Problem
+from ..importing import installs
+from ..links import LinkMap
+from ..passages import Passage
+from ..records import LONGEST_ID, read_records
+from ..text import clean
+from .convert import CONVERTERS
+from .html import Text, Unreadable
+from .processes import conversions
+from .split import LONGEST_PASSAGE, MAX_WORDS, USUAL_PASSAGE, Document, count_words, split
+from .walk import LINES, UNOPENED, Source, source_of, suffix_of, walk, why_unread
 
 _MOST_LOST = 0.3  # of the words of a page, without links; of 1,500 pages of manuals, one that was broken had less
 _SAME = 0.5
@@ -50,7 +51,7 @@ _START, _MANY = 1 << 16, 3  # bytes with a page's first heading; pages that shar
 
 
 class Version(NamedTuple):
-    """What an index notes of a document, to see later whether it has changed.
+    """The state of a document or record, to see later whether it has changed.
 
     Attributes:
         content: Its file, a hash of its content and its id, one a line; empty for records of a file that was not read
@@ -75,20 +76,24 @@ class Version(NamedTuple):
         return self.content.split("\n", 2)[2]
 
 
-class _Job(NamedTuple):
-    """A file to read: its version if it is a document, and the three-word runs of those of its twins that are read, by
-    id (None if it has none)."""
+class Entry(NamedTuple):
+    """A document or a record: its id, its place (``"corpus.jsonl:17"``), and its passages; None for a document that was
+    not to be read."""
 
-    source: Source
-    version: Version = Version()
-    twins: dict[str, set[int]] | None = None
+    id: str
+    where: str
+    version: Version
+    passages: list[Passage] | None
+
+
+_Job = tuple[Source, dict[str, set[int]] | None]
+"""A file, and the three-word runs of those of its twins that are read, by id, if it has any."""
 
 
 class Corpus:
-    """Passages streamed from files and folders, in the order given; files of one name in several formats together.
+    """Files and folders to read, in the order given; files of one name in several formats together.
 
-    A document with the text of another is left out, and so is one that has the name of another and mostly its text in a
-    poorer format (see `FORMATS`).
+    A document that has the name of another and mostly its text in a poorer format is left out (see `FORMATS`).
 
     Args:
         paths: Documents with one of the suffixes in `CONVERTERS`; records with the text of one passage or document each
@@ -97,21 +102,16 @@ class Corpus:
             HotpotQA questions, whose contexts are pooled (see `passages_of`).
         max_words: Split everything that is longer; 0 to split nothing. By default documents are split at `MAX_WORDS`:
             text files, and records of files in which most are too long for passages.
-        known: The contents of versions of documents, which are not read again.
-        left_out: The problems of files, by the content of their versions. They are not read again; duplicates while the
-            other document is as it was.
-        earlier: Returns what was noted of a key; None, after noting a value, for a new one.
-        indexed: Returns the documents of an index that have a text, by its hash.
         roots: Names of folders: a file that is in one has the id that it has when the folder is read.
         strict: Raise at the first malformed record instead of reporting it.
         on_problem: Called with each skipped record or file, at once with those that have no reader.
         on_progress: Called before and after each file, and each second while one is waited for.
 
     Attributes:
+        names: Of the files and folders, without their paths.
+        covered: The same, of files in ``roots`` with the path from there.
+        formats: The documents, those of one name in several formats together, the richest first.
         file: What is read now.
-        version: Of the document of the last passage.
-        unchanged: The versions among ``known`` that were met.
-        homes: Hashes of the paths of the folders.
         failed: The files and folders in which something could not be read.
         closed: Those of them that could not be opened, or whose library is missing: what they say is unknown.
     """
@@ -121,22 +121,16 @@ class Corpus:
         paths: Sequence[Path],
         *,
         max_words: int | None = None,
-        known: Collection[str] = (),
-        left_out: Mapping[str, Problem] | None = None,
-        earlier: Callable[[str, str], str | None] | None = None,
-        indexed: Callable[[str], Iterable[str]] = lambda digest: (),
         roots: Collection[str] = (),
         strict: bool = False,
         on_problem: Callable[[Problem], None] = lambda problem: None,
         on_progress: Callable[[], None] = lambda: None,
     ) -> None:
-        self._known, self._left_out = known, left_out or {}
         self._max_words, self._everything = MAX_WORDS if max_words is None else max_words, bool(max_words)
         self._strict, self._on_problem, self._on_progress = strict, on_problem, on_progress
-        self.file, self.version = "", Version()
-        self.unchanged, self.failed, self.closed = set[str](), set[str](), set[str]()
+        self.file = ""
+        self.failed, self.closed, self.covered = set[str](), set[str](), set[str]()
         self.names = tuple(clean(path.resolve().name) for path in paths)
-        self.homes = tuple(home_of(path.resolve()) for path in paths if path.is_dir())
         homes = dict[str, Path]()
         for home in (path.resolve() for path in paths if path.is_dir()):
             if (other := homes.setdefault(clean(home.name), home)) != home:
@@ -144,25 +138,36 @@ class Corpus:
                     f"The folders {other} and {home} have one name, with which the ids of their files begin. Index the "
                     "folder above them, or rename one."
                 )
-        self._covered = set[str]()  # the files and folders that were named
-        self._sources = [source for path in paths for source in self._found(path, roots)]
-        self._replaced = {Version(content).document for content in known}  # without those that are as they were
+        self._sources = [source for path in paths for source in self._in_path(path, roots)]
         documents = [source for source in self._sources if source.is_document]
         self._documents = {source.name for source in documents}
-        notes = dict[str, str]()
-        self._earlier = earlier or (lambda key, value: None if notes.setdefault(key, value) is value else notes[key])
-        self._indexed = indexed
         self._below_shared, addresses = _looked_at(documents)
-        self._links = LinkMap([*(source.name for source in documents), *self._replaced], addresses)
+        self._links = LinkMap([source.name for source in documents], addresses)
+        self._groups = defaultdict[tuple[bool, str], list[Source]](list)
+        for source in self._sources:
+            self._groups[source.is_document, source.format[1]].append(source)
+        for group in self._groups.values():
+            group.sort(key=lambda source: source.format)
+        self.formats = [group for (is_document, _), group in self._groups.items() if is_document]
         self._done, self._all = 0, sum(source.size for source in self._sources) or 1
 
-    def __iter__(self) -> Iterator[tuple[Passage, str]]:
-        """Every passage with its place (``"corpus.jsonl:17"``)."""
-        for job, text in conversions(self._jobs(), self._on_progress):
-            self.file, before = job.source.name, self._done
-            self._on_progress()
-            yield from self._document(job, text()) if job.source.is_document else self._records(job.source)
-            self._done = before + job.source.size
+    def __iter__(self) -> Iterator[Entry]:
+        return self.read()
+
+    def read(self, unchanged: Collection[str] = ()) -> Iterator[Entry]:
+        """Every document and record; the documents with the names ``unchanged`` without their passages."""
+        for (source, twins), text in conversions(self._jobs(unchanged), lambda job: self._waits(job[0])):
+            before = self._done
+            if not source.is_document:
+                yield from self._records(source)
+            else:
+                version = self.version(source)
+                self.closed.update([source.name] if version.is_closed else ())
+                if text is None:
+                    yield Entry(source.name, source.name, version, None)
+                elif entry := self._document(source, version, text, twins):
+                    yield entry
+            self._done = before + source.size
             self._on_progress()
 
     @property
@@ -170,23 +175,42 @@ class Corpus:
         """How much of the work is done, from 0 to 1."""
         return self._done / self._all
 
-    def covers(self, where: str) -> bool:
-        """Whether a place is in one of the files or folders that are read."""
-        return is_in(where, self._covered) or where.partition(":")[0] in self._covered
-
     def reject(self, problem: Problem) -> None:
         """Report a skipped record, or raise if ``strict``."""
         if self._strict:
             raise DataError(f"{problem.where}: {problem.reason}")
         self._on_problem(problem)
 
-    def _found(self, path: Path, roots: Collection[str]) -> Iterator[Source]:
+    def version(self, source: Source) -> Version:
+        """Of a document, without the hash of its text; of one that cannot be read, without any."""
+        try:
+            with source.path.open("rb") as file:
+                digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+        except OSError:
+            digest = ""
+        # It is read again when its first heading becomes a title, or none any more.
+        digest += "+" * (digest != "" and source.name in self._below_shared)
+        return Version(f"{source.name}\n{digest}\n{source.name}")
+
+    def _jobs(self, unchanged: Collection[str]) -> Iterator[tuple[_Job, Path | None]]:
+        """The files, with the paths of those that are to be converted."""
+        for group in self._groups.values():
+            twins: dict[str, set[int]] | None = {} if len(group) > 1 else None
+            for source in group:
+                is_new = source.is_document and source.name not in unchanged
+                yield (source, twins), source.path if is_new else None
+
+    def _waits(self, source: Source) -> None:
+        self.file = source.name
+        self._on_progress()
+
+    def _in_path(self, path: Path, roots: Collection[str]) -> Iterator[Source]:
         """The files to read; the others of a folder are reported."""
         home = path.resolve()
         if not path.is_dir():
             folder = next((above for above in home.parents if clean(above.name) in roots), None)
             name = clean(home.relative_to(folder.parent).as_posix() if folder else path.name)
-            self._covered.add(name)
+            self.covered.add(name)
             if not path.exists():
                 raise DataError(f"There is no file or folder {path}.")
             try:
@@ -194,7 +218,7 @@ class Corpus:
             except (OSError, ValueError) as error:
                 raise DataError(f"{path} cannot be read: {error}.") from error
             return
-        self._covered.add(clean(home.name))
+        self.covered.add(clean(home.name))
         count = 0
         for file, reason in walk(path):
             # The folder's name is part of the id, since many folders have a README.md.
@@ -221,91 +245,35 @@ class Corpus:
             kinds = ", ".join(filter(None, (*CONVERTERS, *LINES)))
             raise DataError(f"The folder {path} has no file of a kind that is read: {kinds}.")
 
-    def _jobs(self) -> Iterator[tuple[_Job, Path | None]]:
-        """The files, those of one document in several formats together, the richest first; with the path of those that
-        are to be converted."""
-        groups = defaultdict[tuple[bool, str], list[Source]](list)
-        for source in self._sources:
-            groups[source.is_document, source.format[1]].append(source)
-        documents = [group for (is_document, _), group in groups.items() if is_document]
-        versions = {source.name: self._version(source) for group in documents for source in group if self._known}
-        unchanged = self._unchanged(documents, versions) if self._known else set[str]()
-        for (is_document, _), group in groups.items():
-            twins: dict[str, set[int]] | None = {} if len(group) > 1 else None
-            for source in sorted(group, key=lambda source: source.format):
-                if is_document:
-                    version = versions.get(source.name) or self._version(source)
-                    yield _Job(source, version, twins), None if source.name in unchanged else source.path
-                else:
-                    yield _Job(source), None
-
-    def _unchanged(self, groups: Sequence[Sequence[Source]], versions: Mapping[str, Version]) -> set[str]:
-        """The documents that are not converted again: neither they nor their twins nor what they copy has changed."""
-        indexed = {name for name, version in versions.items() if version.content in self._known}
-        copied = {
-            name: self._left_out[version.content].other
-            for name, version in versions.items()
-            if version.content in self._left_out
-        }
-        same = [group for group in groups if all(source.name in indexed or source.name in copied for source in group)]
-        kept = indexed & {source.name for group in same for source in group}
-        unchanged = {
-            source.name
-            for group in same
-            if all(source.name in kept or copied[source.name] in {"", *kept} for source in group)
-            for source in group
-        }
-        self._replaced -= indexed & unchanged  # before any is read: files that follow may be copies of what is there
-        return unchanged
-
-    def _version(self, source: Source) -> Version:
-        """Of a document; of one that cannot be read, without a hash."""
-        try:
-            with source.path.open("rb") as file:
-                digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
-        except OSError:
-            digest = ""
-        # It is read again when its first heading becomes a title, or none any more.
-        digest += "+" * (digest != "" and source.name in self._below_shared)
-        return Version(f"{source.name}\n{digest}\n{source.name}")
-
     # --- reading ---
 
-    def _document(self, job: _Job, text: Text | Unreadable | None) -> Iterator[tuple[Passage, str]]:
-        source, version = job.source, job.version
-        self.closed.update([source.name] if version.is_closed else ())
-        if text is None:
-            self.unchanged.update([version.content] if version.content in self._known else ())
-            problem = self._left_out.get(version.content)
-            if problem and problem.kind == "damaged":
-                self._fail(problem, source)
-            elif problem:
-                self._on_problem(problem)
-        elif isinstance(text, Unreadable):
+    def _document(
+        self, source: Source, version: Version, text: Text | Unreadable, twins: dict[str, set[int]] | None
+    ) -> Entry | None:
+        if isinstance(text, Unreadable):
             is_final = installs("documents") not in str(text)
             self._fail(Problem(source.name, str(text), version=version.content if is_final else ""), source)
             self.closed.update(() if is_final else [source.name])
-        elif len(source.name) > LONGEST_ID:
+            return None
+        if len(source.name) > LONGEST_ID:
             self._fail(Problem(source.name, f"the id is longer than {LONGEST_ID} characters"), source)
-        elif twin := _twin(text, source.name, job.twins):
+            return None
+        if twins is not None and (twin := _twin(text, source.name, twins)):
             reason = f"the same text as {twin}, in another format"
             self._on_problem(Problem(source.name, reason, "duplicate", version.content, twin))
-        elif copied := self._first_with(digest := _text_hash(text), source.name):
-            self._on_problem(Problem(source.name, f"the same text as {copied}", "duplicate", version.content, copied))
-        elif version.content in self._known:
-            self.unchanged.add(version.content)
-        else:
-            reason = f"only {text.share:.0%} of its text is read: the rest is in forms and navigation"
-            if reason := text.lost or (reason if text.share < _MOST_LOST else ""):
-                self._on_problem(Problem(source.name, reason, "partial", version.content))
-            if source.name in self._below_shared:
-                text = _below_shared_title(text)
-            stem = clean(source.path.stem if suffix_of(source.path) else source.path.name)
-            document = Document(source.name, text.title or stem, text.lines, text.metadata)
-            pieces = split(document, self._max_words) if self._max_words else [document.whole()]
-            yield from self._linked(pieces, version._replace(text=digest), source.name)
+            return None
+        reason = f"only {text.share:.0%} of its text is read: the rest is in forms and navigation"
+        if reason := text.lost or (reason if text.share < _MOST_LOST else ""):
+            self._on_problem(Problem(source.name, reason, "partial", version.content))
+        digest = _text_hash(text)
+        if source.name in self._below_shared:
+            text = _below_shared_title(text)
+        stem = clean(source.path.stem if suffix_of(source.path) else source.path.name)
+        document = Document(source.name, text.title or stem, text.lines, text.metadata)
+        pieces = split(document, self._max_words) if self._max_words else [document.whole()]
+        return Entry(source.name, source.name, version._replace(text=digest), self._linked(pieces))
 
-    def _records(self, source: Source) -> Iterator[tuple[Passage, str]]:
+    def _records(self, source: Source) -> Iterator[Entry]:
         before = self._done
 
         def progress(position: int) -> None:
@@ -321,16 +289,15 @@ class Corpus:
                     continue
                 version = Version()
                 if source.in_folder:
-                    version = _version_of(source, ujson.dumps(passage.to_record()).encode(), passage.id)
-                if version.content and version.content in self._known:
-                    self.unchanged.add(version.content)
-                else:
-                    yield from self._linked(self._split(passage, are_documents), version, where)
+                    content = ujson.dumps(passage.to_record()).encode()
+                    digest = hashlib.blake2b(content, digest_size=16).hexdigest()
+                    version = Version(f"{source.name}\n{digest}\n{passage.id}")
+                yield Entry(passage.document, where, version, self._linked(self._split(passage, are_documents)))
         except DataError as error:
             if self._strict or not source.in_folder:
                 raise
             self._fail(Problem(source.name, str(error)), source)
-            self.closed.update([source.name] if self._version(source).is_closed else ())
+            self.closed.update([source.name] if self.version(source).is_closed else ())
 
     def _split(self, passage: Passage, is_document: bool) -> list[Passage]:
         most = self._max_words if self._everything or is_document else LONGEST_PASSAGE
@@ -339,24 +306,17 @@ class Corpus:
             return [passage]
         return split(Document.of(passage), self._max_words)
 
-    def _linked(self, pieces: Iterable[Passage], version: Version, where: str) -> Iterator[tuple[Passage, str]]:
+    def _linked(self, pieces: Iterable[Passage]) -> list[Passage]:
         """The pieces of a document, whose links name documents of the corpus where they can."""
-        self.version = version
+        linked = list[Passage]()
         for piece in pieces:
             links = tuple(link._replace(target=self._links(piece.document, link.target)) for link in piece.links)
-            yield replace(piece, links=links) if links else piece, where
+            linked.append(replace(piece, links=links) if links else piece)
+        return linked
 
     def _fail(self, problem: Problem, source: Source) -> None:
         self.failed.add(source.name)
         self.reject(problem)
-
-    def _first_with(self, digest: str, name: str) -> str | None:
-        """Another document that has a text, in the index or read before."""
-        for document in self._indexed(digest):
-            if document != name and document not in self._replaced:
-                return document
-        first = self._earlier(f"text {digest}", name)
-        return first if first != name else None
 
 
 def _text_hash(text: Text) -> str:
@@ -367,10 +327,8 @@ def _text_hash(text: Text) -> str:
     return digest.hexdigest()
 
 
-def _twin(text: Text, name: str, twins: dict[str, set[int]] | None) -> str | None:
+def _twin(text: Text, name: str, twins: dict[str, set[int]]) -> str | None:
     """The document in a richer format that says the same, if one does; else its own three-word runs are noted."""
-    if twins is None:
-        return None
     words = [word for line in text.lines for word in re.findall(r"\w+", line.text.lower())]
     runs = {hash(run) for run in zip(words, words[1:], words[2:], strict=False)}
     for other, richer in twins.items():
@@ -380,27 +338,14 @@ def _twin(text: Text, name: str, twins: dict[str, set[int]] | None) -> str | Non
     return None
 
 
-def home_of(folder: Path) -> str:
-    """A hash of the path of a folder."""
-    return hashlib.blake2b(os.fsencode(folder), digest_size=16).hexdigest()
-
-
-def is_in(name: str, names: Collection[str]) -> bool:
-    """Whether a file, or a folder that it is in, is among some."""
-    return any(place in names for place in (name, *map(str, PurePosixPath(name).parents)))
-
-
-def _version_of(source: Source, content: bytes, document: str) -> Version:
-    return Version(f"{source.name}\n{hashlib.blake2b(content, digest_size=16).hexdigest()}\n{document}")
-
-
 def _plain_title(title: str) -> str:
     return " ".join(re.sub(r"[*_`]", "", unescape(re.sub(r"<[^<>]*>", "", title))).split()).casefold()
 
 
 def _looked_at(sources: Iterable[Source]) -> tuple[set[str], list[tuple[str, str]]]:
-    """The documents whose first heading most pages of the folder have, such as the name of a project: it is no title.
-    And documents, each with another address that it gives itself."""
+    """The documents whose first heading most pages of the folder have, such as the name of a project: it is no title
+    (65 of the 69 pages of the manual of Node.js, 12 of 2,561 of LibreOffice's). And documents, each with another
+    address that it gives itself (140 of 924 pages of Redis and Argo CD)."""
     pages, titles, addresses = Counter[str](), defaultdict[tuple[str, str], list[str]](list), list[tuple[str, str]]()
     for source in sources:
         if source.path.suffix.lower() in _MARKUP:

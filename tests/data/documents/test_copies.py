@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from pypdf import PdfReader, PdfWriter
 
-from polyhop.data.corpora import Corpus
 from polyhop.data.errors import Problem
+from polyhop.data.lucene.bm25 import BM25Index
+from polyhop.data.lucene.index import build_index
 
 from .office_files import write_docx, write_pdf
 
@@ -38,9 +39,11 @@ def put(path: Path, text: str) -> None:
 
 
 def read(folder: Path, damaged: int = 0) -> tuple[set[str], dict[str, str]]:
-    """The documents, and what is left out with the document in its place."""
+    """The documents of an index, and what is left out with the document in its place."""
     problems: list[Problem] = []
-    documents = {passage.document for passage, _ in Corpus([folder], on_problem=problems.append)}
+    build_index([folder], folder.with_name("ix"), on_problem=problems.append)
+    with BM25Index(folder.with_name("ix")) as index:
+        documents = {hit.passage.document for hit in index.search("ledger kiln overview warden", 100)}
     faults = [problem.reason for problem in problems if problem.kind == "damaged"]
     assert (len(faults), len(set(faults))) == (damaged, min(damaged, 1))  # a copy of a damaged file is damaged too
     return documents, {problem.where: problem.other for problem in problems if problem.kind == "duplicate"}
@@ -101,3 +104,11 @@ def test_copies_are_left_out(tmp_path: Path) -> None:
         "docs/e0.pdf": "docs/d.pdf",
         "docs/e1.pdf": "docs/d.pdf",
     }
+
+
+def test_a_page_that_leads_elsewhere_is_no_copy(tmp_path: Path) -> None:
+    for name, link in (("a.md", "evil.md"), ("b.md", "good.md"), ("c.md", "good.md")):
+        path = tmp_path / "docs" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"# Ledger\n\nIts warden is [Ada Berg]({link}).")
+    assert read(tmp_path / "docs") == ({"docs/a.md", "docs/b.md"}, {"docs/c.md": "docs/b.md"})

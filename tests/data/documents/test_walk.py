@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from polyhop.data.folder import walk
+from polyhop.data.documents.walk import walk
 
 
 def tree(root: Path, *names: str) -> Path:
@@ -62,6 +62,6 @@ def test_rules_that_are_not_followed_are_told(rules: str | None, why: str, tmp_p
         os.mkfifo(tmp_path / ".gitignore")
     else:
         (tmp_path / ".gitignore").write_text(rules)
-    told = {path.name: reason for path, reason in walk(tmp_path)}
-    assert told["a.md"] == ""
-    assert why in told[".gitignore"]
+    reasons = {path.name: reason for path, reason in walk(tmp_path)}
+    assert reasons["a.md"] == ""
+    assert why in reasons[".gitignore"]
