@@ -6,6 +6,7 @@ The answers to a file can be interrupted and resumed.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,6 +37,8 @@ from .terminal import new_console, warn
 from .view import hit_lines, print_answer, print_chain, showing_progress, to_record
 
 NO_MODEL = "No language model was asked. To ask one: --lm ollama_chat/qwen3:4b, or --lm openai/gpt-4o-mini"
+_DOCUMENTS = "documents|pages|files|articles|notes|records|entries"
+_OVER_ALL = re.compile(rf"\s*(?:how many|count|list|name|show|give|which)\b.*\b(?:{_DOCUMENTS})\b", re.IGNORECASE)
 _WRITTEN = "answers.sha256"  # in the folder of the run: of what --out was, and of what replaces it
 
 
@@ -89,6 +92,8 @@ def ask(options: Ask) -> None:
 
 
 def _print(program: dspy.Module, question: str, index: str | None, options: Ask) -> None:
+    if _OVER_ALL.match(question):
+        warn("this asks about all documents; few are read for an answer, so a count or a list is not complete")
     start, ledger = perf_counter(), Ledger(on_incident=lambda incident: warn(f"{incident} ..."))
     with showing_progress(), model_errors(), dspy.context(usage_tracker=ledger):
         prediction = completed(answer(program, dspy.Example(question=question).with_inputs("question")))

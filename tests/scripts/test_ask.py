@@ -14,13 +14,27 @@ from typer.testing import Result
 
 from polyhop.data.sample import REPLIES
 
-from .cli import polyhop, refused
+from .cli import done, polyhop, refused
 
 QUESTION = "Where was the director of Stalker born?"
 
 
 def ask(*arguments: str) -> Result:
     return polyhop("ask", *arguments, columns=100, POLYHOP_INDEX="sample")
+
+
+@pytest.mark.parametrize(
+    ("question", "is_told"),
+    [
+        ("How many pages mention Solaris?", True),
+        ("List all documents about Stalker", True),
+        ("How many films did Tarkovsky direct?", False),
+        ("Who listed the pages of Stalker?", False),
+    ],
+)
+def test_a_question_about_all_documents_is_told_to_be_one(question: str, is_told: bool) -> None:
+    shown = done("ask", question, "--index", "sample", "--program", "naive")
+    assert ("a count or a list is not complete" in shown.stderr) == is_told
 
 
 def test_the_answer_comes_with_evidence_cost_and_trace() -> None:
