@@ -6,9 +6,10 @@
         draft = polyhop.ask(drafter, example)
         print(draft.stop_reason, draft.question, draft.answer)
 
-A question is usable ("needs both") if it is answered right from both passages, from none of them alone, and not without
-any passage. Otherwise one search, or none, was enough. A comparison names both sides, and who sees one of them guesses
-right half of the time, so it is only answered from both.
+A question is usable ("needs both") if both passages together prove its answer, none of them alone does, and nobody knows
+it without a passage. Otherwise one search, or none, was enough. That a reader of one passage guesses right does not
+count: a strong one does so for most good questions, since the passage tells about one thing. A comparison names both
+sides, so it is only answered from both.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from ..programs.agent import Agent, Part
 from ..programs.candidates import Candidates
 from ..programs.prediction import UNKNOWN, decomposed, read_answer, tidy
 from ..programs.run import record, together
-from ..programs.trace import StepAnswered
-from ..signatures import AnswerDirectly, AnswerFromContext, WriteQuestion
+from ..programs.trace import Judged, StepAnswered
+from ..signatures import AnswerDirectly, VerifyAnswer, WriteQuestion
 from .folder import RunRecord
 from .scoring import answer_scores, mentions
 
@@ -69,7 +70,7 @@ class Drafter(Part):
     def __init__(self) -> None:
         super().__init__()
         self.writer = Agent(WriteQuestion)
-        self.reader = Agent(AnswerFromContext)
+        self.reader = Agent(VerifyAnswer)
         self.closed_book = Agent(AnswerDirectly)
 
     def forward(self, pair: Pair) -> dspy.Prediction:
@@ -104,12 +105,15 @@ class Drafter(Part):
         return next((check for check, is_answered in enough if is_answered), USABLE)
 
     def _is_answered(self, question: str, answer: str, passages: Sequence[Passage]) -> bool:
-        """Whether a reader of some passages, or of none, gives the answer."""
+        """Whether a reader of some passages gives the answer and finds every part of the question stated there, or
+        whether one of none gives it."""
         if passages:
-            reply = self.reader(question=question, evidence=Candidates(passages).show())
+            reply = self.reader(passages=Candidates(passages).show(), question=question)
+            text, proves = tidy(reply.answer)[0], reply.attribution == "attributable"
+            record(Judged("attribution", float(proves), f"{reply.attribution}: {text}"))
         else:
-            reply = self.closed_book(question=question)
-        return answer_scores(read_answer(reply)[0], [answer]).f1 >= _SAME
+            text, proves = read_answer(self.closed_book(question=question))[0], True
+        return proves and answer_scores(text, [answer]).f1 >= _SAME
 
 
 def examples(source: ChainSource, seed: int = 0) -> Iterator[dspy.Example]:

@@ -18,6 +18,7 @@ _DESCRIBED = frozenset(
     "function method classmethod staticmethod class exception data attribute property decorator describe object "
     "option cmdoption program envvar confval setting macro type member struct enum enumerator union var opcode".split()
 )
+_FACTS = ("type", "value", "default")  # options that tell of what is described, not how: 668 in Sphinx's manual
 _LABELS = {
     "versionadded": "New in version ",
     "versionchanged": "Changed in version ",
@@ -74,7 +75,11 @@ def rendered(source: str) -> str:
             self.state.nested_parse(self.content, self.content_offset, body)
             if kind in _DESCRIBED and argument and not (kind == "class" and argument.islower()):  # docutils has it, too
                 terms = [nodes.term("", line.strip()) for line in argument.splitlines()]
-                return [nodes.definition_list("", nodes.definition_list_item("", *terms, nodes.definition("", *body)))]
+                options = "; ".join(f"{name}: {self.options[name]}" for name in _FACTS if self.options.get(name))
+                facts, messages = self.state.inline_text(options, self.lineno)
+                first = [nodes.paragraph("", "", *facts)] if facts else []
+                definition = nodes.definition("", *first, *body)
+                return [nodes.definition_list("", nodes.definition_list_item("", *terms, definition)), *messages]
             inline, messages = self.state.inline_text(argument, self.lineno)
             labelled = nodes.paragraph("", _LABELS.get(kind, ""), *inline)
             return [*([labelled] if labelled.astext() else ()), *messages, *body.children]

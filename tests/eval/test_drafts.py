@@ -21,14 +21,20 @@ def check(pair: Pair, who_answers: set[str], question: str = QUESTION, right: st
     """The draft of a pair whose question readers of some passages answer: "both", "film", "man" or "none"."""
 
     def read(request: Request) -> dict[str, Any]:
-        shown = request.inputs.get("evidence", "")
+        shown = request.inputs.get("passages", "")
         film, man = FILM.sentences[1] in shown, MAN.sentences[1] in shown
         seen = "both" if film and man else "film" if film else "man" if man else "none"
-        return answer(right if seen in who_answers else "unknown")
+        if not shown:
+            return answer(right if seen in who_answers else "unknown")
+        return {"answer": right, "attribution": "attributable" if seen in who_answers else "extrapolatory"}
 
     drafted = {"question": question, "answer": right, "sub_questions": ["Who directed Vertigo?", "Where is #1 from?"]}
     program = Drafter()
-    program.set_lm(dspy.LM("script", engine=scripted(writer={"first_fact": "", **drafted}, answerer=read), cache=False))
+    program.set_lm(
+        dspy.LM(
+            "script", engine=scripted(writer={"first_fact": "", **drafted}, verifier=read, answerer=read), cache=False
+        )
+    )
     return ask(program, dspy.Example(question="", pair=pair).with_inputs("pair"))
 
 

@@ -124,7 +124,7 @@ def test_the_doctor_says_what_each_retriever_finds(tmp_path: Path, index: Path) 
     assert "none of them names its gold" in none.stdout
 
 
-REPLY = "[[ ## question ## ]]\nWhich is older?\n[[ ## answer ## ]]\n42\n[[ ## confidence ## ]]\n0.9"
+REPLY = "[[ ## question ## ]]\nWhich is older?\n[[ ## answer ## ]]\n42\n[[ ## attribution ## ]]\nattributable"
 
 
 def test_a_model_drafts_and_what_one_page_answers_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

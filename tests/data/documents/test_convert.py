@@ -557,6 +557,12 @@ Owners
 
    Light it.
 
+.. confval:: heat
+   :type: :code-py:`int`
+   :default: ``12``
+
+   In degrees.
+
 .. versionadded:: 3.2
 
 .. code-block:: python
@@ -604,7 +610,17 @@ def test_restructured_text(tmp_path: Path) -> None:
     assert text.title == "Kiln"
     assert texts(text) == [
         *("See the target, kiln.fire, a page and more.", "Owners:", "Note: It is hot.", "kiln.fire(heat=None)"),
-        *("Light it.", "New in version 3.2", "def f():", "    return 1", "intro", "Usage"),
+        *(
+            "Light it.",
+            "heat",
+            "type: int; default: 12",
+            "In degrees.",
+            "New in version 3.2",
+            "def f():",
+            "    return 1",
+            "intro",
+            "Usage",
+        ),
         *("Service: Ledger; Owner: Ada.", "An argument", "Its content.", "See also: The guide."),
     ]
     assert [(link.target, link.kind) for line in text.lines for link in line.links] == [
