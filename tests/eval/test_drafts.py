@@ -58,9 +58,12 @@ def test_a_question_is_kept_that_only_both_passages_answer(who_answers: set[str]
 def test_a_question_that_gives_its_answer_away_is_not_checked() -> None:
     draft = check(BRIDGE, {"both"}, "Is the director of Vertigo from Leytonstone?")
     assert (draft.stop_reason, draft.trace.lm_calls) == ("has its answer", 1)
-    draft = check(BRIDGE, {"both"}, "Where are the Hitchcocks from, such as Alfred?")
+    draft = check(BRIDGE, {"both"}, "Where is Alfred Hitchcock from?")
     assert (draft.stop_reason, draft.trace.lm_calls) == ("names what it is to describe", 1)
-    assert check(BRIDGE, {"both"}, right="unknown").stop_reason == "no question"
+    call = BRIDGE._replace(name="read()")
+    assert check(call, {"both"}, "Which read-only place is it?").stop_reason == "needs both"
+    assert check(BRIDGE, {"both"}, "none").stop_reason == "no question"
+    assert check(BRIDGE, {"both"}, right="None").stop_reason == "needs both"
 
 
 def test_a_comparison_names_its_answer_and_who_sees_one_side_may_guess() -> None:
