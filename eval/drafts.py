@@ -51,9 +51,9 @@ _SAME = 0.6  # F1 of two answers that count as the same
 
 TASKS: dict[Kind, str] = {
     "bridge": 'Passage [1] names "{name}", and passage [2] tells about it. Ask for a fact that passage [2] states '
-    'about it. Do not write "{name}": say instead which one is meant, by what passage [1] states of it and passage [2] does '
-    "not. Best is a fact that differs between several things that passage [2] tells about, of which passage [1] means "
-    "one.",
+    'about it. Do not write "{name}": say instead which one is meant, by what passage [1] states of it and passage [2] '
+    "does not. Best is a fact that differs between several things that passage [2] tells about, of which passage [1] "
+    "means one.",
     "comparison": "Compare the two things that the passages tell about, by a value that each passage states of its "
     "own and that differs, such as a date, a number or a kind. Name both things. The answer is the name of one of "
     "them, or yes or no.",
