@@ -42,7 +42,7 @@ test-dspy: $(DEV) ## core tests with another version of DSPy: make test-dspy DSP
 		--constraint $(VENV)/constraints.txt 'dspy==$(DSPY)' --editable '.[dev]'
 	$(VENV)/dspy/bin/$(PYTEST) -q tests/signatures tests/programs tests/engines/lexical
 
-mutants: $(DEV) ## plant known faults, one at a time, and see whether the tests notice (long)
+mutants: $(DEV) ## change functions, one at a time, and see whether the tests notice (long)
 	$(BIN)/python tests/mutants/run.py
 
 lint: $(DEV) ## style and types

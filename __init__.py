@@ -61,12 +61,11 @@ if TYPE_CHECKING:
     __version__: str
 
 # The imports above are read, not executed: at run time they are the table of what is where.
-_MODULES = {
-    each.asname or each.name: (node.module, each.name)
-    for node in ast.walk(ast.parse(Path(__file__).read_text("utf-8")))
-    if isinstance(node, ast.ImportFrom) and node.level
-    for each in node.names
-}
+_MODULES = dict[str, tuple[str | None, str]]()
+for _node in ast.walk(ast.parse(Path(__file__).read_text("utf-8"))):
+    if isinstance(_node, ast.ImportFrom) and _node.level:
+        for _alias in _node.names:
+            _MODULES[_alias.asname or _alias.name] = (_node.module, _alias.name)
 
 __all__ = sorted([*_MODULES, "__version__"])
 
@@ -77,8 +76,8 @@ def __getattr__(name: str) -> Any:
 
         value: Any = version("polyhop")
     elif name in _MODULES:
-        module, known = _MODULES[name]
-        value = getattr(import_module(f".{module}", __name__), known)
+        module, original = _MODULES[name]
+        value = getattr(import_module(f".{module}", __name__), original)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value

@@ -13,12 +13,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from statistics import fmean
 
+from polyhop.app.task import Task
 from polyhop.data.benchmarks import SAMPLE
 from polyhop.data.chain import ChainRetriever, ChainWeights
 from polyhop.eval.gold import gold_of
 from polyhop.eval.questions import Questions
 from polyhop.eval.scoring import ranking_scores
-from polyhop.scripts.source import Source
 
 FEATURES: dict[str, tuple[str, ...]] = {
     "the BM25 score": ("bm25",),
@@ -55,11 +55,11 @@ def variants(weights: ChainWeights) -> Iterator[tuple[str, ChainWeights]]:
         yield f"without {feature}", replace(weights, **dict.fromkeys(names, 0.0))
 
 
-def recall(source: Source, weights: ChainWeights) -> str:
-    retriever, scores = ChainRetriever(source.searched, weights), list[Mapping[str, float]]()
-    for example in source.questions:
+def recall(task: Task, weights: ChainWeights) -> str:
+    retriever, scores = ChainRetriever(task.source, weights), list[Mapping[str, float]]()
+    for example in task.questions:
         titles = dict.fromkeys(fact.title for fact in example.gold)
-        named = [passage for title in titles for passage in source.look_up(title)] if source.look_up else []
+        named = [passage for title in titles for passage in task.look_up(title)] if task.look_up else []
         if gold := gold_of(example, named).passages:
             ranking = [hit.passage.id for hit in retriever.search(example.question, 5)]
             scores.append(ranking_scores(ranking, frozenset(gold), (5,)))
@@ -72,16 +72,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("on", nargs="+", metavar="DATASET:QUESTIONS:INDEX", help="or sample")
     parser.add_argument("--limit", type=int, help="so many random questions of each set")
     options = parser.parse_args(arguments)
-    sources = list[Source]()
+    tasks = list[Task]()
     for text in options.on:
         dataset, _, files = text.partition(":")
         file, _, index = files.partition(":")
         split, seed = "dev" if dataset == SAMPLE else None, 0 if options.limit else None
         asked = Questions(dataset, file or None, split=split, setting="open", limit=options.limit, seed=seed)
-        sources.append(Source(asked, Path(index) if index else None))
-    print(f"| Recall@5 (all gold@5) | {' | '.join(options.on)} |\n|---|{'---:|' * len(sources)}")
+        tasks.append(Task(asked, Path(index) if index else None))
+    print(f"| Recall@5 (all gold@5) | {' | '.join(options.on)} |\n|---|{'---:|' * len(tasks)}")
     for label, weights in variants(ChainWeights()):
-        print(f"| {label} | {' | '.join(recall(source, weights) for source in sources)} |", flush=True)
+        print(f"| {label} | {' | '.join(recall(task, weights) for task in tasks)} |", flush=True)
 
 
 if __name__ == "__main__":

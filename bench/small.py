@@ -20,7 +20,7 @@ from polyhop.data.sample import sample_passages
 from polyhop.engines.models import assign_models, protect_cache
 from polyhop.eval.metrics import METRICS
 from polyhop.optimizers.artifact import Provenance, Split, save
-from polyhop.optimizers.demos import successes, with_demos
+from polyhop.optimizers.exemplars import successes, with_demos
 from polyhop.optimizers.tunables import VARIANT, TunableSearch
 
 SETS, TRIALS, SEED = 12, 20, 0

@@ -324,20 +324,20 @@ class _Earlier(NamedTuple):
 
     def embedded(self, encoder: Encoder, texts: Sequence[str], dimension: int) -> Floats:
         """The vectors of texts; those that are not known are encoded."""
-        known = [self.rows.get(_key(text), -1) for text in texts] if self.vectors.shape[1:] == (dimension,) else []
-        known = known or [-1] * len(texts)
-        if not self.checked and (at := next((at for at, row in enumerate(known) if row >= 0), None)) is not None:
+        rows = [self.rows.get(_key(text), -1) for text in texts] if self.vectors.shape[1:] == (dimension,) else []
+        rows = rows or [-1] * len(texts)
+        if not self.checked and (at := next((at for at, row in enumerate(rows) if row >= 0), None)) is not None:
             # The model may be another one of the same name.
             again = encode(encoder, [texts[at]])[0]
-            if not np.allclose(again, self.vectors[known[at]].astype(np.float32), atol=_SAME):
+            if not np.allclose(again, self.vectors[rows[at]].astype(np.float32), atol=_SAME):
                 self.rows.clear()
-                known = [-1] * len(texts)
+                rows = [-1] * len(texts)
             self.checked.append(at)
-        new = [at for at, row in enumerate(known) if row < 0]
+        new = [at for at, row in enumerate(rows) if row < 0]
         vectors = np.zeros((len(texts), dimension), np.float32)
         if len(new) < len(texts):
-            is_known = np.array(known) >= 0
-            vectors[is_known] = self.vectors[[row for row in known if row >= 0]]
+            is_known = np.array(rows) >= 0
+            vectors[is_known] = self.vectors[[row for row in rows if row >= 0]]
         if new:
             vectors[new] = encode(encoder, [texts[at] for at in new])
         return vectors

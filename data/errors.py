@@ -31,7 +31,7 @@ class Problem(NamedTuple):
     Attributes:
         kind: "damaged" (it should have been read), "partial" (part of it is lost), "duplicate" (another says the
             same) or "other" (of a kind that nobody expects to be read, such as pictures).
-        version: Of a file that would be skipped again (see `polyhop.data.corpora.Corpus`).
+        version: Of a file that would be skipped again (see `polyhop.data.documents.corpus.Corpus`).
         other: The id of the document that says the same.
     """
 

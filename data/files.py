@@ -43,8 +43,8 @@ def table_rows(lines: Iterator[str]) -> Iterator[tuple[int, list[tuple[str | Non
     """
     csv.field_size_limit(4 << 20)
     first, offset = [*islice(lines, _LOOKED_AT)], 0
-    if first and (told := re.fullmatch(r"sep=([^\"\s]|\t)", first[0].rstrip("\r\n"), re.IGNORECASE)):
-        delimiter, offset = told[1], 1
+    if first and (separator := re.fullmatch(r"sep=([^\"\s]|\t)", first[0].rstrip("\r\n"), re.IGNORECASE)):
+        delimiter, offset = separator[1], 1
     else:
         delimiter = max(",;\t", key=lambda mark: _fit(first, mark))
     is_wide, columns, line = _fit(first[offset:], delimiter)[0] > 0, list[str](), offset + 1

@@ -213,5 +213,7 @@ def is_called(question: str, answer: str, text: str) -> bool:
     whose name usually says what it is."""
     if not (asked := _PART.search(question)):
         return True
-    kind, key, told = asked[1].lower(), title_key(answer), f" {title_key(text)} "
-    return kind in key.split() or f" {key} {kind} " in told or f" {kind} of {key} " in told.replace(" of the ", " of ")
+    kind, key, words = asked[1].lower(), title_key(answer), f" {title_key(text)} "
+    return (
+        kind in key.split() or f" {key} {kind} " in words or f" {kind} of {key} " in words.replace(" of the ", " of ")
+    )

@@ -121,15 +121,15 @@ def language_of(written: str, otherwise: str = ENGLISH, among: Sequence[str] = L
         return undecided
     with _loading:
         ranked = [(language, share) for language, share in _identifier().rank(sample) if language in among]
-    found, probability = ranked[0]
-    if found == ENGLISH:
+    language, probability = ranked[0]
+    if language == ENGLISH:
         return undecided
     if sum(letter > _LATIN for letter in letters) > len(letters) / 2:
-        return str(found)
+        return str(language)
     # In Latin letters, names and code look like any language.
     is_sure = probability >= _SURE * sum(share for _, share in ranked)
-    is_prose = _share(words, found) >= max(_PROSE, _MORE * english) or not function_words(found)
-    return str(found) if is_sure and is_prose else undecided
+    is_prose = _share(words, language) >= max(_PROSE, _MORE * english) or not function_words(language)
+    return str(language) if is_sure and is_prose else undecided
 
 
 def spoken(question: str, languages: Sequence[str]) -> str:
@@ -142,5 +142,5 @@ def is_english(question: str) -> bool:
 
 
 def _share(words: list[str], language: str) -> float:
-    known = function_words(language)
-    return sum(word in known for word in words) / len(words) if words else 0.0
+    common = function_words(language)
+    return sum(word in common for word in words) / len(words) if words else 0.0

@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from itertools import chain
-from pathlib import PurePosixPath
-from posixpath import commonpath, dirname, normpath, relpath
+from posixpath import commonpath, dirname, normpath
 from urllib.parse import unquote, urlsplit
 
 SUFFIXES = frozenset(".html .htm .xhtml .md .markdown .mdx .rst .txt .pdf .docx .epub .ipynb .csv .tsv".split())
@@ -29,7 +28,6 @@ TEMPLATE = re.compile(
 _OPENING = frozenset(("index", "_index", "readme"))  # files that stand for their folder
 _WIKI = re.compile(r"\[\[([^\[\]|#]*)(#[^\[\]|]*)?(?:\|[^\[\]]*)?\]\]")
 _NAME = re.compile(r"[^\W_]+(?:\.[^\W_]+)*")
-_NUMBER = re.compile(r"(?<![^/])\d{1,3}[ ._-]+(?=[^\W\d_])")  # before the names of folders and files, to order them
 _REMOVED = re.compile(r"[\x00-\x1f\x7f]+")  # what browsers leave out
 
 
@@ -115,13 +113,12 @@ def file_words(document: str) -> str:
 
 
 class LinkMap:
-    """Finds the documents of a corpus that targets name by the address of a site, by an absolute path, or below the
-    address of a page.
+    """Finds the documents of a corpus that targets name by the address of a site or by an absolute path: 421 of the
+    3,118 links of the manuals of Redis and Argo CD, 833 of 16,496 of those of Node.js.
 
     The mapping from a site to a folder is found from the names: "//example.org/docs/os" and "/docs/os" mean the only
     document, or the one nearest to the link, whose address ends with "docs/os". Of a path that is longer than those of
-    the corpus the beginning is left out, as that of "//git.example.org/team/book/blob/main/docs/os.md". Sites leave out
-    the numbers that order files: "/docs/os" also means "01-docs/02-os.md".
+    the corpus the beginning is left out, as that of "//git.example.org/team/book/blob/main/docs/os.md".
 
     Args:
         documents: The ids of the documents.
@@ -130,16 +127,12 @@ class LinkMap:
 
     def __init__(self, documents: Iterable[str], addresses: Iterable[tuple[str, str]] = ()) -> None:
         self._documents: dict[str, str] = {}  # by address
-        self._ends: dict[str, list[tuple[str, str]]] = {}  # addresses as sites show them, and as here, by the last part
-        self._unnumbered: dict[str, str] = {}  # addresses by those without numbers
+        self._ends: dict[str, list[str]] = {}  # addresses by the last part
         named = ((id, id.replace("#", "%23")) for id in documents)
         for document, name in chain(named, ((id, resolve(address(id), other).lstrip("/")) for id, other in addresses)):
             form = address(name)
             if form not in self._documents:
-                bare = _NUMBER.sub("", form)
-                self._unnumbered.setdefault(bare, form)
-                for shown in {form, bare}:
-                    self._ends.setdefault(shown.rpartition("/")[2], []).append((f"/{shown}", form))
+                self._ends.setdefault(form.rpartition("/")[2], []).append(form)
             self._documents.setdefault(form, document.replace("#", "%23"))
 
     def __call__(self, base: str, target: str) -> str:
@@ -153,21 +146,15 @@ class LinkMap:
             parts = form[2:].split("/")[1:]
         elif target.startswith("/"):
             parts = form.strip("/").split("/")
-        else:  # relative to the address of a page, which sites show as a folder; but not if it names a file, or nothing
-            file = PurePosixPath(target.partition("#")[0].casefold())
-            is_file = file.suffix in SUFFIXES or file.name in _OPENING
-            relative = relpath(f"/{form}", f"/{dirname(base)}")
-            below = normpath(f"{address(base)}/{relative}")
-            is_there = below in self._documents and relative.strip("./") and not is_file
-            meant = below if is_there else self._unnumbered.get(_NUMBER.sub("", form), "")
-            return self._named(meant, target) if meant else target
+        else:
+            return target
         most = len(parts)
         for start in range(most):
             left = parts[start:]
             if len(left) < 2 and (start or target.startswith("//")):
                 break
             end = "/".join(left)
-            fitting = [id for shown, id in self._ends.get(left[-1], ()) if shown.endswith(f"/{end}")]
+            fitting = [id for id in self._ends.get(left[-1], ()) if f"/{id}".endswith(f"/{end}")]
             if fitting:
                 nearest = min(fitting, key=lambda id: (-len(commonpath([f"/{base}", f"/{id}"])), len(id), id))
                 return self._named(nearest, target)

@@ -279,7 +279,7 @@ class Reason:
         """
         source = titles.get(self.source or "") or self.source or ""
         anchor = f" as “{self.name}”" if self.name else ""
-        told = {
+        reason = {
             "named": f"the question names it: {self.name}",
             "link": f"{source} mentions it: {self.name}",
             "back": f"mentions {source}",
@@ -288,7 +288,7 @@ class Reason:
             "linked": f"links to {source}{anchor}",
             "near": f"near to the question after {source}" if source else "near to the question",
         }.get(self.via, "has words of the question")
-        return plain(told + (f" ({', '.join(self.words)})" if self.words else ""))
+        return plain(reason + (f" ({', '.join(self.words)})" if self.words else ""))
 
 
 @dataclass(frozen=True)
@@ -360,7 +360,7 @@ class Shared:
         return self
 
 
-class Told(str):
+class PassageText(str):
     """A passage as text; `dspy.Retrieve` reads its ``long_text``, where the retriever is ``dspy.settings.rm``."""
 
     long_text = property(str)
@@ -383,9 +383,9 @@ class SearchTool:
     def __call__(self, query: str, k: int = 5, offset: int = 0) -> list[str]:
         """Search the documents; returns the k best passages, each as "title | text". An offset skips the first ones."""
         hits: list[Hit] = self.search(query, k, offset)  # type: ignore[attr-defined]
-        if (told := ON_TOOL_SEARCH.get()) is not None:
-            told(query, hits, offset)
-        return [Told(f"{hit.passage.title} | {hit.passage.text[:_TOLD]}") for hit in hits]
+        if (listener := ON_TOOL_SEARCH.get()) is not None:
+            listener(query, hits, offset)
+        return [PassageText(f"{hit.passage.title} | {hit.passage.text[:_TOLD]}") for hit in hits]
 
 
 def check_page(k: int, offset: int = 0) -> None:

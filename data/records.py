@@ -24,7 +24,6 @@ import ujson
 from .errors import DataError, Problem
 from .files import LARGEST_RECORD, bounded_lines, table_rows
 from .passages import Passage
-from .splitting import bounded_metadata
 from .text import clean, plain
 
 LONGEST_ID = 512  # characters
@@ -142,7 +141,7 @@ class Record(dict[str, Any]):
         return replace(passage, id=plain(passage.id))  # two that look the same are the same
 
 
-def each(
+def read_each(
     read: Callable[[Record], Iterable[T]], records: Iterable[Record | Problem], on_problem: Callable[[Problem], None]
 ) -> Iterator[T]:
     """What is read of each record; what is malformed is reported."""
@@ -154,6 +153,16 @@ def each(
                 yield from read(record)
         except (Malformed, AttributeError, LookupError, TypeError) as error:
             on_problem(Problem(record.where, str(error)))
+
+
+def bounded_metadata(metadata: object) -> dict[str, Any] | None:
+    """What a corpus says about a document, if it is a small object of JSON: every passage carries it."""
+    if isinstance(metadata, dict) and metadata:
+        with suppress(ValueError, RecursionError):
+            text = json.dumps(metadata, ensure_ascii=False, default=str)
+            if len(text) <= 2000:
+                return json.loads(clean(text))
+    return None
 
 
 def _unwritten(value: Any) -> Any:

@@ -119,7 +119,7 @@ def clean(text: str) -> str:
         text = _ESCAPES.sub("", text).replace("\x1b", "")
     if text.isascii():
         return text
-    text = _LIKE.sub(lambda found: unicodedata.normalize("NFKC", found[0]), _INVISIBLE.sub("", text))
+    text = _LIKE.sub(lambda form: unicodedata.normalize("NFKC", form[0]), _INVISIBLE.sub("", text))
     text = _JOINERS.sub("", unicodedata.normalize("NFC", text))
     return unicodedata.normalize("NFC", _SURROGATE.sub("\ufffd", text))
 
@@ -164,8 +164,8 @@ class _Terms(dict[str, str]):
         if len(self) >= _CACHED:
             self.clear()
         word = _POSSESSIVE.sub("", written).replace("İ", "I").lower()
-        found = self[written] = "" if word in LUCENE_STOP_WORDS else stem(word)
-        return found
+        term = self[written] = "" if word in LUCENE_STOP_WORDS else stem(word)
+        return term
 
 
 _terms = _Terms()
@@ -211,12 +211,12 @@ def code_parts(word: str) -> list[str]:
 def with_code_parts(text: str) -> str:
     """A text, and after it the parts of its words of code, and a word for each of its options: of "--dry-run" Lucene's
     tokenizer keeps two common words, and of "-v" a letter."""
-    found = list[str]()
+    added = list[str]()
     if "." in text or "_" in text:
-        found += (part for word in _CODE.findall(text) if "." in word or "_" in word for part in code_parts(word))
+        added += (part for word in _CODE.findall(text) if "." in word or "_" in word for part in code_parts(word))
     if "-" in text:
-        found += (f"option{name.replace('-', '')}" for name in _OPTION.findall(text))
-    return f"{text}\n{' '.join(found)}" if found else text
+        added += (f"option{name.replace('-', '')}" for name in _OPTION.findall(text))
+    return f"{text}\n{' '.join(added)}" if added else text
 
 
 def unspaced_forms(word: str) -> list[str]:
@@ -324,7 +324,7 @@ def split_sentences(text: str) -> list[str]:
 
 def _pieces(text: str) -> Iterator[str]:
     """The text cut where a sentence may end."""
-    ends = [found.end() for found in _BREAK.finditer(text)]
+    ends = [mark.end() for mark in _BREAK.finditer(text)]
     for first, last in pairwise([0, *ends, len(text)]):
         block, start = text[first:last], 0
         for match in _BOUNDARY.finditer(block):
@@ -403,7 +403,7 @@ def short_title(title: str) -> tuple[str, str]:
     "20.5. Configuration" is ("20.5. ", "Configuration"), "time — Access to time" is ("", "time"), and "ls(1) Manual
     Page" is ("", "ls").
     """
-    number = found.end() if (found := _NUMBER.match(title)) else 0
+    number = mark.end() if (mark := _NUMBER.match(title)) else 0
     rest = _REST.search(title, number)
     return title[:number], title[number : rest.start() if rest and rest.start() > number else len(title)].strip()
 
@@ -416,8 +416,8 @@ def join_initials(text: str) -> str:
 def key_words(text: str) -> list[str]:
     """The words of a text in the form of a `title_key`; not cached, since texts rarely repeat."""
     folded = join_initials(_fold(text))
-    found = (_ASCII_WORD if folded.isascii() else WORD).findall(folded)
-    return [w if w.isalnum() else _POSSESSIVE.sub("", w).replace("'", "").replace(".", "") for w in found]
+    words = (_ASCII_WORD if folded.isascii() else WORD).findall(folded)
+    return [w if w.isalnum() else _POSSESSIVE.sub("", w).replace("'", "").replace(".", "") for w in words]
 
 
 @lru_cache(maxsize=16384)

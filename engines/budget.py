@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from tempfile import mkdtemp
-from threading import Event, RLock, Thread
+from threading import RLock
 from time import monotonic
 from typing import Annotated, Any
 
@@ -31,8 +31,8 @@ class BudgetSpent(BaseException):
     """The budget allows no further request. Not an `Exception`: programs would record a failed question."""
 
 
-_Count = Annotated[int, Field(ge=0, le=10**15)]
-_Amount = Annotated[float, Field(ge=-1e-3, le=1e15)]  # sums of what is reserved and given back are rounded
+_Count = Annotated[int, Field(ge=0)]
+_Amount = Annotated[float, Field(ge=-1e-3, allow_inf_nan=False)]  # sums of what is reserved and given back are rounded
 
 
 class Spent(BaseModel):
@@ -48,9 +48,6 @@ class Spent(BaseModel):
 
     def plus(self, **more: float) -> Spent:
         return self.model_copy(update={name: getattr(self, name) + value for name, value in more.items()})
-
-
-_NO_PRICES = "the prices of {} are unknown: set a budget of calls or minutes instead of dollars"
 
 
 class Budget:
@@ -78,7 +75,6 @@ class Budget:
         self._file_lock = FileLock(file.with_suffix(".lock")) if file else None
         self._spent = read_spent(file) if file else Spent()
         self._opened = monotonic() - self._spent.seconds
-        self._counting, self._closed = False, Event()
 
     @contextmanager
     def _account(self) -> Iterator[None]:
@@ -115,15 +111,12 @@ class Budget:
         """The same model, paid from this budget. Cache, sampling and retries do not change.
 
         Raises:
-            PolyhopError: the model has another budget, or dollars are limited and its prices are unknown.
+            PolyhopError: the model has another budget, it is no `dspy.LM`, or its prices are unknown and dollars are
+            limited.
         """
-        if not isinstance(lm, dspy.LM):
-            if self.usd is not None:
-                raise PolyhopError(_NO_PRICES.format(lm.model))
-            if not isinstance(lm, _PaidLM):
-                return _PaidLM(lm, self)
-            if lm.budget is not self:
-                raise PolyhopError(f"{lm.model} already has another budget")
+        if not isinstance(lm, dspy.LM):  # of DSPy's older interface, which has no engine
+            if (self.calls, self.usd, self.minutes) != (None, None, None):
+                raise PolyhopError(f"{lm.model} is no dspy.LM: a budget cannot limit it")
             return lm
         limited = lm if isinstance(lm, LimitedLM) else LimitedLM(lm)
         if limited.engine.paid == self.paid:
@@ -131,7 +124,9 @@ class Budget:
         if limited.engine.paid is not None:
             raise PolyhopError(f"{lm.model} already has another budget")
         if self.usd is not None and price(lm.model, 1, 1) is None:
-            raise PolyhopError(_NO_PRICES.format(lm.model))
+            raise PolyhopError(
+                f"the prices of {lm.model} are unknown: set a budget of calls or minutes instead of dollars"
+            )
         self._models.add(lm.model)
         return limited.paid_by(self.paid)
 
@@ -172,14 +167,6 @@ class Budget:
             if self.minutes is not None and after.seconds > 60 * self.minutes - reserve.seconds:
                 raise BudgetSpent(f"{self.minutes:g} minutes")
             self._spent = after
-            if self.minutes is not None and self.file and not self._counting:
-                self._counting = True
-                Thread(target=self._count_seconds, daemon=True).start()
-
-    def _count_seconds(self) -> None:
-        """For a process that is killed during a call: what it has spent stands in the file."""
-        while not self._closed.wait(1.0):
-            _ = self.spent
 
     def correct(self, **more: float) -> None:
         """Record what is known after a call: tokens, and dollars to add to those reserved."""
@@ -196,7 +183,6 @@ class Budget:
 
     def close(self) -> None:
         """Write the seconds to the file."""
-        self._closed.set()
         _ = self.spent
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Budget:
@@ -205,22 +191,6 @@ class Budget:
     def __reduce__(self) -> Any:
         """In another process: the same limits, less what is reserved now, on the same file."""
         return Budget, (self.calls, self.usd, self.minutes, self.file), {"_reserve": self._reserve}
-
-
-class _PaidLM(dspy.BaseLM):
-    """A model of one's own class, with DSPy's older interface, paid from a budget. Its dollars are not known."""
-
-    def __init__(self, lm: dspy.BaseLM, budget: Budget) -> None:
-        super().__init__(lm.model, lm.model_type, cache=lm.cache, callbacks=lm.callbacks, num_retries=lm.num_retries)
-        self.kwargs, self._lm, self.budget = lm.kwargs, lm, budget
-
-    def forward(self, prompt: Any = None, messages: Any = None, **kwargs: Any) -> Any:
-        self.budget.pay()
-        response = self._lm.forward(prompt=prompt, messages=messages, **kwargs)
-        usage = dict(getattr(response, "usage", None) or {})
-        tokens = {"tokens_in": usage.get("prompt_tokens") or 0, "tokens_out": usage.get("completion_tokens") or 0}
-        self.budget.correct(**tokens)
-        return response
 
 
 def read_spent(file: Path) -> Spent:

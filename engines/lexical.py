@@ -49,13 +49,11 @@ class LexicalEngine:
         values = {name: agent.value(name, type) for name, type in prompt.outputs.items()}
         if prompt.as_json:
             return respond(request, json.dumps(values, ensure_ascii=False))
-        texts = {
-            name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            for name, value in values.items()
-        }
-        return respond(
-            request, "".join(f"[[ ## {name} ## ]]\n{text}\n\n" for name, text in {**texts, "completed": ""}.items())
-        )
+        reply = ""
+        for name, value in [*values.items(), ("completed", "")]:
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            reply += f"[[ ## {name} ## ]]\n{text}\n\n"
+        return respond(request, reply)
 
     def stream(self, request: lm15.Request) -> Iterator[Any]:
         """The reply as events, for `dspy.streamify`."""

@@ -24,7 +24,7 @@ from time import monotonic
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 import dspy
-from dspy import LMError, LMProviderError, LMTimeoutError, LMTransportError, LMUnexpectedError, lm15
+from dspy import LMError, LMProviderError, LMTimeoutError, LMUnexpectedError, lm15
 from dspy.utils.exceptions import is_retryable_lm_error
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -143,7 +143,7 @@ class RateLimit:
 
 
 @dataclass
-class Known:
+class ServerTraits:
     """What the replies of a model have told about its server."""
 
     structured: bool | None = False  # whether it enforces JSON schemas; None if the next reply tells
@@ -159,7 +159,7 @@ class LimitedLM(dspy.LM):
         inner: The model that is asked; it keeps the settings of its connection.
         limit: None for no limits: then the inner model's number of retries counts.
         paid: Of the budget, if there is one.
-        known: What is known of its server.
+        traits: What is known of its server.
         keep: Gets each request with its reply, to record it.
     """
 
@@ -168,11 +168,11 @@ class LimitedLM(dspy.LM):
         inner: dspy.LM,
         limit: RateLimit | None = None,
         paid: Paid | None = None,
-        known: Known | None = None,
+        traits: ServerTraits | None = None,
         keep: Kept | None = None,
     ) -> None:
         learn(inner)
-        engine = _Engine(inner, limit, paid, known or Known(), keep)
+        engine = _Engine(inner, limit, paid, traits or ServerTraits(), keep)
         super().__init__(
             inner.model,
             inner.model_type,
@@ -196,29 +196,30 @@ class LimitedLM(dspy.LM):
         return self.engine.inner
 
     @property
-    def known(self) -> Known:
-        known: Known = self.engine.known
-        return known
+    def traits(self) -> ServerTraits:
+        traits: ServerTraits = self.engine.traits
+        return traits
 
     def paid_by(self, paid: Paid) -> LimitedLM:
         """The same model, paid from a budget."""
-        return self._with(_Engine(self.inner, self.engine.limit, paid, self.known, self.engine.keep))
+        return self._with(paid=paid)
 
     def recorded_by(self, keep: Kept) -> LimitedLM:
         """The same model, whose replies are kept. It asks anew what is in DSPy's cache."""
-        recorded = self._with(_Engine(self.inner, self.engine.limit, self.engine.paid, self.known, keep))
+        recorded = self._with(keep=keep)
         recorded.cache = False
         return recorded
 
-    def _with(self, engine: _Engine) -> LimitedLM:
+    def _with(self, **changes: Any) -> LimitedLM:
+        engine = replace(self.engine, **changes)
         return self.copy(engine=engine, async_engine=_AsyncEngine(engine))  # type: ignore[no-any-return]
 
     @property
     def server(self) -> dict[str, Any]:
         """How the server is asked: for the manifest of a run. The address only of one on this machine."""
         limits = self.engine.limit.limits.model_dump() if self.engine.limit else {}
-        structured = "auto" if self.known.structured is None else self.known.structured
-        address = {"address": self.inner.kwargs.get("api_base")} if self.known.local else {}
+        structured = "auto" if self.traits.structured is None else self.traits.structured
+        address = {"address": self.inner.kwargs.get("api_base")} if self.traits.local else {}
         return {**address, "structured": structured, **limits}
 
     supports_function_calling = property(lambda self: self.inner.supports_function_calling)
@@ -248,19 +249,25 @@ def unlimited(lm: Any) -> Any:
     return lm.inner if isinstance(lm, LimitedLM) else lm
 
 
+@dataclass(eq=False, repr=False)  # the model has a key
 class _Engine:
     """One attempt: in turn, paid, within its time, checked."""
 
-    def __init__(
-        self, inner: dspy.LM, limit: RateLimit | None, paid: Paid | None, known: Known, keep: Kept | None = None
-    ) -> None:
-        self.inner, self.limit, self.paid, self.known, self.keep = inner, limit, paid, known, keep
+    inner: dspy.LM
+    limit: RateLimit | None
+    paid: Paid | None
+    traits: ServerTraits
+    keep: Kept | None
+
+    def __post_init__(self) -> None:
         # The client's own time is a little longer: what is late is told once, and its thread ends soon.
-        timeout = {"timeout": limit.limits.timeout + 1} if limit and isinstance(inner.engine, str) else {}
-        self._once = inner.copy(cache=False, num_retries=0, callbacks=[], **timeout | inner.kwargs)
+        settings = dict(self.inner.kwargs)
+        if self.limit and isinstance(self.inner.engine, str):
+            settings.setdefault("timeout", self.limit.limits.timeout + 1)
+        self._once = self.inner.copy(cache=False, num_retries=0, callbacks=[], **settings)
 
     def complete(self, request: lm15.Request) -> lm15.Response:
-        if self.known.local:
+        if self.traits.local:
             LOCAL.add(self.inner.model)
         request = self._as_sent(request)
         send = partial(self.paid, self._send, request) if self.paid else partial(self._send, request)
@@ -311,8 +318,6 @@ class _Engine:
         """The error that DSPy gets, which repeats the attempt or not."""
         absent = any(isinstance(cause, ConnectionRefusedError | gaierror) for cause in causes(raised))
         error = diagnosed(raised)
-        if self.known.local and limit.limits.concurrency != 1 and isinstance(error, LMTimeoutError | LMTransportError):
-            error.args = (f"{error}; some servers drop a request when the next one comes: set concurrency = 1",)
         if absent and not limit.answered:
             return LMProviderError(error.message, model=error.model, code="transport")  # not repeated: nobody is there
         limit.answered |= error.status is not None

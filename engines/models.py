@@ -24,8 +24,7 @@ import dspy
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..data.errors import PolyhopError, first_error
-from ..data.files import read_bytes
-from .limits import Known, LimitedLM, Limits, RateLimit, address_of
+from .limits import LimitedLM, Limits, RateLimit, ServerTraits, address_of
 from .replies import ModelError, model_errors
 
 DEFAULT = "lexical"
@@ -38,7 +37,6 @@ CONTEXT = 8_192
 
 _PROVIDER_AND_NAME = re.compile(r"[\w.-]+(/[^\s/]+)+")
 _ROLE = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
-_LARGEST = 1 << 20  # bytes of a profile
 
 
 class ProfileError(PolyhopError):
@@ -84,7 +82,7 @@ def language_model(
     with model_errors():  # reasoning models refuse a temperature, for example
         lm = dspy.LM(spec, **settings)
     limit = section.one_at_a_time(address or spec) if local else section.limit
-    return LimitedLM(lm, limit, known=_known(spec, address, section.structured, local))
+    return LimitedLM(lm, limit, traits=_traits(spec, address, section.structured, local))
 
 
 def is_local(spec: str, address: str) -> bool:
@@ -97,10 +95,10 @@ def is_local(spec: str, address: str) -> bool:
 
 
 @cache
-def _known(spec: str, address: str, structured: bool | str, local: bool) -> Known:
+def _traits(spec: str, address: str, structured: bool | str, local: bool) -> ServerTraits:
     """What is known of a model, for all programs of this process. Whether a server of this machine enforces schemas,
     the first reply tells; the others are sent none unless the profile says so, since their models need none."""
-    return Known((None if local else False) if structured == "auto" else bool(structured), local=local)
+    return ServerTraits((None if local else False) if structured == "auto" else bool(structured), local=local)
 
 
 def roles(program: dspy.Module) -> dict[str, list[dspy.Predict]]:
@@ -193,13 +191,11 @@ def protect_cache() -> None:
 
 # --- profiles ---------------------------------------------------------------------------------------------------------
 
-_Name = Annotated[str, Field(pattern=r"\S")]
-
 
 class Section(Limits):
     """A table ``[models."PATTERN"]``: limits, settings of `dspy.LM`, and the variable of the key."""
 
-    api_base: Annotated[str, Field(pattern=r"^https?://[^\s/@?]+(/[^\s@?]*)?$")] | None = None  # has no key
+    api_base: str | None = None
     api_version: str | None = None
     model_type: Literal["chat", "responses"] | None = None
     reasoning_effort: str | None = None
@@ -239,8 +235,8 @@ class Profile(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     path: Path = Field(exclude=True)
-    lm: _Name | None = None
-    roles: dict[str, _Name] = {}
+    lm: str | None = None
+    roles: dict[str, str] = {}
     models: dict[str, Section] = {}
 
     def pattern(self, spec: str) -> str | None:
@@ -284,4 +280,4 @@ def read_profile(path: Path | str) -> Profile:
 
 @cache
 def _read(path: Path, file: Path, changed: int) -> Profile:
-    return Profile(**{**tomllib.loads(read_bytes(file, _LARGEST).decode("utf-8")), "path": path})
+    return Profile(**{**tomllib.loads(file.read_text("utf-8")), "path": path})

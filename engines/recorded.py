@@ -26,7 +26,7 @@ from dspy import LMInvalidRequestError, LMProviderError, lm15
 from pydantic import NonNegativeInt, TypeAdapter, ValidationError
 
 from ..data.errors import PolyhopError, first_error
-from .limits import Known, LimitedLM, RateLimit
+from .limits import LimitedLM, RateLimit, ServerTraits
 from .replies import as_events, read_request
 
 PREFIX = "recorded:"
@@ -51,12 +51,6 @@ class Recorded:
 
 
 _LINES = TypeAdapter(list[Recorded | About])
-
-
-class NotRecordedError(LMProviderError):
-    """The file has no reply to a prompt."""
-
-    default_code = "not_recorded"
 
 
 class Recorder:
@@ -125,7 +119,7 @@ class RecordedEngine:
             raise LMInvalidRequestError("schema: no such reply is recorded", model=request.model)
         if recorded is None:
             message = f"{self.path} has no reply to this prompt, which may have changed"
-            raise NotRecordedError(message, model=request.model)
+            raise LMProviderError(message, model=request.model, code="not_recorded")
         taken, written = recorded.tokens
         return lm15.Response(
             id=recorded.prompt[:16],
@@ -154,7 +148,7 @@ def recorded_model(path: Path | str) -> LimitedLM:
     """
     engine = RecordedEngine(path)
     lm = dspy.LM(f"{PREFIX}{Path(path).name}", engine=engine, cache=False)
-    return LimitedLM(lm, RateLimit(), known=Known(engine.structured, local=True))
+    return LimitedLM(lm, RateLimit(), traits=ServerTraits(engine.structured, local=True))
 
 
 def about(path: Path) -> str:

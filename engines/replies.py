@@ -201,7 +201,6 @@ def _text(response: lm15.Response) -> str:
 
 # --- errors -----------------------------------------------------------------------------------------------------------
 
-_FILTERED = re.compile(r"content_filter|content_?policy|responsibleaipolicy|content management policy")
 # A server refuses what is too long in words of its own: what it is, and that it is too much, in any order.
 _WHAT = r"\b(?:prompts?|inputs?|contexts?|messages?|requests?|sequences?|tokens?)\b"
 _TOO_MUCH = (
@@ -210,12 +209,7 @@ _TOO_MUCH = (
 _TOO_LONG = re.compile(
     rf"context[ _](?:length|window|size|limit)|{_WHAT}.{{0,80}}?(?:{_TOO_MUCH})|(?:{_TOO_MUCH}).{{0,80}}?{_WHAT}"
 )
-_STREAMED = re.compile(r"text/event-stream|(?:received|starts): b?['\"]data:")
 _NAMES = re.compile(r"[\w.]*(?:Error|Exception)\b|\W")  # all that LiteLLM leaves of some messages
-_EXCEEDED = re.compile(  # where the error is called one of the server, which may as well be busy or late
-    r"\b(?:prompt|context|tokens)\b.{0,80}?(?:exceed|longer than|larger than|too (?:long|large|many))"
-    r"|(?:exceed|longer than|larger than|too (?:long|large|many)).{0,80}?\b(?:prompt|context|tokens)\b"
-)
 
 
 def diagnosed(error: LMError) -> LMError:
@@ -228,18 +222,12 @@ def diagnosed(error: LMError) -> LMError:
     message = " ".join(message[:10_000].split())[:_LONGEST_MESSAGE] or f"HTTP status {error.status}"
     result = error
     is_too_large = 413 in {getattr(cause, "status_code", error.status) for cause in causes(error)}
-    if is_too_large or (isinstance(error, LMServerError) and _EXCEEDED.search(text)):
+    # DSPy loses vLLM's message; a shorter prompt costs little if it was something else.
+    is_bare = error.status == 400 and not _NAMES.sub("", error.message or "")
+    is_refused = isinstance(error, LMInvalidRequestError)
+    is_refused |= isinstance(error, LMServerError) and "context" in text  # what llama.cpp takes it for
+    if is_too_large or (is_refused and (is_bare or _TOO_LONG.search(text))):
         result = _as(ContextWindowExceededError, error, message)
-    elif isinstance(error, LMInvalidRequestError):
-        if _FILTERED.search(text):
-            result = _as(LMProviderError, error, "the provider's content filter refused the prompt", "refused")
-        elif (error.status == 400 and not _NAMES.sub("", error.message or "")) or _TOO_LONG.search(text):
-            # DSPy loses vLLM's message; a shorter prompt costs little if it was something else.
-            result = _as(ContextWindowExceededError, error, message)
-    elif _STREAMED.search(text):
-        result = _as(
-            LMProviderError, error, "the server streams its replies, and none was asked to: turn that off", "stream"
-        )
     elif type(error) is LMProviderError and 200 <= (error.status or 0) < 300:
         result = _as(LMServerError, error, "the server's reply is not a completion")  # damaged, or a proxy's page
     if result is error:
@@ -249,8 +237,8 @@ def diagnosed(error: LMError) -> LMError:
     return result
 
 
-def _as(kind: type[LMError], error: LMError, message: str, code: str | None = None) -> LMError:
-    return kind(message=message, code=code, model=error.model, provider=error.provider, status=error.status)
+def _as(kind: type[LMError], error: LMError, message: str) -> LMError:
+    return kind(message=message, model=error.model, provider=error.provider, status=error.status)
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -3,9 +3,9 @@
     evaluate(program, questions, "runs/a", executor=Ray(workers=4, threads=8))
     evaluate(program, questions, "runs/a", executor=Ray("auto", workers=16, threads=8))  # the nodes of a cluster
 
-polyhop and the index must be on all nodes, at the same paths. A budget and the limits of models hold for all workers
-together: each is an actor beside the driver, which the workers call. Ray restarts a worker that ended; what it has not
-finished is executed again, each question alone in a worker.
+polyhop and the index must be on all nodes, at the same paths. Workers count a budget in its file, which all nodes must
+share, and each has its part of the limits of a model. Ray restarts a worker that ended; what it has not finished is
+executed again, each question alone in a worker.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from __future__ import annotations
 import faulthandler
 import io
 import os
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from logging import WARNING
+from pathlib import Path
 from queue import SimpleQueue
-from threading import Lock
+from socket import gethostname
 from typing import Any
 
 import cloudpickle
@@ -39,9 +39,6 @@ from .metrics import METRICS, own_metrics
 from .run import QuestionTask, in_threads
 
 _ENVIRONMENT = {"RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1"}  # Java uses the signals that Ray's handler takes for crashes
-
-Outcome = tuple[Any, BaseException | None]
-"""A result or an error. An error that is no `Exception`, such as a spent budget, would end an actor."""
 
 
 @dataclass(frozen=True)
@@ -65,13 +62,14 @@ class Ray:
         Raises:
             PolyhopError: Ray is not installed or not there, the task does not pickle, or a worker cannot load it.
         """
+        content = _pickled(task, self.workers)
         ray, is_ours = connected(self)
-        workers = RayTask(task, self, ray)
+        task_on_ray = RayTask(task, content, self, ray)
         try:
-            workers.start()
-            yield workers
+            task_on_ray.start()
+            yield task_on_ray
         finally:
-            for actor in workers.actors:
+            for actor in task_on_ray.actors:
                 ray.kill(actor)
             if is_ours:
                 ray.shutdown()
@@ -82,53 +80,28 @@ class RayTask:
 
     timeout = None  # workers see to it
 
-    def __init__(self, task: QuestionTask, where: Ray, ray: Any) -> None:
-        self.failed, self.too_late, self._task, self._where, self._ray = task.failed, task.too_late, task, where, ray
+    def __init__(self, task: QuestionTask, content: bytes, where: Ray, ray: Any) -> None:
+        self.failed, self.too_late = task.failed, task.too_late
+        self._content, self._where, self._ray = content, where, ray
         self.actors: list[Any] = []
-        self._counted: dict[Budget | RateLimit, Any] = {}
         self._free, self._alone = SimpleQueue[Any](), SimpleQueue[Any]()
         self._alone.put(None)  # the worker for questions that ended one is started when it is needed
 
     def start(self) -> None:
-        workers = [self._worker(number) for number in range(self._where.workers)]
+        workers = [self._started() for _ in range(self._where.workers)]
         for worker in workers:
             self._wait_for(worker)
         for worker in workers * self._where.threads:  # in turn
             self._free.put(worker)
 
-    def _worker(self, number: int, cpus: float = 1.0) -> Any:
-        own = {name: METRICS[name] for name in own_metrics()}
-        settings = {"lm": dspy.settings.lm, "adapter": dspy.settings.adapter}
-        file = io.BytesIO()
-        counted = dict.fromkeys((Budget, RateLimit), partial(self._reduced, worker=number))
-
-        class Pickler(cloudpickle.Pickler):
-            dispatch_table = cloudpickle.Pickler.dispatch_table.new_child(counted)
-
-        try:
-            Pickler(file).dump((self._task, settings, own))
-        except Exception as error:  # pickling runs anybody's code
-            raise PolyhopError(f"with workers, program, questions and metric must pickle: {explain(error)}") from error
-        reserved = cpus if self._where.address else 0.0  # on this machine, the threads decide
-        options = {"num_cpus": reserved, "max_concurrency": self._where.threads, "max_restarts": -1}
-        return self._started(_Worker, {**options, "runtime_env": {"env_vars": _ENVIRONMENT}}, file.getvalue())
-
-    def _reduced(self, original: Budget | RateLimit, worker: int) -> tuple[Any, ...]:
-        """What a worker gets for a budget or limit. Its actor is on this machine, where the file of the budget is."""
-        if original not in self._counted:
-            if isinstance(original, Budget):
-                original.keep_in_file()
-            here = self._ray.get_runtime_context().get_node_id()
-            affinity = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(here, soft=False)
-            options = {"num_cpus": 0, "max_concurrency": 1000, "scheduling_strategy": affinity}
-            self._counted[original] = self._started(Counted, options, cloudpickle.dumps(original))
-        kind = (
-            partial(Budget, usd=original.usd) if isinstance(original, Budget) else partial(RateLimit, original.limits)
-        )
-        return _asking, (kind, self._counted[original], worker)
-
-    def _started(self, kind: type, options: dict[str, Any], content: bytes) -> Any:
-        self.actors.append(self._ray.remote(kind).options(**options).remote(content))
+    def _started(self, cpus: float = 1.0) -> Any:
+        options = {
+            "num_cpus": cpus if self._where.address else 0.0,  # on this machine, the threads decide
+            "max_concurrency": self._where.threads,
+            "max_restarts": -1,
+            "runtime_env": {"env_vars": _ENVIRONMENT},
+        }
+        self.actors.append(self._ray.remote(_Worker).options(**options).remote(self._content))
         return self.actors[-1]
 
     def _wait_for(self, worker: Any) -> None:
@@ -139,27 +112,22 @@ class RayTask:
 
     def ask(self, n: int, example: dspy.Example, ledger: Ledger) -> RunRecord:
         for free in (self._free, self._alone, self._alone):
-            record = self._asked(free, n, example, ledger)
-            if record is not None:
-                return record
+            # The others may have all processors of a cluster.
+            worker = free.get() or self._started(cpus=0.0)
+            try:
+                result = self._ray.get(worker.ask.remote(n, example))
+            except self._ray.exceptions.RayActorError:
+                if ledger.abandoned.is_set():  # the run has ended
+                    raise
+                self._wait_for(worker)
+                continue
+            finally:
+                free.put(worker)
+            if isinstance(result, BaseException):
+                raise result
+            return result  # type: ignore[no-any-return]
         message = "the question ended 3 workers; if memory ran out, use fewer --threads"
         return self.failed(n, example, ledger, Failure(cause="worker", type="WorkerLost", message=message), 0.0)
-
-    def _asked(self, free: SimpleQueue[Any], n: int, example: dspy.Example, ledger: Ledger) -> RunRecord | None:
-        """The record; None if the worker ended and was started again."""
-        worker = free.get()
-        if worker is None:
-            worker = self._worker(self._where.workers, cpus=0.0)  # the others may have all processors of a cluster
-        try:
-            outcome = self._ray.get(worker.ask.remote(n, example))
-        except self._ray.exceptions.RayActorError:
-            if ledger.abandoned.is_set():  # the run has ended
-                raise
-            self._wait_for(worker)
-            return None
-        finally:
-            free.put(worker)
-        return _result(outcome)  # type: ignore[no-any-return]
 
 
 class _Worker:
@@ -174,11 +142,15 @@ class _Worker:
     def ready(self) -> None:
         """Return when the program is loaded."""
 
-    def ask(self, n: int, example: dspy.Example) -> Outcome:
-        """The record, or what must stop the run."""
+    def ask(self, n: int, example: dspy.Example) -> RunRecord | BaseException:
+        """The record, or what must stop the run: raised here, a spent budget would end the actor."""
         task = self._task
-        with dspy.context(**self._settings):
-            return _outcome(lambda: next(in_threads(task.ask, [(n, example)], 1, task.timeout, task.too_late)))
+        try:
+            with dspy.context(**self._settings):
+                record: RunRecord = next(in_threads(task.ask, [(n, example)], 1, task.timeout, task.too_late))
+                return record
+        except BaseException as error:  # noqa: BLE001
+            return error
 
 
 def connected(where: Ray) -> tuple[Any, bool]:
@@ -186,7 +158,6 @@ def connected(where: Ray) -> tuple[Any, bool]:
     os.environ.update(_ENVIRONMENT)
     try:
         import ray
-        import ray.util.scheduling_strategies
     except ImportError as error:
         advice = f"{installs('ray')}; or leave --workers out and use --threads"
         raise PolyhopError(f"workers need Ray: {advice}") from error
@@ -204,55 +175,48 @@ def connected(where: Ray) -> tuple[Any, bool]:
     return ray, True
 
 
-# --- budgets and limits of all workers -------------------------------------------------------------------------------
+def _pickled(task: QuestionTask, workers: int) -> bytes:
+    """What a worker loads: the task, DSPy's settings, and the user's own metrics."""
+    reducers = {Budget: _reduced_budget, RateLimit: partial(_reduced_limit, workers=workers)}
 
+    class Pickler(cloudpickle.Pickler):
+        dispatch_table = cloudpickle.Pickler.dispatch_table.new_child(reducers)
 
-class Counted:
-    """The actor that counts for all workers: with the budget, or with the limits of a server. Thread-safe."""
-
-    def __init__(self, original: bytes) -> None:
-        self._original: Any = cloudpickle.loads(original)
-        self._under_way: Counter[int] = Counter()  # requests by worker
-        self._lock = Lock()
-
-    def call(self, worker: int, method: str, *arguments: Any, **named: Any) -> Outcome:
-        outcome = _outcome(partial(getattr(self._original, method), *arguments, **named))
-        entered = method == "enter" and outcome[0] is not None and outcome[0][0]
-        with self._lock:
-            self._under_way[worker] += entered - (method == "leave")
-        return outcome
-
-    def started(self, worker: int) -> None:
-        """A worker has started: the requests of the one that had its number are no longer under way."""
-        with self._lock:
-            unfinished = self._under_way.pop(worker, 0)
-        for _ in range(unfinished):
-            self._original.leave()
-
-
-def _asking(kind: Callable[[], Budget | RateLimit], actor: Any, worker: int) -> Budget | RateLimit:
-    """In a worker: a budget or limit that its actor counts."""
-    import ray
-
-    def call(method: str, *arguments: Any, **named: Any) -> Any:
-        return _result(ray.get(actor.call.remote(worker, method, *arguments, **named)))
-
-    ray.get(actor.started.remote(worker))
-    local = kind()
-    for method in ("pay", "correct") if isinstance(local, Budget) else ("enter", "leave", "hold", "closed"):
-        setattr(local, method, partial(call, method))
-    return local
-
-
-def _outcome(call: Callable[[], Any]) -> Outcome:
+    metrics = {name: METRICS[name] for name in own_metrics()}
+    settings = {"lm": dspy.settings.lm, "adapter": dspy.settings.adapter}
+    file = io.BytesIO()
     try:
-        return call(), None
-    except BaseException as error:  # noqa: BLE001  # raised by `_result`
-        return None, error
+        Pickler(file).dump((task, settings, metrics))
+    except PolyhopError:  # of a limit
+        raise
+    except Exception as error:  # pickling runs anybody's code
+        raise PolyhopError(f"with workers, program, questions and metric must pickle: {explain(error)}") from error
+    return file.getvalue()
 
 
-def _result(outcome: Outcome) -> Any:
-    result, error = outcome
-    if error is not None:
-        raise error
-    return result
+def _reduced_budget(budget: Budget) -> tuple[Any, ...]:
+    budget.keep_in_file()
+    _ = budget.spent  # now the file exists
+    _, limits, state = budget.__reduce__()
+    return _budget_in_file, limits, state
+
+
+def _budget_in_file(calls: int | None, usd: float | None, minutes: float | None, file: Path) -> Budget:
+    """In a worker: the same account."""
+    if not file.exists():
+        advice = "choose an --out on a file system that all nodes share"
+        raise PolyhopError(f"the workers count the budget in {file}, which {gethostname()} does not have: {advice}")
+    return Budget(calls, usd, minutes, file)
+
+
+def _reduced_limit(limit: RateLimit, workers: int) -> tuple[Any, ...]:
+    """The part of one worker."""
+    limits = limit.limits
+    if limits.concurrency is not None and limits.concurrency < workers:
+        raise PolyhopError(
+            f"{workers} workers need a model that may get as many requests at once, not {limits.concurrency}: use "
+            "fewer --workers with more --threads, or raise its concurrency"
+        )
+    per_minute = limits.requests_per_minute and limits.requests_per_minute / workers
+    concurrency = limits.concurrency and limits.concurrency // workers
+    return RateLimit, (limits.model_copy(update={"concurrency": concurrency, "requests_per_minute": per_minute}),)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, nan
 from pathlib import Path
@@ -19,7 +20,6 @@ from .questions import given_records
 from .statistics import Comparison, compare, holm
 
 _PAID = ("tokens_in", "tokens_out", "tokens", "cost_usd", "seconds")  # what a cached reply does not cost
-_MOST_SCORES = 100  # of a line: each is tested
 
 
 @dataclass
@@ -107,46 +107,59 @@ def compare_runs(paths: Sequence[Path], metrics: Sequence[str] | None = None) ->
 
 def compare_records(runs: Sequence[ComparedRun], metrics: Sequence[str] | None = None) -> RunComparison:
     """Compare the records of runs with those of the first of them."""
+    names, shared = [run.name for run in runs], _shared(runs)
+    rows = list[Row]()
+    for metric in _chosen(metrics, shared):
+        rows += _rows(metric, names, shared)
+    flips = list[Flip]()
+    for name, records in zip(names[1:], shared[1:], strict=True):
+        flips += _flips(name, shared[0], records)
+    return RunComparison(
+        runs=runs,
+        shared=len(shared[0]),
+        rows=tuple(_corrected(rows)),
+        flips=tuple(flips),
+        cached=sum(any(record.cached for record in records) for records in zip(*shared, strict=True)),
+    )
+
+
+def _shared(runs: Sequence[ComparedRun]) -> list[list[RunRecord]]:
+    """The records of each run, on the questions that are finished in all of them.
+
+    Raises:
+        RunError: there are none, or some differ.
+    """
     tables = [{record.id: record for record in run.records} for run in runs]
     ids = [id for id in tables[0] if all(id in table for table in tables)]
     if not ids:
         raise RunError("The runs share no question that is finished in all of them.")
-    baseline, *others = shared = [[table[id] for id in ids] for table in tables]
-    for run, records in zip(runs[1:], others, strict=True):
-        pairs = zip(records, baseline, strict=True)
-        if edited := [plain(record.id) for record, first in pairs if not record.same_question(first)]:
+    for run, table in zip(runs, tables, strict=True):
+        if edited := [plain(id) for id in ids if not table[id].same_question(tables[0][id])]:
             raise RunError(
                 f"{count(len(edited), 'question')} of {run.path} and {runs[0].path} have the same id, but another text "
                 f"or gold: {', '.join(edited[:5])}. Evaluate both on the same questions."
             )
-    names = [run.name for run in runs]
-    rows = [row for metric in _chosen(metrics, shared) for row in _rows(metric, names, shared)]
-    corrected = dict[Row, float]()
-    for name in names[1:]:
-        tested = {row: row.versus.p_permutation for row in rows if row.run == name and row.versus}
-        corrected |= zip(tested, holm([*tested.values()]), strict=True)
-    flips = [
-        _flip(name, first, record)
-        for name, records in zip(names[1:], others, strict=True)
-        for first, record in zip(baseline, records, strict=True)
-    ]
-    return RunComparison(
-        runs=runs,
-        shared=len(ids),
-        rows=tuple(row._replace(p_holm=corrected.get(row)) for row in rows),
-        flips=tuple(filter(None, flips)),
-        cached=sum(any(record.cached for record in records) for records in zip(*shared, strict=True)),
-    )
+    return [[table[id] for id in ids] for table in tables]
+
+
+def _corrected(rows: Sequence[Row]) -> list[Row]:
+    """With p-values for all metrics of a run (Holm)."""
+    tests: dict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        if row.versus:
+            tests[row.run].append(row.versus.p_permutation)
+    p_values = {run: iter(holm(chances)) for run, chances in tests.items()}
+    return [row._replace(p_holm=next(p_values[row.run]) if row.versus else None) for row in rows]
 
 
 def _chosen(metrics: Sequence[str] | None, runs: Sequence[Sequence[RunRecord]]) -> list[str]:
     """The metrics to compare: all that are known and shown, and those that only these runs have."""
     present = {name for records in runs for record in records for name in record.scores | record.costs}
-    own = sorted(present - METRICS.keys() - COSTS.keys())
-    choices = [*METRICS, *COSTS, *own]
+    others = sorted(present - METRICS.keys() - COSTS.keys())
+    choices = [*METRICS, *COSTS, *others]
     if unknown := next((name for name in metrics or () if name not in choices), None):
         raise RunError(f"No metric {unknown!r}: choose from {', '.join(choices)}.")
-    return list(metrics or [name for name in choices if name in own or quantity(name).shown])
+    return list(metrics or [name for name in choices if name in others or quantity(name).shown])
 
 
 def _scores_of(path: Path) -> list[RunRecord]:
@@ -158,9 +171,8 @@ def _scores_of(path: Path) -> list[RunRecord]:
         id = str(line.pop("id", question))
         numbers = {plain(name): value for name, value in line.items() if isinstance(value, int | float)}
         scores = {name: value + 0 for name, value in numbers.items() if abs(value) < inf}  # True is 1
-        if id in records or not 0 < len(scores) <= _MOST_SCORES:
-            fault = f"is there twice or has no score (or more than {_MOST_SCORES})"
-            raise RunError(f"{path}: {plain(id)[:80]!r} {fault}.")
+        if id in records or not scores:
+            raise RunError(f"{path}: {plain(id)[:80]!r} is there twice or has no score.")
         try:
             records[id] = RunRecord(n=n, id=id, question=question, scores=scores, costs={}, **nothing)
         except ValidationError as error:
@@ -194,9 +206,9 @@ def _value(record: RunRecord, metric: str) -> float:
     return nan if spared else record.scores.get(metric, record.costs.get(metric, nan))
 
 
-def _flip(name: str, first: RunRecord, other: RunRecord) -> Flip | None:
-    before, after = (record.scores.get("answer_em") for record in (first, other))
-    if before is None or after is None or before == after:
-        return None
-    texts = (f"failed: {run.error.message}" if run.error else run.answer or "" for run in (first, other))
-    return Flip(name, after > before, first.id, first.question, next(iter(first.gold_answers), ""), *texts)
+def _flips(name: str, baseline: Sequence[RunRecord], records: Sequence[RunRecord]) -> Iterator[Flip]:
+    for first, other in zip(baseline, records, strict=True):
+        before, after = (record.scores.get("answer_em") for record in (first, other))
+        if before is not None and after is not None and before != after:
+            texts = (f"failed: {run.error.message}" if run.error else run.answer or "" for run in (first, other))
+            yield Flip(name, after > before, first.id, first.question, next(iter(first.gold_answers), ""), *texts)

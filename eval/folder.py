@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TextIO, TypeVar
 
 import dspy
 from filelock import FileLock, Timeout
-from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, ValidationError
 
 from ..data import files
 from ..data.errors import PolyhopError, first_error
@@ -36,7 +36,7 @@ from ..engines.limits import LimitedLM
 from ..engines.models import roles
 from ..programs.tunable import tunables
 from .gold import asked_hash
-from .metrics import METRICS, OWN, Quantity, own_metrics
+from .metrics import OWN, Quantity, own_metrics
 from .questions import Questions
 
 if TYPE_CHECKING:
@@ -69,10 +69,17 @@ def account(run: Path) -> Path:
     """The file with what a run has spent; creates the run's folder, private to the user."""
     try:
         run.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"{run} cannot be the folder of a run: {error}.") from error
+    _check_unlinked(run)
+    return run / ACCOUNT
+
+
+def _check_unlinked(run: Path) -> None:
+    try:
         files.check_unlinked(run)
     except (OSError, ValueError) as error:
         raise RunError(f"{run} cannot be the folder of a run: {error}.") from error
-    return run / ACCOUNT
 
 
 @contextmanager
@@ -144,14 +151,10 @@ def replacing(path: Path) -> Iterator[TextIO]:
 
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON file atomically."""
-    try:
-        with replacing(path) as file:
-            file.write(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-    except UnicodeEncodeError as error:  # such as the name of a file
-        text = ascii(error.object[: error.end].rpartition("\n")[2].strip()[-80:])
-        raise RunError(f"{path} cannot be written: {text} is not UTF-8. Rename that file or folder.") from error
+    with replacing(path) as file:
+        file.write(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def read_json(path: Path, missing: str) -> dict[str, Any]:
@@ -283,11 +286,8 @@ class RunManifest(_Settings):
 
 
 def read_manifest(run: Path) -> RunManifest:
-    try:
-        if run.is_dir():
-            files.check_unlinked(run)
-    except (OSError, ValueError) as error:
-        raise RunError(str(error)) from error
+    if run.is_dir():
+        _check_unlinked(run)
     manifest = read_json(run / MANIFEST, f"{run} is not the folder of a run: it has no {MANIFEST}.")
     if manifest.get("schema") != SCHEMA:
         raise RunError(f"{run} is not the folder of an evaluation run, or of another version of polyhop.")
@@ -406,14 +406,6 @@ class RunRecord(BaseModel):
     attempt: int = 1  # greater than 1 for a retried question
     official: dict[str, Any] | None = None  # the prediction in the terms of the benchmark's official evaluator
 
-    @field_validator("scores")
-    @classmethod
-    def _possible(cls, scores: dict[str, Score]) -> dict[str, Score]:
-        for name, value in scores.items():
-            if name in METRICS and METRICS[name].kind == "percent" and not 0 <= value <= 1:
-                raise ValueError(f"{name} is between 0 and 1, but is {value}")
-        return scores
-
     def same_question(self, other: RunRecord) -> bool:
         """Whether two records are of one question with one gold, as far as both tell."""
         parts = [((record.id,), (record.question,), record.gold_answers, (record.asked,)) for record in (self, other)]
@@ -443,7 +435,6 @@ class RunRecord(BaseModel):
 def opened(path: Path, manifest: RunManifest) -> Iterator[None]:
     """Hold the folder, new or of the same run, without the partial line that a kill may have left."""
     with claimed(path, manifest.to_json(), lambda: read_manifest(path).to_json()):
-        _check_file(path / PREDICTIONS)
         with (path / PREDICTIONS).open("a+b") as file:
             cut_half_line(file)
         yield
@@ -471,15 +462,9 @@ def read_records(path: Path) -> Iterator[RunRecord]:
                 raise RunError(f"{path / PREDICTIONS}: {damage}. {DELETE}") from error
 
 
-def _check_file(path: Path) -> None:
-    if path.exists() and not path.is_file():
-        raise RunError(f"{path} is not a file: move it away, or choose another --out.")
-
-
 def _offsets(path: Path, count: int) -> dict[int, int]:
     """Where the last line of each of ``count`` questions begins, by number."""
     offsets, offset, number = dict[int, int](), 0, 1
-    _check_file(path)
     try:
         with path.open("rb") as file:
             for text in files.bounded_lines(file, files.LARGEST_JSON):

@@ -102,18 +102,18 @@ class Metric(Quantity):
     Attributes:
         needs: The part of the gold that the score depends on; questions without it have no such score.
         of: What the program must return; the gold must have an answer for "answer".
-        own: The DSPy metric that this one was made from, if it is one of the user's.
+        wrapped: The DSPy metric that this one was made from, if it is one of the user's.
     """
 
     function: Callable[[Attempt], float]  # returns the score
     needs: Needs | None = None
     of: tuple[Part, ...] = ()
-    own: Callable[..., Any] | None = None
+    wrapped: Callable[..., Any] | None = None
     threshold: float = 0.8  # the score from which a run may serve as an exemplar
 
     def __call__(self, example: dspy.Example, prediction: dspy.Prediction, trace: Any = None) -> float | bool:
-        if self.own is not None and trace is not None:
-            return scored(self.own, example, prediction, trace)
+        if self.wrapped is not None and trace is not None:
+            return scored(self.wrapped, example, prediction, trace)
         score = self.function(attempt_of(example, prediction))
         return score if trace is None else self.reached(score)
 
@@ -183,8 +183,11 @@ def quantity(name: str) -> Quantity:
 
 def own_metrics() -> dict[str, Quantity]:
     """The registered metrics that are not the package's."""
-    own = (metric for name, metric in METRICS.items() if name not in _SHIPPED)
-    return {m.name: Quantity(m.name, m.label, m.kind, m.maximize, m.unit, m.shown) for m in own}
+    described = {}
+    for name, metric in METRICS.items():
+        if name not in _SHIPPED:
+            described[name] = Quantity(name, metric.label, metric.kind, metric.maximize, metric.unit, metric.shown)
+    return described
 
 
 def metric(
@@ -224,21 +227,23 @@ def metric_name(metric: Any) -> Any:
     """
     if not callable(metric):
         return metric
-    own = metric
-    if not isinstance(metric, Metric):
-        name = named(own)
-        metric = Metric(
-            name,
-            name.replace("_", " ").capitalize(),
-            maximize=True,
-            shown=True,
-            function=lambda attempt: scored(own, attempt.example, attempt.output.prediction),
-            own=own,
-        )
-    registered = METRICS.setdefault(metric.name, metric)
-    if registered is not own and registered.own is not own:
-        raise ValueError(f"another metric is called {metric.name}: give yours another name")
-    return metric.name
+    name = named(metric)
+    if name not in METRICS:
+        METRICS[name] = metric if isinstance(metric, Metric) else _wrapping(metric)
+    if metric not in (METRICS[name], METRICS[name].wrapped):
+        raise ValueError(f"another metric is called {name}: give yours another name")
+    return name
+
+
+def _wrapping(metric: Callable[..., Any]) -> Metric:
+    return Metric(
+        named(metric),
+        named(metric).replace("_", " ").capitalize(),
+        maximize=True,
+        shown=True,
+        function=lambda attempt: scored(metric, attempt.example, attempt.output.prediction),
+        wrapped=metric,
+    )
 
 
 def named(metric: Callable[..., Any]) -> str:

@@ -29,6 +29,7 @@ from ..signatures.fields import NumberedPassage, NumberedPassages, read_probabil
 from .gold import gold_in_passages
 from .metrics import Attempt
 from .scoring import counted, exact_match, mentions
+from .steps import readable
 
 CONFIDENT = 0.95
 
@@ -60,26 +61,28 @@ class GoldReplies:
         # The gold passages by id, in the order of the annotations; None if the text is not known.
         self.pages: dict[str, Passage | None] = {id: texts.get(id) for id in self.gold.passages}
         pieces = {page.document: id for id, page in reversed(self.pages.items()) if page and page.place}
-        self.steps = [
-            step._replace(passage_id=pieces.get(step.passage_id or "", step.passage_id))
-            for step in example.get("sub_questions") or ()
-            if isinstance(step, SubQuestion)
-        ]
+        self.steps = list[SubQuestion]()
+        for step in example.get("sub_questions") or ():
+            if isinstance(step, SubQuestion):
+                passage_id = pieces.get(step.passage_id or "", step.passage_id)
+                self.steps.append(step._replace(question=readable(step.question), passage_id=passage_id))
 
-    def reply(self, signature: type[dspy.Signature], inputs: Mapping[str, Any], own: Mapping[str, Any]) -> GoldReply:
+    def reply(
+        self, signature: type[dspy.Signature], inputs: Mapping[str, Any], reply_as_is: Mapping[str, Any]
+    ) -> GoldReply:
         """The reply that the annotations ask for.
 
         Args:
             inputs: What the agent was given; passages as `NumberedPassages`.
-            own: What the agent replied.
+            reply_as_is: What the agent replied.
         """
-        reply = GoldReply(self, inputs, dict(own))
+        reply = GoldReply(self, inputs, dict(reply_as_is))
         for name in signature.output_fields:
-            rule = _RULES.get(name)
-            value = None if rule is None else rule(reply)
+            value = _RULES[name](reply) if name in _RULES else None
             if value is not None:
-                kept = name in own and reply.alike(own[name], value)
-                reply.told[name] = reply.fields[name] = own[name] if kept else value
+                if name in reply_as_is and reply.alike(reply_as_is[name], value):
+                    value = reply_as_is[name]
+                reply.annotated[name] = reply.fields[name] = value
         return reply
 
     def asked(self, n: int) -> str:
@@ -94,30 +97,32 @@ class GoldReply:
 
     Attributes:
         fields: The whole reply: the agent's own, corrected.
-        told: The fields that the annotations tell. One that is as good stays as the agent has it.
+        annotated: The fields that the annotations tell. One that is as good stays as the agent has it.
     """
 
     oracle: GoldReplies
     inputs: Mapping[str, Any]
     fields: dict[str, Any]
-    told: dict[str, Any] = field(default_factory=dict)
+    annotated: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.pages, self.steps = self.oracle.pages, self.oracle.steps
 
-    def alike(self, own: Any, right_value: Any) -> bool:
+    def alike(self, actual: Any, right: Any) -> bool:
         """Whether an agent's value of a field is as good as the value that the annotations tell."""
-        if isinstance(right_value, float):
-            return bool((read_probability(own) >= 0.5) == (right_value >= 0.5))
-        if not isinstance(right_value, list):
-            return title_key(str(own)) == title_key(str(right_value))
-        left, right = [_text(item) for item in own], [_text(item) for item in right_value]
-        if all(_ID.fullmatch(text) for text in (*left, *right)):
+        if isinstance(right, float):
+            return bool((read_probability(actual) >= 0.5) == (right >= 0.5))
+        if not isinstance(right, list):
+            return title_key(str(actual)) == title_key(str(right))
+        ours, theirs = [_text(item) for item in actual], [_text(item) for item in right]
+        if all(_ID.fullmatch(text) for text in (*ours, *theirs)):
             if not self.oracle.gold.facts:  # passages are gold
-                left, right = ([text.partition("s")[0] for text in texts] for texts in (left, right))
-            return set(left) == set(right)
-        same = len(left) == len(right)
-        return same and all(likeness(one, other) >= _ALIKE for one, other in zip(left, right, strict=True))
+                ours, theirs = ([text.partition("s")[0] for text in texts] for texts in (ours, theirs))
+            return set(ours) == set(theirs)
+        same = len(ours) == len(theirs)
+        return same and all(likeness(one, other) >= _ALIKE for one, other in zip(ours, theirs, strict=True))
+
+    # What the call was given.
 
     def text(self, *names: str) -> str:
         return next((str(self.inputs[name]) for name in names if name in self.inputs), "")
@@ -132,47 +137,25 @@ class GoldReply:
         return [page for value in lists for page in value.passages]
 
     @cached_property
-    def found(self) -> dict[str, NumberedPassage]:
+    def shown(self) -> dict[str, NumberedPassage]:
         """The gold passages that are shown, in whole or in part, by id."""
-        pages = [(id, page, dict(enumerate(page.sentences, 1)).items()) for id, page in self.pages.items() if page]
-        found: dict[str, NumberedPassage] = {}
-        for shown in self.numbered:
-            for id, page, sentences in pages:
-                if shown.title == page.title and shown.sentences.items() <= sentences:
-                    found.setdefault(id, shown)
-        return found
-
-    def ids(self, passage: str | None = None) -> list[str]:
-        """The ids of the gold sentences that are shown, of one gold passage or of all; of the passage where no sentence
-        is known to be gold."""
-        return [text for id in self.pages if passage in (None, id) for text in self._gold(id)[0]]
-
-    def _gold(self, id: str) -> tuple[list[str], bool]:
-        """The ids that are shown of one gold passage, and whether these are all."""
-        if id not in self.found:
-            return [], False
-        shown, facts = self.found[id], self.oracle.gold.facts
-        if gold := [fact.sentence + 1 for fact in facts if fact.passage_id == id and fact.sentence is not None]:
-            ids = [f"{shown.number}s{n}" for n in gold if n in shown.sentences]
-            return ids, len(ids) == len(gold)
-        answers = [step.answer for step in self.steps if step.passage_id == id] or self.oracle.gold.answers
-        stating = (n for n, text in shown.sentences.items() if mentions(text, answers))
-        return [f"{shown.number}s{n}" for n in stating][:1] or [str(shown.number)], True
-
-    def has(self, passage: str) -> bool:
-        """Whether all gold sentences of a gold passage are shown."""
-        return self._gold(passage)[1]
-
-    @property
-    def complete(self) -> bool:
-        """Whether all gold evidence is shown."""
-        return bool(self.pages) and all(map(self.has, self.pages))
+        shown: dict[str, NumberedPassage] = {}
+        for passage in self.numbered:
+            for id, page in self.pages.items():
+                if page is None or passage.title != page.title:
+                    continue
+                if passage.sentences.items() <= dict(enumerate(page.sentences, 1)).items():
+                    shown.setdefault(id, passage)
+        return shown
 
     def page(self, id: str) -> NumberedPassage | None:
         """The passage of an id that is shown."""
         number, _, sentence = id.partition("s")
-        found = (page for page in self.numbered if _ID.fullmatch(id) and str(page.number) == number)
-        return next((page for page in found if not sentence or int(sentence) in page.sentences), None)
+        if _ID.fullmatch(id):
+            for page in self.numbered:
+                if str(page.number) == number and (not sentence or int(sentence) in page.sentences):
+                    return page
+        return None
 
     def sentence(self, id: str) -> str:
         """The text of an id that is shown."""
@@ -180,6 +163,36 @@ class GoldReply:
         if page is None:
             raise KeyError(id)
         return page.sentences[int(sentence)] if sentence else " ".join(page.sentences.values())
+
+    # The gold evidence in it.
+
+    def ids(self, passage: str | None = None) -> list[str]:
+        """The ids of the gold sentences that are shown, of one gold passage or of all; of the passage where no sentence
+        is known to be gold."""
+        return [text for id in self.pages if passage in (None, id) for text in self._gold(id)[0]]
+
+    def has(self, passage: str) -> bool:
+        """Whether all gold sentences of a gold passage are shown."""
+        return self._gold(passage)[1]
+
+    def _gold(self, id: str) -> tuple[list[str], bool]:
+        """The ids that are shown of one gold passage, and whether these are all."""
+        if id not in self.shown:
+            return [], False
+        page, facts = self.shown[id], self.oracle.gold.facts
+        if gold := [fact.sentence + 1 for fact in facts if fact.passage_id == id and fact.sentence is not None]:
+            ids = [f"{page.number}s{n}" for n in gold if n in page.sentences]
+            return ids, len(ids) == len(gold)
+        answers = [step.answer for step in self.steps if step.passage_id == id] or self.oracle.gold.answers
+        stating = (n for n, text in page.sentences.items() if mentions(text, answers))
+        return [f"{page.number}s{n}" for n in stating][:1] or [str(page.number)], True
+
+    @property
+    def complete(self) -> bool:
+        """Whether all gold evidence is shown."""
+        return bool(self.pages) and all(map(self.has, self.pages))
+
+    # What is asked.
 
     @cached_property
     def is_main(self) -> bool:
@@ -220,12 +233,13 @@ class GoldReply:
     @property
     def carried(self) -> bool:
         """Whether the passages state the answer to what is asked here."""
-        if self.is_main:
-            if not self.numbered:  # programs that are not polyhop's read plain text
-                read = " ".join(str(text) for name, text in self.inputs.items() if name not in _ANSWERED)
-                return not self.pages or mentions(read, self.answers) > 0
+        if not self.is_main:
+            return self.passage in self.pages and self.has(self.passage)
+        if not self.pages or self.numbered:
             return self.complete or not self.pages
-        return self.passage in self.pages and self.has(self.passage)
+        # Programs that are not polyhop's read plain text.
+        read = " ".join(str(text) for name, text in self.inputs.items() if name not in _ANSWERED)
+        return mentions(read, self.answers) > 0
 
     @property
     def lacking(self) -> list[str]:
@@ -234,26 +248,24 @@ class GoldReply:
             return []
         if not self.steps:
             return [title for id in self.pages if not self.has(id) and (title := self._untried(id))]
-        known, has = self.listed("known"), list[bool]()
+        facts, has = self.listed("known"), list[bool]()
         for step in self.steps:  # whether its passage is shown, or a known fact states what it says
-            answers = [each.answer for each in self.steps if each.passage_id == step.passage_id]
+            answers = [other.answer for other in self.steps if other.passage_id == step.passage_id]
             shown = step.passage_id is None or self.has(step.passage_id)
-            has.append(shown or any(mentions(text, answers) for text in known))
-        return [
-            query
-            for n, step in enumerate(self.steps)
-            if not has[n]
-            and all(has[m - 1] for m in references(step.question) if 0 < m <= len(has))
-            and (query := self._untried(step.passage_id, self.oracle.asked(n)))
-        ]
+            has.append(shown or any(mentions(fact, answers) for fact in facts))
+        queries = []
+        for n, step in enumerate(self.steps):
+            if not has[n] and all(has[m - 1] for m in references(step.question) if 0 < m <= len(has)):
+                queries.append(self._untried(step.passage_id, self.oracle.asked(n)))
+        return [query for query in queries if query]
 
     def _untried(self, passage: str | None, query: str = "") -> str:
         """The query; if it was tried, the title of the passage, if the agent saw it: one that the agent cannot know
         would make up for a search that failed; else nothing."""
         page = self.pages.get(passage or "")
         title = bare_title(page.title) if page is not None else ""
-        known = [query, title] if title and f" {title_key(title)} " in self._read else [query]
-        return next((text for text in known if text and not self.was_tried(text)), "")
+        texts = [query, title] if title and f" {title_key(title)} " in self._read else [query]
+        return next((text for text in texts if text and not self.was_tried(text)), "")
 
     def was_tried(self, query: str) -> bool:
         tried = [title_key(text) for name in ("queries", "earlier") for text in self.listed(name)]
@@ -261,20 +273,20 @@ class GoldReply:
 
     @cached_property
     def _read(self) -> str:
-        shown = [text for page in self.numbered for text in (page.title, *page.sentences.values())]
-        return f" {title_key(' '.join([self.text('question'), *self.listed('known'), *shown]))} "
+        pages = [text for page in self.numbered for text in (page.title, *page.sentences.values())]
+        return f" {title_key(' '.join([self.text('question'), *self.listed('known'), *pages]))} "
 
 
 # --- rules: what a field should be, or None if the annotations do not tell -------------------------------------------
 
 
 def _query(reply: GoldReply) -> str | None:
-    own = reply.fields
-    if own.get("action") == "answer" or ("action" not in own and own.get("route") == "plan"):
+    fields = reply.fields
+    if fields.get("action") == "answer" or ("action" not in fields and fields.get("route") == "plan"):
         return "none"
-    if "action" not in own or not reply.lacking:
+    if "action" not in fields or not reply.lacking:
         return None
-    query = str(own.get("query", ""))
+    query = str(fields.get("query", ""))
     words = set(content_terms(query))
     as_good = any((terms := set(content_terms(text))) and terms <= words for text in reply.lacking)
     return query if as_good and not reply.was_tried(query) else reply.lacking[0]
@@ -286,9 +298,9 @@ def _add(reply: GoldReply) -> list[str] | None:
 
 
 def _new_facts(reply: GoldReply) -> list[str] | None:
-    known = " ".join(map(title_key, reply.listed("known")))
+    facts = " ".join(map(title_key, reply.listed("known")))
     texts = [(id, reply.sentence(id)) for id in reply.ids()]
-    return [f"{text} ({id})" for id, text in texts if title_key(text) not in known] if reply.pages else None
+    return [f"{text} ({id})" for id, text in texts if title_key(text) not in facts] if reply.pages else None
 
 
 def _supported(reply: GoldReply) -> list[str] | None:
@@ -301,12 +313,12 @@ def _supported(reply: GoldReply) -> list[str] | None:
 
 
 def _answer(reply: GoldReply) -> str | None:
-    own = str(reply.fields.get("answer", UNKNOWN))
+    answer = str(reply.fields.get("answer", UNKNOWN))
     if not reply.answers:
         return None
     if reply.carried:
-        return own if exact_match(own, reply.answers) else reply.answers[0]
-    return reply.text("draft") if "decision" in reply.fields else own  # no reply is better than the agent's own
+        return answer if exact_match(answer, reply.answers) else reply.answers[0]
+    return reply.text("draft") if "decision" in reply.fields else answer  # no reply is better than the agent's own
 
 
 def _next_thought(reply: GoldReply) -> str | None:
@@ -343,7 +355,9 @@ _RULES: dict[str, Callable[[GoldReply], Any]] = {
     # evidence
     **dict.fromkeys(("keep", "spans"), lambda r: r.ids() if r.pages else None),
     "add": _add,
-    **dict.fromkeys(("useful", "chosen"), lambda r: [str(p.number) for p in r.found.values()] if r.pages else None),
+    **dict.fromkeys(
+        ("useful", "chosen"), lambda r: [str(page.number) for page in r.shown.values()] if r.pages else None
+    ),
     "new_facts": _new_facts,
     "sufficiency": lambda r: sum(map(r.has, r.pages)) / len(r.pages) if r.pages else None,
     **dict.fromkeys(("citations", "cited"), lambda r: r.ids(r.passage) if r.carried and r.pages else None),
@@ -378,7 +392,7 @@ def explain(attempt: Attempt, call: Call | None = None) -> str:
     """What is right and what is missing, of the whole program or of one call of an agent."""
     if call is not None:
         reply = GoldReplies(attempt.example, attempt.output.ranking).reply(*call)
-        if reply.told:
+        if reply.annotated:
             texts = _faults(reply, call[2]).values() or ["This reply has no fault."]
             return " ".join(filter(None, [*texts, _not_shown(reply), _on_answer(attempt)]))
     return " ".join(filter(None, (_on_answer(attempt), _on_evidence(attempt))))
@@ -396,26 +410,21 @@ def _on_answer(attempt: Attempt) -> str:
 
 
 def _on_evidence(attempt: Attempt) -> str:
-    """The passages that were not found, not kept, and kept in vain."""
-    wanted, output = attempt.gold.passages, attempt.output
+    """The passages that were not retrieved, not kept, and kept in vain."""
+    gold, output = attempt.gold.passages, attempt.output
     passages = [*(attempt.example.get("pool") or ()), *output.passages]
-    titles = {counted(wanted, passage): passage.title for passage in passages}
-    found = {counted(wanted, passage) for passage in output.passages}
-    kept = dict.fromkeys(counted(wanted, item.passage) for item in output.evidence)
-
-    def named(ids: Iterable[str]) -> str:
-        return _listed(f'"{titles.get(id, id)}"' for id in ids)
-
-    lost, unkept = [id for id in wanted if id not in found], [id for id in wanted if id in found and id not in kept]
-    vain = [id for id in kept if id not in wanted]
+    titles = {counted(gold, passage): passage.title for passage in passages}
+    retrieved = {counted(gold, passage) for passage in output.passages}
+    kept = dict.fromkeys(counted(gold, item.passage) for item in output.evidence)
+    lost = [id for id in gold if id not in retrieved]
+    unkept = [id for id in gold if id in retrieved and id not in kept]
     texts = [
-        f"The search did not find {named(lost)}: ask for what these are about by name." if lost else "",
-        f"The final evidence misses {named(unkept)}." if unkept else "",
-        f"It contains what the answer does not need: {named(vain)}." if vain else "",
+        ("The search did not find {}: ask for what these are about by name.", lost),
+        ("The final evidence misses {}.", unkept),
+        ("It contains what the answer does not need: {}.", [id for id in kept if id not in gold]),
     ]
-    return " ".join(filter(None, texts)) or (
-        "The evidence is complete, and nothing in it is irrelevant." if wanted else ""
-    )
+    faults = [text.format(_listed(f'"{titles.get(id, id)}"' for id in ids)) for text, ids in texts if ids]
+    return " ".join(faults) or ("The evidence is complete, and nothing in it is irrelevant." if gold else "")
 
 
 def faults(
@@ -423,30 +432,31 @@ def faults(
     passages: Iterable[Passage],
     signature: type[dspy.Signature],
     inputs: Mapping[str, Any],
-    own: Mapping[str, Any],
+    reply_as_is: Mapping[str, Any],
 ) -> dict[str, str] | None:
     """What is wrong with a reply, by output field; empty if nothing is, None if the annotations do not tell.
 
     Args:
         passages: What the program saw, for a question without passages of its own.
         inputs: What the agent was given; passages as `NumberedPassages`.
-        own: Its reply.
+        reply_as_is: Its reply.
     """
-    reply = GoldReplies(example, passages).reply(signature, inputs, own)
-    return _faults(reply, own) if reply.told else None
+    reply = GoldReplies(example, passages).reply(signature, inputs, reply_as_is)
+    return _faults(reply, reply_as_is) if reply.annotated else None
 
 
-def _faults(reply: GoldReply, own: Mapping[str, Any]) -> dict[str, str]:
-    different = {name: right for name, right in reply.told.items() if own.get(name) != right}
-    return {name: _fault(name, own.get(name), right, reply) for name, right in different.items()}
+def _faults(reply: GoldReply, reply_as_is: Mapping[str, Any]) -> dict[str, str]:
+    different = {name: right for name, right in reply.annotated.items() if reply_as_is.get(name) != right}
+    return {name: _fault(name, reply_as_is.get(name), right, reply) for name, right in different.items()}
 
 
-def _fault(name: str, own: Any, right: Any, reply: GoldReply) -> str:
+def _fault(name: str, actual: Any, right: Any, reply: GoldReply) -> str:
     if isinstance(right, float):
-        return f"{name} {float(own):g} is too {'low' if right > float(own) else 'high'}: {right:.2g} would be right."
+        distance = "low" if right > float(actual) else "high"
+        return f"{name} {float(actual):g} is too {distance}: {right:.2g} would be right."
     if not isinstance(right, list):
-        return f'{name} should be "{right}", not "{own}".'
-    chosen = [_text(item) for item in (own if isinstance(own, list | tuple) else [own]) if item is not None]
+        return f'{name} should be "{right}", not "{actual}".'
+    chosen = [_text(item) for item in (actual if isinstance(actual, list | tuple) else [actual]) if item is not None]
     wanted = [_text(item) for item in right]
     whole = {id.partition("s")[0] for id in wanted if reply.page(id)}
     left_out = [id for id in wanted if id not in chosen and not (reply.page(id) and id.partition("s")[0] in chosen)]

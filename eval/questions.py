@@ -52,7 +52,7 @@ def _as_question(example: dspy.Example) -> dspy.Example:
     answer = example.get("answer")
     if isinstance(answer, int | float):
         more["answer"] = str(answer)
-    elif not isinstance(answer, str) and any(metric.own for metric in METRICS.values()):
+    elif not isinstance(answer, str) and any(metric.wrapped for metric in METRICS.values()):
         more["answers"] = ()
     return example.copy(**more) if more else example
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from math import inf
@@ -21,7 +21,7 @@ from queue import Empty, SimpleQueue
 from tempfile import TemporaryDirectory
 from time import monotonic, perf_counter
 from traceback import extract_tb
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import dspy
 from dspy import AdapterParseError, LMError
@@ -37,9 +37,6 @@ from .metrics import METRICS, score
 from .official import SUBMISSIONS, Submission
 from .questions import GivenPredictions, as_questions
 from .summary import finish
-
-if TYPE_CHECKING:
-    from .cluster import Ray, RayTask
 
 T = TypeVar("T")
 
@@ -82,7 +79,7 @@ def evaluate(
     out: Path | str | None = None,
     *,
     threads: int = 1,
-    executor: Ray | None = None,
+    executor: Executor | None = None,
     timeout: float | None = None,
     max_failures: int | None = None,
     retry_failed: bool = False,
@@ -136,11 +133,10 @@ def evaluate(
         if progress.done < progress.questions:
             (path / SUMMARY).unlink(missing_ok=True)
             task = QuestionTask(program, submission, look_up, timeout, attempts)
-            asked: QuestionTask | RayTask = task
             if executor is not None:
-                asked, threads = stack.enter_context(executor.start(task)), executor.workers * executor.threads
+                task, threads = stack.enter_context(executor.start(task)), executor.workers * executor.threads
             pending = ((n, example) for n, example in enumerate(questions) if n not in done)
-            records = in_threads(asked.ask, pending, threads, asked.timeout, asked.too_late)
+            records = in_threads(task.ask, pending, threads, task.timeout, task.too_late)
             for record in stack.enter_context(closing(records)):
                 append(path, record)
                 progress.add(record)
@@ -153,6 +149,19 @@ def evaluate(
                         "--retry-failed also retries the failed questions."
                     )
         return finish(path, manifest, questions, submission)
+
+
+class Executor(Protocol):
+    """Where other processes execute the questions: how many, and how many questions each at a time."""
+
+    @property
+    def workers(self) -> int: ...
+
+    @property
+    def threads(self) -> int: ...
+
+    def start(self, task: QuestionTask) -> AbstractContextManager[Any]:
+        """Something that asks as the task does, until the end of the block."""
 
 
 @dataclass(frozen=True)
@@ -240,7 +249,7 @@ def _read(prediction: Any) -> tuple[ProgramOutput, dict[str, Any]]:
     if not isinstance(prediction, dspy.Prediction):
         raise PredictionError(f"the program must return a dspy.Prediction, got {prediction!r}")
     output = ProgramOutput.of(prediction)
-    if "answer" not in output.returned and not any(metric.own for metric in METRICS.values()):
+    if "answer" not in output.returned and not any(metric.wrapped for metric in METRICS.values()):
         raise PredictionError("the program must return an answer, or be scored by a metric of your own")
     for item in output.evidence:
         if item.sentence is not None and not 0 <= item.sentence < len(item.passage.sentences):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from math import nan, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,32 +39,28 @@ class Comparison(NamedTuple):
     shown: float  # the smallest true difference that so many questions, which vary so, show at p < 0.05 in 80% of cases
 
 
-def interval(values: Sequence[float], *, level: float = 0.95, seed: int = 0) -> Interval:
-    """The mean of the values with its percentile bootstrap interval; ValueError without values."""
-    return intervals({"": values}, level=level, seed=seed)[""]
+def interval(values: Sequence[float], *, seed: int = 0) -> Interval:
+    """The mean of the values with its 95% percentile bootstrap interval; ValueError without values."""
+    return intervals({"": values}, seed=seed)[""]
 
 
 def intervals(
-    columns: Mapping[str, Sequence[float] | Floats],
-    *,
-    level: float = 0.95,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+    columns: Mapping[str, Sequence[float] | Floats], *, resamples: int = RESAMPLES, seed: int = 0
 ) -> dict[str, Interval]:
     """`interval` for several metrics, by name, with one value per question; metrics with values for the same questions
     share resamples."""
     arrays = {name: np.asarray(values, dtype=np.float64) for name, values in columns.items()}
-    alike: dict[bytes, list[str]] = defaultdict(list)
+    groups: dict[bytes, list[str]] = defaultdict(list)  # of names with values for the same questions
     for name, array in arrays.items():
-        alike[np.isnan(array).tobytes()].append(name)
-    found: dict[str, Interval] = {}
-    for names in alike.values():
+        groups[np.isnan(array).tobytes()].append(name)
+    by_name: dict[str, Interval] = {}
+    for names in groups.values():
         table = np.stack([arrays[name] for name in names])
         if not table.size:
             raise ValueError("there are no values")
-        ends = _bootstrap(table[:, ~np.isnan(table[0])], level, resamples, np.random.default_rng(seed))
-        found |= zip(names, ends, strict=True)
-    return {name: found[name] for name in columns}
+        rows = _bootstrap(table[:, ~np.isnan(table[0])], resamples, np.random.default_rng(seed))
+        by_name.update(zip(names, rows, strict=True))
+    return {name: by_name[name] for name in columns}
 
 
 def compare(ours: Sequence[float], theirs: Sequence[float], *, seed: int = 0) -> Comparison:
@@ -80,7 +76,7 @@ def compare(ours: Sequence[float], theirs: Sequence[float], *, seed: int = 0) ->
     if not len(differences):
         raise ValueError("the runs share no question that has a value in both")
     first, second = np.random.default_rng(seed).spawn(2)
-    [difference] = _bootstrap(differences[None], 0.95, RESAMPLES, first)
+    [difference] = _bootstrap(differences[None], RESAMPLES, first)
     changed = differences[differences != 0]  # the sign of a tie does not matter
     p = 1.0
     if len(changed) > 1:  # the exact p-value of one difference is 1
@@ -117,16 +113,16 @@ def calibration_error(stated: Sequence[float] | Floats, right: Sequence[bool] | 
     return sum(map(abs, gaps.values())) / len(stated)
 
 
-def _bootstrap(table: Floats, level: float, resamples: int, rng: np.random.Generator) -> list[Interval]:
+def _bootstrap(table: Floats, resamples: int, rng: np.random.Generator) -> list[Interval]:
     """The means of the rows with their percentile intervals; NaN without a column."""
-    size = table.shape[1]
-    if not size:
+    from scipy.stats import bootstrap
+
+    if not table.shape[1]:
         return [Interval(nan, nan, nan)] * len(table)
     table = np.ascontiguousarray(table)  # the order in memory decides about the last digit of a mean
-    batch, drawn = max(1, _BATCH // table.size), []
-    for start in range(0, resamples, batch):
-        chosen = rng.integers(0, size, (min(batch, resamples - start), size))
-        drawn.append(table[:, chosen].mean(axis=-1))
-    distribution = np.concatenate(drawn, axis=1)
-    low, high = np.quantile(distribution, [(1 - level) / 2, (1 + level) / 2], axis=-1)
-    return [Interval(*map(float, each)) for each in zip(table.mean(axis=1), low, high, strict=True)]
+    low = high = means = table.mean(axis=1)
+    if table.shape[1] > 1:
+        how: dict[str, Any] = {"n_resamples": resamples, "batch": max(1, _BATCH // table.size), "rng": rng}
+        result = bootstrap((table,), np.mean, axis=-1, method="percentile", **how)  # 95%
+        low, high = result.confidence_interval
+    return [Interval(*map(float, ends)) for ends in zip(means, low, high, strict=True)]

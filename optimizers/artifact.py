@@ -197,8 +197,7 @@ def read(dir: str | Path) -> Artifact:
         same = hash_of({name: item for name, item in value.items() if name != "hash"}) == artifact.hash
     except (FileNotFoundError, NotADirectoryError):
         run = f"; its program is {path / 'best'}" if (path / "best" / ARTIFACT).exists() else ""
-        old = ", as what version 0.1 saved" if (path / "manifest.json").exists() and not run else ""
-        raise ArtifactError(f"{path} is not an artifact: it has no {ARTIFACT}{old or run}") from None
+        raise ArtifactError(f"{path} is not an artifact: it has no {ARTIFACT}{run}") from None
     except (OSError, ValueError, RecursionError) as error:
         why = first_error(error) if isinstance(error, ValidationError) else getattr(error, "strerror", None) or error
         raise ArtifactError(f"{file} is damaged or cannot be read: {why}") from error

@@ -30,7 +30,6 @@ from ..eval.run import in_order
 from ..eval.statistics import Interval
 from ..programs.search import Search
 from ..signatures.fields import fenced
-from .exemplars import in_words
 from .replay import Call, Metric, Replay, ReplayedRun, argued
 
 RETRIEVAL = "retrieval"
@@ -134,50 +133,28 @@ def diagnose(
         BaseException: what is not an `Exception`, such as a spent budget.
     """
     every = roles_of(program, against)
-    alone = against != "gold" if alone is None else alone
+    one_at_a_time = against != "gold" if alone is None else alone
     wanted = [role for role in every if among is None or role in among]
     replay, perfect = Replay(program), Replay(program, perfect_search=True) if RETRIEVAL in every else None
 
-    def costs(n: int, example: dspy.Example, ledger: Ledger) -> QuestionCosts:
-        """One run as it is, and one for each wanted role that took part."""
-        case = _Case(example, replay, against, look_up)
-        calls = Counter(call.role for call in case.start.calls)
-        skipped, changes, corrected = set[str](), dict[str, dict[str, float]](), dict[str, Corrected]()
-        for role in [*calls, *(role for role in every if role not in calls)]:
+    def costs(_: int, example: dspy.Example, ledger: Ledger) -> QuestionCosts:
+        case = _Case(example, metrics, replay, against, look_up)
+        skipped = set[str]()
+        for role in dict.fromkeys([*(call.role for call in case.start.calls), *every]):
             if case.error is not None:
                 break
             if role not in wanted:
                 skipped.add(role)
-                continue
-            corrected[role] = []
-            if perfect is not None and role == RETRIEVAL:
-                base = case.start
-                better, is_told = case.with_gold_found(perfect)
+            elif perfect is not None and role == RETRIEVAL:
+                case.measure_searches(perfect)
+            elif one_at_a_time:
+                case.measure(role)
             else:
-                if skipped and not alone:  # other roles that go before this one
-                    case.keep(case.rerun(skipped)[0], skipped)
+                if skipped:  # other roles that go before this one
+                    case.keep(case.rerun(skipped).run, skipped)
                     skipped = set()
-                base, better, is_told = case.before, case.before, True
-                if any(call.role == role for call in base.calls):
-                    better, is_told, corrected[role] = case.rerun({role})
-                if not alone:
-                    case.keep(better, {role})
-            changes[role] = {
-                named(metric): better.score(example, metric) - base.score(example, metric) if is_told else nan
-                for metric in metrics
-            }
-        failed = case.error is not None
-        return QuestionCosts(
-            id=str(example.get("id") or example.question),
-            hops=example.get("hops"),
-            kind=example.get("kind"),
-            scores={named(metric): case.start.score(example, metric) for metric in metrics},
-            changes={} if failed else changes,
-            calls=calls,
-            asked=case.asked,
-            error=f"{type(case.error).__name__}: {case.error}"[:200] if failed else "",
-            corrected={} if failed else corrected,
-        )
+                case.keep(case.measure(role), {role})
+        return case.costs()
 
     results = []
     for one in in_order(costs, list(enumerate(as_questions(questions))), threads):
@@ -186,35 +163,65 @@ def diagnose(
     return Diagnosis(results, metrics, every)
 
 
+class _Rerun(NamedTuple):
+    """A run with better replies, whether the reference had one, and where it differed."""
+
+    run: ReplayedRun
+    answered: bool
+    corrected: Corrected = ()
+
+
 class _Case:
     """The runs of one question: ``start`` as it is, ``before`` with the reference in place of the roles that were
     replaced so far; the first ``error`` of a run, and how many calls of models they took."""
 
-    def __init__(self, example: dspy.Example, replay: Replay, against: Reference, look_up: LookUp | None) -> None:
-        self.example, self.replay, self.against = example, replay, against
+    def __init__(
+        self,
+        example: dspy.Example,
+        metrics: Sequence[Metric],
+        replay: Replay,
+        against: Reference,
+        look_up: LookUp | None,
+    ) -> None:
+        self.example, self.metrics, self.replay, self.against = example, metrics, replay, against
         self.start = self.before = replay.run(example)
         self.replaced, self.asked, self.error = set[str](), self.start.asked, self.start.error
+        self.changes, self.corrected = dict[str, dict[str, float]](), dict[str, Corrected]()
         seen = self.start.prediction.get("ranking") or () if self.start.prediction is not None else ()
         titles = dict.fromkeys(fact.title for fact in gold_facts(example))
         pages = [page for title in titles if look_up is not None for page in look_up(title)]
-        self.oracle = GoldReplies(in_words(example), [*pages, *seen])
+        self.oracle = GoldReplies(example, [*pages, *seen])
 
-    def with_gold_found(self, perfect: Replay) -> tuple[ReplayedRun, bool]:
-        """The run in which every search returns the gold passages first, and whether these are known."""
-        if not self.oracle.pages or not all(self.oracle.pages.values()):
-            return self.start, False
-        run = perfect.run(self.example, self.start.replies, oracle=self.oracle)
-        self._count(run)
-        return run, True
+    def measure(self, role: str) -> ReplayedRun:
+        """Note what an agent costs; returns the run with its better replies."""
+        rerun = _Rerun(self.before, True)
+        if any(call.role == role for call in self.before.calls):
+            rerun = self.rerun({role})
+        self._note(role, self.before, rerun)
+        return rerun.run
+
+    def measure_searches(self, perfect: Replay) -> None:
+        """Note what is lost because searches do not return the gold passages first, if these are known."""
+        rerun = _Rerun(self.start, False)
+        if self.oracle.pages and all(self.oracle.pages.values()):
+            run = self._counted(perfect.run(self.example, self.start.replies, oracle=self.oracle))
+            rerun = _Rerun(run, True)
+        self._note(RETRIEVAL, self.start, rerun)
+
+    def _note(self, role: str, base: ReplayedRun, rerun: _Rerun) -> None:
+        self.corrected[role], self.changes[role] = rerun.corrected, {}
+        for metric in self.metrics:
+            gain = rerun.run.score(self.example, metric) - base.score(self.example, metric) if rerun.answered else nan
+            self.changes[role][named(metric)] = gain
 
     def keep(self, run: ReplayedRun, roles: Collection[str]) -> None:
+        """Go on from a run in which roles are replaced."""
         self.before, self.replaced = run, self.replaced.union(roles)
 
-    def rerun(self, new: Collection[str]) -> tuple[ReplayedRun, bool, Corrected]:
-        """The run with the reference in place of new roles, besides those in place before; whether the reference knew
-        a reply, and where it differed."""
+    def rerun(self, new: Collection[str]) -> _Rerun:
+        """The run with the reference in place of new roles, besides those in place before."""
         recorded, earlier = {**self.start.replies, **self.before.replies}, self.before.replies
-        answered, differs = 0, list[tuple[Call, dspy.Prediction]]()
+        answered, corrected = 0, list[tuple[Call, dspy.Prediction]]()
 
         def instead(call: Call) -> dspy.Prediction | None:
             nonlocal answered
@@ -225,21 +232,36 @@ class _Case:
                 better = call.ask(lm=self.against)
             else:
                 usual = usual or call.ask()
-                if (reply := self.oracle.reply(call.signature, call.inputs, usual)).told:
+                reply = self.oracle.reply(call.signature, call.inputs, usual)
+                if reply.annotated:
                     better = dspy.Prediction(**reply.fields)
             if better is not None and call.role in new:
                 answered += 1
                 if usual is not None and dict(better) != dict(usual):
-                    differs.append((replace(call, reply=usual), better))
+                    corrected.append((replace(call, reply=usual), better))
             return usual if better is None else better
 
-        run = self.replay.run(self.example, recorded, instead)
-        self._count(run)
-        return run, answered > 0, differs
+        run = self._counted(self.replay.run(self.example, recorded, instead))
+        return _Rerun(run, answered > 0, corrected)
 
-    def _count(self, run: ReplayedRun) -> None:
+    def _counted(self, run: ReplayedRun) -> ReplayedRun:
         self.asked += run.asked
         self.error = self.error or run.error
+        return run
+
+    def costs(self) -> QuestionCosts:
+        failed = self.error is not None
+        return QuestionCosts(
+            id=str(self.example.get("id") or self.example.question),
+            hops=self.example.get("hops"),
+            kind=self.example.get("kind"),
+            scores={named(metric): self.start.score(self.example, metric) for metric in self.metrics},
+            changes={} if failed else self.changes,
+            calls=Counter(call.role for call in self.start.calls),
+            asked=self.asked,
+            error=f"{type(self.error).__name__}: {self.error}"[:200] if failed else "",
+            corrected={} if failed else self.corrected,
+        )
 
 
 def roles_of(program: dspy.Module, against: Reference = "gold") -> list[str]:
@@ -254,11 +276,11 @@ Message = dict[str, Any]
 
 
 class TrainingPair(NamedTuple):
-    """The messages of a call as they were sent, the reply that gained points, and the agent's own."""
+    """The messages of a call as they were sent, the reply that gained points, and the one that it replaced."""
 
     prompt: list[Message]
     better: Message
-    own: Message
+    replaced: Message
 
 
 def training_pairs(
@@ -292,11 +314,11 @@ def write_pairs(folder: Path, pairs: Iterable[TrainingPair]) -> int:
     preferences.openai.jsonl  {"input": {"messages": [...]}, "preferred_output": [...], "non_preferred_output": [...]}
     """
     files: dict[str, list[dict[str, Any]]] = {"supervised": [], "preferences.trl": [], "preferences.openai": []}
-    for prompt, better, own in pairs:
+    for prompt, better, replaced in pairs:
         files["supervised"].append({"messages": [*prompt, better]})
-        files["preferences.trl"].append({"prompt": prompt, "chosen": [better], "rejected": [own]})
+        files["preferences.trl"].append({"prompt": prompt, "chosen": [better], "rejected": [replaced]})
         asked = {"input": {"messages": prompt}}
-        files["preferences.openai"].append({**asked, "preferred_output": [better], "non_preferred_output": [own]})
+        files["preferences.openai"].append({**asked, "preferred_output": [better], "non_preferred_output": [replaced]})
     folder.mkdir(parents=True, exist_ok=True)
     for name, records in files.items():
         with replacing(folder / f"{name}.jsonl") as file:

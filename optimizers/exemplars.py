@@ -1,31 +1,37 @@
-"""Exemplars from train questions: MuSiQue's gold decompositions, and the successes of evaluation runs.
+"""What the stage ``exemplars`` learns from the training questions: plans for the memory of exemplars, and demos of
+agents from runs that ended right.
 
-`bench/exemplars.py` writes them to a file.
+    plans = [*from_musique(questions), *from_run("runs/polyhop-train")]
+    variants = with_demos(program, successes(program, questions, metrics.answer_em), 8, seed=0)
+
+`bench/exemplars.py` writes plans to a file.
 """
 
 from __future__ import annotations
 
-import json
+import random
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from functools import cache
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
+import dspy
+
+from ..engines.costs import Ledger
 from ..eval.folder import read_manifest, read_records
+from ..eval.run import in_order
+from ..eval.steps import readable
 from ..programs.complexity import HOPS
 from ..programs.exemplars import Exemplar, ExemplarMemory
-
-if TYPE_CHECKING:
-    import dspy
+from .replay import Metric, Replay, shortened
 
 MIN_F1 = 0.8
 """Evidence F1, in passages, from which a correct answer counts as a success."""
 
 
 def from_musique(questions: Iterable[dspy.Example]) -> Iterator[Exemplar]:
-    """The gold decompositions of MuSiQue as plans in words (`readable`)."""
+    """The gold decompositions of MuSiQue as plans in words (`polyhop.eval.steps.readable`)."""
     for question in questions:
         if question.sub_questions and question.hops in HOPS:
             yield Exemplar(
@@ -59,45 +65,6 @@ def at_most(count: int, exemplars: Iterable[Exemplar]) -> list[Exemplar]:
     return [exemplar for hops in sorted(by_hops) for exemplar in by_hops[hops][:count]]
 
 
-def in_words(question: dspy.Example) -> dspy.Example:
-    """The question with `readable` sub-questions."""
-    steps = tuple(step._replace(question=readable(step.question)) for step in question.get("sub_questions") or ())
-    return question.copy(sub_questions=steps)
-
-
-# --- MuSiQue's steps in words ----------------------------------------------------------------------------------------
-
-_RELATIONS = Path(__file__).with_name("relations.json")
-"""Wikidata relations for which "What is the ... of X?" does not read well, and what is asked instead."""
-
-_PERSONS = frozenset(
-    "architect author chairperson characters child composer creator designer developer director editor employer "
-    "father founder inventor lyricist manufacturer mother occupant operator performer producer publisher screenwriter "
-    "sibling spouse uncle winner".split()
-)
-_SHORT = re.compile(r"^(?P<subject>.+?)\s*>>\s*(?P<relation>[^>]+?)\s*$")
-
-
-def readable(step: str) -> str:
-    """A step of MuSiQue as a question: ``"#1 >> place of birth"`` becomes ``"Where was #1 born?"``."""
-    if match := _SHORT.match(step):
-        relation = match["relation"].lower()
-        plain = f"{'Who' if relation in _PERSONS else 'What'} is the {relation} of {{}}?"
-        return _asked_as().get(relation, plain).replace("{}", _closed_up(match["subject"]))
-    text = _closed_up(step).rstrip("?. ")
-    return f"{text[:1].upper()}{text[1:]}?"
-
-
-@cache
-def _asked_as() -> dict[str, str]:
-    asked: dict[str, str] = json.loads(_RELATIONS.read_text("utf-8"))
-    return asked
-
-
-def _closed_up(text: str) -> str:
-    return re.sub(r"(\S)\s+(?=['’]s\b|[?.,)])", r"\1", " ".join(text.split()))
-
-
 def _capitals(step: str, question: str) -> str:
     """The step with capitals ("italy", "publix") where the question always has them."""
     written: dict[str, set[str]] = {}
@@ -105,3 +72,51 @@ def _capitals(step: str, question: str) -> str:
         written.setdefault(word.lower(), set()).add(word)
     names = {lower: next(iter(forms)) for lower, forms in written.items() if len(forms) == 1 and lower not in forms}
     return re.sub(r"[^\W\d_]+", lambda match: names.get(match.group(), match.group()), step)
+
+
+# --- demos -----------------------------------------------------------------------------------------------------------
+
+
+class Success(NamedTuple):
+    """A run that ended right: the benchmark's number of hops (0 if it tells none), and of each agent the last call."""
+
+    hops: int
+    demos: dict[str, dspy.Example]
+
+
+def successes(
+    program: dspy.Module, questions: Sequence[dspy.Example], metric: Metric, threads: int = 1
+) -> list[Success]:
+    """The runs of a program that a DSPy metric takes as good enough to learn from. What was asked before comes from
+    DSPy's reply cache."""
+    replay = Replay(program)
+
+    def run(_: int, example: dspy.Example, ledger: Ledger) -> Success | None:
+        done = replay.run(example)
+        if done.prediction is None or not metric(example, done.prediction, []):
+            return None
+        demos = {
+            call.key.agent: dspy.Example(**shortened(call.inputs, call.fields), **call.fields) for call in done.calls
+        }
+        return Success(example.get("hops") or 0, demos)
+
+    return [success for success in in_order(run, list(enumerate(questions)), threads) if success]
+
+
+def with_demos(program: dspy.Module, runs: Sequence[Success], count: int, seed: int) -> list[dspy.Module]:
+    """So many copies of a program with demos from runs that ended right: of one to four runs that differ in their
+    hops, beside the program's own demos and in their place."""
+    copies = []
+    for n in range(count):
+        dice, ranked = random.Random(f"{seed} {n}"), list[tuple[int, Success]]()
+        seen = Counter[int]()
+        for one in dice.sample(runs, len(runs)):
+            ranked.append((seen[one.hops], one))
+            seen[one.hops] += 1
+        chosen = [one for _, one in sorted(ranked, key=lambda pair: pair[0])[: 1 + n // 2 % 4]]
+        twin: dspy.Module = program.deepcopy()
+        for name, predictor in twin.named_predictors():
+            demos = [one.demos[name] for one in chosen if name in one.demos]
+            predictor.demos = [*(predictor.demos if n % 2 == 0 or not demos else []), *demos]
+        copies.append(twin)
+    return copies

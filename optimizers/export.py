@@ -136,7 +136,7 @@ _TEMPLATES = Environment(  # Markdown, so nothing is escaped but what ends a cel
 )
 _TEMPLATES.filters |= {
     "row": lambda field, kind: (field["name"], field[kind], field["description"]),
-    "exemplar": lambda each: (each.question, str(each.hops), " / ".join(each.sub_questions)),
+    "exemplar": lambda one: (one.question, str(one.hops), " / ".join(one.sub_questions)),
     "tunable": lambda item: (item[0], json.dumps(item[1]["value"]), range_of(item[1])),
     "fence": lambda text: "`" * max(3, 1 + max(map(len, re.findall(r"`+", text)), default=0)),
 }

@@ -50,7 +50,7 @@ def forecast(program: dspy.Module, splits: Splits, settings: OptimizationSetting
             size = SIZES[settings.auto]
             runs += size.runs if settings.optimizer == "gepa" else size.train + size.val * (1 + size.demos)
         else:
-            trials = {"exemplars": EXEMPLAR_TRIALS, "tunables": settings.trials, "confidence": 1}[stage]
+            trials = EXEMPLAR_TRIALS if stage == "exemplars" else settings.trials
             runs += train + (trials - 1) * (train if settings.cost else _of_trial(train))
     twin = program.deepcopy()
     twin.set_lm(language_model("lexical"))

@@ -4,7 +4,6 @@ dspy.GEPA(
     metric=feedback_metric(my_metric),          # any metric of DSPy or of polyhop, with feedback in words
     component_selector=MostFaults(program),     # instead of "round_robin"
     instruction_proposer=BriefProposer(),
-    gepa_kwargs={"acceptance_criterion": PairedAcceptance(level=0.1, longest=3_000)},
     reflection_minibatch_size=8,
     ...
 )
@@ -14,7 +13,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from inspect import cleandoc
 from itertools import cycle
 from typing import Any
@@ -25,7 +23,6 @@ from dspy.teleprompt.gepa import InstructionProposer
 from ..eval.metrics import Metric as PolyhopMetric
 from ..eval.metrics import attempt_of, takes
 from ..eval.oracle import CALIBRATION, explain, faults
-from ..eval.statistics import compare
 from .replay import Metric, shortened
 
 
@@ -34,9 +31,9 @@ def feedback_metric(metric: Metric) -> Metric:
 
     While exemplars are collected (a trace without the name of an agent) that is a bool, as of every `Metric`.
     """
-    own = metric.own or metric if isinstance(metric, PolyhopMetric) else metric
-    if takes(own, 5):
-        return own
+    original = metric.wrapped or metric if isinstance(metric, PolyhopMetric) else metric
+    if takes(original, 5):
+        return original
 
     def explained(
         gold: dspy.Example,
@@ -113,32 +110,3 @@ class BriefProposer(InstructionProposer):
         shown = {name: [brief(record) for record in records] for name, records in reflective_dataset.items()}
         proposed: dict[str, str] = super().__call__(candidate, shown, components_to_update)
         return proposed
-
-
-@dataclass(frozen=True)
-class PairedAcceptance:
-    """GEPA's acceptance criterion: a candidate is kept if a paired test on the minibatch says that it is better. The
-    test is one-sided, over the signs of the differences: k questions that all improve have p = 2 ** -k.
-
-    Attributes:
-        level: The p up to which a candidate is kept. Minibatches of 3 questions give 0.125 at best: use larger ones.
-        longest: Characters of an instruction; a candidate with a longer one that its parent does not have is refused.
-    """
-
-    level: float = 0.1
-    longest: int | None = None
-
-    def should_accept(self, proposal: Any, state: Any) -> bool:
-        return not self.reject_reason(proposal, state)
-
-    def reject_reason(self, proposal: Any, state: Any) -> str:
-        """Why a candidate is refused; empty if it is kept."""
-        parents = [state.program_candidates[n] for n in proposal.parent_program_ids]
-        for name, text in proposal.candidate.items():
-            if self.longest and len(text) > self.longest and all(text != parent.get(name) for parent in parents):
-                return f"the instruction of {name} has {len(text):,} characters, more than {self.longest:,}"
-        before, after = proposal.subsample_scores_before or [], proposal.subsample_scores_after or []
-        if sum(after) <= sum(before):
-            return "it is no better"
-        p = compare(after, before).p_permutation / 2  # one-sided
-        return "" if p <= self.level else f"p = {p:.2g} that it is no better, above {self.level:g}"

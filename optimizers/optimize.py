@@ -194,14 +194,14 @@ def optimize(
         "questions": {name: split.hash for name, split in used.items()},
     }
 
-    def known() -> dict[str, Any]:
+    def manifest_before() -> dict[str, Any]:
         """The manifest of the folder, but for what may change."""
-        found = read_json(path / MANIFEST, f"{path} has no {MANIFEST}.")
-        before = found.get("settings") or {}
-        return {**found, "settings": manifest["settings"] | {name: before.get(name) for name in DECIDING}}
+        stored = read_json(path / MANIFEST, f"{path} has no {MANIFEST}.")
+        deciding = {name: (stored.get("settings") or {}).get(name) for name in DECIDING}
+        return {**stored, "settings": manifest["settings"] | deciding}
 
     with ExitStack() as stack:
-        stack.enter_context(claimed(path, manifest, known))
+        stack.enter_context(claimed(path, manifest, manifest_before))
         budget = Budget(**settings.budget, file=account(path))
         stack.callback(budget.close)
         if dspy.settings.lm is not None:  # of predictors without a model of their own
@@ -279,8 +279,8 @@ class _Run:
                 proposal = STAGES[record.stage](self.load(incumbent), self._context(folder))
             if proposal.program is not None:
                 save(proposal.program, folder / PROGRAM)
-            found = {"note": proposal.note, "study": proposal.study, "spent": proposal.spent}
-            write_json(folder / STAGE, record.model_copy(update=found).model_dump(mode="json", exclude_none=True))
+            proposed = {"note": proposal.note, "study": proposal.study, "spent": proposal.spent}
+            write_json(folder / STAGE, record.model_copy(update=proposed).model_dump(mode="json", exclude_none=True))
         record, verdict = read_model(StageRecord, folder / STAGE), {"why": "no candidate"}
         if (folder / PROGRAM).exists():
             self.measure(self.load(record.folder), VAL, folder / VAL)
@@ -378,15 +378,15 @@ def judge(candidate: Path, incumbent: Path, settings: OptimizationSettings) -> d
     scored = compare(*(_column(run, settings.scored) for run in (candidate, incumbent)), seed=settings.seed)
     (gain, low, high), p = scored.difference, scored.p_permutation
     better = gain > 0 and p < level
-    found = {"gain": gain, "ends": (low, high), "p": p}
+    verdict: dict[str, Any] = {"gain": gain, "ends": (low, high), "p": p}
     if settings.cost is None:
         why = "better" if better else "not better" if gain <= 0 else "not significantly better"
-        return {"kept": better, "why": why, **found}
+        return {"kept": better, "why": why, **verdict}
     saving = compare(*(_column(run, settings.cost) for run in (incumbent, candidate)), seed=settings.seed)
     saved, p_cost = saving.difference.mean, saving.p_permutation
     cheaper = saved > 0 and p_cost < level and gain >= 0
     why = "better" if better else "cheaper and not worse" if cheaper else "neither better nor cheaper"
-    return {"kept": better or cheaper, "why": why, **found, "saved": saved, "p_cost": p_cost}
+    return {"kept": better or cheaper, "why": why, **verdict, "saved": saved, "p_cost": p_cost}
 
 
 def _column(run: Path, name: str) -> list[float]:

@@ -1,8 +1,7 @@
-"""Prompt optimization: three optimizers with sizes for programs of several calls per question, and any other of DSPy.
+"""Prompt optimization: two optimizers with sizes for programs of several calls per question, and any other of DSPy.
 
     better = optimize_prompts("credit", program, trainset, valset, metric)
 
-    labeled         demos from annotations: what each agent should have replied to what it sees
     credit          replies that change the outcome, also of failed runs, for the agents that cost the most
     gepa            instructions by reflection on feedback in words (`dspy.GEPA`)
     dspy:NAME       any other of DSPy's, with its own defaults
@@ -32,13 +31,11 @@ from ..data.errors import PolyhopError
 from ..engines.models import roles
 from ..engines.replies import explain, model_errors
 from ..eval.metrics import named
-from ..eval.oracle import GoldReplies
 from ..programs.agent import shown_demos
 from ..programs.program import as_asked
 from .diagnose import diagnose
-from .exemplars import in_words
-from .gepa import BriefProposer, MostFaults, PairedAcceptance, feedback_metric
-from .replay import Call, Metric, Replay, argued, shortened, with_stand_ins
+from .gepa import BriefProposer, MostFaults, feedback_metric
+from .replay import Metric, argued, shortened, with_stand_ins
 
 
 class Size(NamedTuple):
@@ -52,7 +49,6 @@ class Size(NamedTuple):
 
 SIZES = {"light": Size(20, 20, 2, 100), "medium": Size(50, 40, 3, 300), "heavy": Size(100, 80, 4, 900)}
 
-_LONGEST = 6_000  # characters of an instruction that GEPA writes
 _SIZE, _SMALL = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)b\b"), 8.0  # billions of parameters, in the name of a model
 
 
@@ -135,18 +131,16 @@ def check(name: str, program: dspy.Module, prompt_model: dspy.LM | None = None) 
         raise PolyhopError("the program has no agents (dspy.Predict), so there are no prompts to optimize")
     if None in models:
         raise PolyhopError("the program has no language model: call program.set_lm(...) or dspy.configure(lm=...)")
-    if name in ("labeled", "credit"):
+    if name == "credit":
         return
-    kind = dspy.GEPA if name == "gepa" else _teleprompter(name)
-    if not {"prompt_model", "reflection_lm"} & inspect.signature(kind.__init__).parameters.keys():
+    if name != "gepa" and "prompt_model" not in inspect.signature(_teleprompter(name).__init__).parameters:
         return
     writer = prompt_model or models[0]
     if prompt_model is None and any(model is not writer for model in models):
         raise PolyhopError(f"{name}: the agents have different models: choose a prompt model (--prompt-lm)")
     if not getattr(getattr(writer, "engine", None), "writes_prompts", True):
         raise PolyhopError(
-            f"{name}: {writer.model} cannot write instructions: choose a prompt model (--prompt-lm), or use labeled or "
-            "credit"
+            f"{name}: {writer.model} cannot write instructions: choose a prompt model (--prompt-lm), or use credit"
         )
     size = _SIZE.search(str(writer.model).lower())
     if size and float(size[1]) < _SMALL:
@@ -158,31 +152,6 @@ def check(name: str, program: dspy.Module, prompt_model: dspy.LM | None = None) 
 
 
 # --- the optimizers --------------------------------------------------------------------------------------------------
-
-
-def labeled(job: Job) -> dspy.Module:
-    """Runs the train questions with the replies that the annotations ask for, and makes demos of them: each agent's own
-    inputs, with the outputs it should have given. Where the annotations tell nothing, the agent is asked."""
-    demos: defaultdict[str, list[dspy.Example]] = defaultdict(list)
-    replay = Replay(job.student)
-
-    def instead(example: dspy.Example, oracle: GoldReplies, shown: dict[str, dspy.Example], call: Call) -> Any:
-        reply = argued(example, call.signature, oracle.reply(call.signature, call.inputs, {}).told)
-        if not reply.keys() >= call.signature.output_fields.keys() - {"confidence"}:
-            return None
-        reply = {"confidence": 0.95, **reply} if "confidence" in call.signature.output_fields else reply
-        shown.setdefault(call.key.agent, dspy.Example(**shortened(call.inputs, reply), **reply))
-        return dspy.Prediction(**reply)
-
-    for example in map(in_words, job.train):
-        start = None if example.get("pool") else replay.run(example).prediction
-        seen, shown = () if start is None else start.get("ranking") or (), dict[str, dspy.Example]()
-        replay.run(example, instead=partial(instead, example, GoldReplies(example, seen), shown))
-        for agent, demo in shown.items():
-            demos[agent].append(demo)
-    for name, predictor in job.student.named_predictors():
-        predictor.demos = demos[name][: job.size.demos] or predictor.demos
-    return job.student
 
 
 def credit(job: Job) -> dspy.Module:
@@ -224,23 +193,22 @@ def credit(job: Job) -> dspy.Module:
 def gepa(job: Job) -> dspy.Module:
     """For polyhop's metrics the feedback is that of `polyhop.eval.oracle`. GEPA gets no folder to resume from: it
     would read a pickle there, which can run anybody's code. What was asked before comes from DSPy's reply cache."""
-    settings = {
-        "gepa_kwargs": {"acceptance_criterion": PairedAcceptance(level=0.5, longest=_LONGEST)},
-        "max_metric_calls": job.size.runs,
-        "reflection_minibatch_size": min(3, len(job.train)),
-        "warn_on_score_mismatch": False,
-        "component_selector": MostFaults(job.student),
-        "instruction_proposer": BriefProposer(),
-    }
-    readable = job._replace(
-        train=[in_words(example) if example.get("sub_questions") else example for example in job.train],
-        val=[in_words(example) if example.get("sub_questions") else example for example in job.val],
+    optimizer = dspy.GEPA(
+        metric=feedback_metric(job.metric),
+        reflection_lm=job.writer,
+        max_metric_calls=job.size.runs,
+        reflection_minibatch_size=min(3, len(job.train)),
+        warn_on_score_mismatch=False,
+        component_selector=MostFaults(job.student),
+        instruction_proposer=BriefProposer(),
+        num_threads=job.threads,
+        seed=job.seed,
     )
-    return _of_dspy(dspy.GEPA, readable, **settings)
+    return optimizer.compile(job.student, trainset=job.train, valset=job.val)
 
 
-OPTIMIZERS: dict[str, Callable[[Job], dspy.Module]] = {"labeled": labeled, "credit": credit, "gepa": gepa}
-"""The prompt optimizers by name; the first two need no prompt model."""
+OPTIMIZERS: dict[str, Callable[[Job], dspy.Module]] = {"credit": credit, "gepa": gepa}
+"""The prompt optimizers by name."""
 
 
 def _teleprompter(name: str) -> type[Teleprompter]:
@@ -252,12 +220,11 @@ def _teleprompter(name: str) -> type[Teleprompter]:
     return kind
 
 
-def _of_dspy(kind: type[Teleprompter], job: Job, **settings: Any) -> dspy.Module:
-    """The result of an optimizer of DSPy, which gets the arguments of a job that it takes, and further settings."""
+def _of_dspy(kind: type[Teleprompter], job: Job) -> dspy.Module:
+    """The result of any optimizer of DSPy. Their arguments differ: it gets those of a job that it takes."""
     arguments = {
-        "metric": feedback_metric(job.metric) if kind is dspy.GEPA else job.metric,
+        "metric": job.metric,
         "prompt_model": job.writer,
-        "reflection_lm": job.writer,
         "num_threads": job.threads,
         "seed": job.seed,
         "trainset": job.train,
@@ -268,11 +235,7 @@ def _of_dspy(kind: type[Teleprompter], job: Job, **settings: Any) -> dspy.Module
     def accepted(function: Any) -> dict[str, Any]:
         return {name: arguments[name] for name in inspect.signature(function).parameters if name in arguments}
 
-    try:
-        optimizer = kind(**accepted(kind.__init__), **settings)
-        return optimizer.compile(job.student, **accepted(kind.compile))
-    except (TypeError, ValueError, AssertionError) as error:  # an argument that it requires, or too few questions
-        raise PolyhopError(f"dspy.{kind.__name__}: {explain(error)}; use it from Python") from error
+    return kind(**accepted(kind.__init__)).compile(job.student, **accepted(kind.compile))
 
 
 def _transplanted(program: dspy.Module, compiled: dspy.Module, optimizer: str) -> dspy.Module:

@@ -39,7 +39,6 @@ from ..programs.program import ask
 from ..programs.run import Run, running
 from ..programs.search import Search
 from ..signatures.fields import NumberedPassages
-from .exemplars import in_words
 
 Metric = Callable[..., Any]
 """A DSPy metric: called with an example and a prediction, returns a number (or a `dspy.Prediction` with ``score``)."""
@@ -291,7 +290,7 @@ def argued(example: dspy.Example, signature: type[dspy.Signature], reply: Mappin
     Other fields in which an agent argues are left out."""
     fields = {name: reply[name] for name in signature.output_fields if name in reply and name not in _REASONING}
     if "reasoning" in signature.output_fields:
-        oracle = GoldReplies(in_words(example))
+        oracle = GoldReplies(example)
         steps = " ".join(f"{oracle.asked(n)} {step.answer}." for n, step in enumerate(oracle.steps))
         if steps or oracle.gold.answers:
             fields["reasoning"] = steps or f"It is {oracle.gold.answers[0]}."

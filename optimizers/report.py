@@ -85,7 +85,7 @@ def section(path: Path) -> Section:
     files = sorted(path.glob(f"*-*/{STAGE}"), key=lambda file: file.parent.name.partition("-")[0].zfill(9))
     proposals = {file.parent.name: read_model(StageRecord, file) for file in files}
     summary = read_model(OptimizationSummary, path / SUMMARY) if (path / SUMMARY).exists() else None
-    metric, cost, test = settings.scored, settings.cost, summary.test if summary else None
+    metric, cost = settings.scored, settings.cost
 
     def score(score: Score, sign: str = "") -> str:
         return f"{number(score.mean, metric, sign)} ({between((score.low, score.high), metric, sign)})"
@@ -128,11 +128,7 @@ def section(path: Path) -> Section:
         height=HEIGHT,
         level=settings.level / settings.comparisons,
         proposals=list(proposals),
-        test=test,
-        kept=summary is not None and summary.best != START,
-        test_start=score(test.start) if test else "",
-        test_best=score(test.best) if test else "",
-        test_difference=score(test.difference, "+") if test else "",
+        score=score,
         searches=searches,
         changes=changes,
     )

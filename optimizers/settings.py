@@ -1,5 +1,8 @@
-"""The settings of an optimization, which a run's manifest stores, and the questions that it uses. `polyhop optimize`
-makes options of them (`polyhop.scripts.options.Tuning`)."""
+"""The settings of an optimization, which a run's manifest stores, and the questions that it uses.
+
+The command line makes an option of each field (`polyhop.scripts.options`). Nothing here imports DSPy at its top, which
+takes a second that ``polyhop --help`` has no use for.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,17 @@ from math import floor, log2
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from ..data.errors import PolyhopError, first_error
 from ..data.files import read_bytes
-from ..eval.options import Limits, Resources, option
 
 if TYPE_CHECKING:
     import dspy
 
-StageName = Literal["exemplars", "confidence", "prompts", "tunables"]
+    from ..eval.cluster import Ray
+
+StageName = Literal["exemplars", "prompts", "tunables"]
 
 DECIDING = frozenset("stages metric cost level optimizer auto trials freeze ranges exemplars seed".split())
 """The settings that decide the result: a run is resumed with the same ones. The others are resources."""
@@ -31,8 +35,53 @@ DECIDING = frozenset("stages metric cost level optimizer auto trials freeze rang
 BEST = "best"  # the folder of the best program
 
 
+def option(default: Any, description: str, metavar: str | None = None, flag: str | None = None, **limits: Any) -> Any:
+    """A field that is a command-line option, by default ``--name`` with a hyphen for each underscore."""
+    extra: dict[str, Any] = {"metavar": metavar, "flag": flag}
+    return Field(default, description=description, json_schema_extra=extra, validate_default=True, **limits)
+
+
+class Options(BaseModel):
+    """Unknown keys are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Limits(Options):
+    """What may be spent."""
+
+    budget_calls: int | None = option(None, "LM call limit.", "N", ge=1)
+    budget_usd: float | None = option(None, "Dollar limit.", "X", ge=0)
+    budget_minutes: float | None = option(None, "Time limit.", "M", ge=0)
+
+    @property
+    def budget(self) -> dict[str, Any]:
+        """The arguments of a `polyhop.engines.budget.Budget`; empty without a limit."""
+        limits = {"calls": self.budget_calls, "usd": self.budget_usd, "minutes": self.budget_minutes}
+        return {name: limit for name, limit in limits.items() if limit is not None}
+
+
+class Resources(Options):
+    """Where questions are answered."""
+
+    threads: int = option(1, "Questions executed in parallel; for remote models.", ge=1)
+    workers: int | None = option(None, "Execute questions in N processes of Ray, with --threads each.", "N", ge=1)
+    cluster: str | None = option(
+        None, "Start the --workers on a Ray cluster: auto, HOST:PORT or ray://HOST:PORT.", "ADDRESS"
+    )
+
+    @property
+    def executor(self) -> Ray | None:
+        """The worker processes; None for this process."""
+        from ..eval.cluster import Ray
+
+        if self.workers is None and self.cluster is not None:
+            raise PolyhopError(f"--cluster {self.cluster} needs --workers N: how many to start there")
+        return None if self.workers is None else Ray(self.cluster, self.workers, self.threads)
+
+
 def _metric_name(metric: Any) -> Any:
-    from ..eval.metrics import metric_name  # imports DSPy, which takes a second that `--help` has no use for
+    from ..eval.metrics import metric_name
 
     return metric_name(metric)
 
@@ -69,7 +118,7 @@ class OptimizationSettings(Limits, Resources):
     """What to tune, how, and with what resources. Unknown keys are errors."""
 
     stages: Annotated[tuple[StageName, ...], BeforeValidator(_stages)] = option(
-        ("exemplars", "prompts", "tunables"), "Stages in their order; also confidence. A stage may come again.", "LIST"
+        ("exemplars", "prompts", "tunables"), "Stages in their order. A stage may come again.", "LIST"
     )
     metric: Annotated[str, BeforeValidator(_metric_name)] = option(
         "joint_f1", "Metric to maximize: answer_em, answer_f1, evidence_f1, fact_f1, ..., or FILE.py:NAME.", "NAME"
@@ -78,9 +127,7 @@ class OptimizationSettings(Limits, Resources):
     level: float = option(
         0.05, "The chance to keep a candidate that does not help: each test has a share of it.", gt=0, le=1
     )
-    optimizer: str = option(
-        "credit", "Prompt optimizer: labeled, credit, gepa, or dspy:NAME for any of DSPy's.", "NAME"
-    )
+    optimizer: str = option("credit", "Prompt optimizer: credit, gepa, or dspy:NAME for any of DSPy's.", "NAME")
     auto: Literal["light", "medium", "heavy"] = option("light", "How many calls it may make: light, medium or heavy.")
     trials: int = option(40, "Trials of the search over tunables.", ge=2)
     freeze: tuple[str, ...] = option((), "Do not tune these, such as 'search.*'. May be repeated.", "NAME")
@@ -127,7 +174,7 @@ class Splits:
     test: Sequence[dspy.Example]
 
     def __post_init__(self) -> None:
-        from ..eval.questions import as_questions  # imports DSPy
+        from ..eval.questions import as_questions
 
         seen: dict[str, str] = {}
         for name, questions in self.named.items():

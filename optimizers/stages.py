@@ -9,19 +9,15 @@ from typing import NamedTuple
 
 import dspy
 
-from ..data.errors import PolyhopError
 from ..engines.budget import BudgetSpent
 from ..eval.metrics import find_metric
-from ..programs.confidence import Confidence
 from ..programs.exemplars import Exemplars
 from ..programs.tunable import tunables as tunables_of
 from .artifact import dump
-from .confidence import fit_run
-from .demos import successes, with_demos
-from .exemplars import at_most, from_musique, from_run
+from .exemplars import at_most, from_musique, from_run, successes, with_demos
 from .prompts import optimize_prompts
 from .settings import OptimizationSettings, divide
-from .tunables import HEADROOM, StudyResult, TrialRecord, TunableSearch, matching, with_values
+from .tunables import HEADROOM, StudyResult, TrialRecord, TunableSearch, matching
 
 EXEMPLAR_TRIALS = 16  # of how many exemplars to show, and which
 DEMO_SETS = 8  # of the agents, to choose from
@@ -56,16 +52,16 @@ def exemplars(program: dspy.Module, context: Context) -> Proposal:
     and demos of the agents from runs that ended right."""
     settings, notes, start = context.settings, list[str](), dump(program)
     parts = {name.removeprefix("self."): part for name, part in program.named_sub_modules(Exemplars)}
-    own = list(from_run(context.evaluate(program))) if parts else []
+    successful = list(from_run(context.evaluate(program))) if parts else []
     context.report(0, None, "training questions, for demos")
     runs = successes(program, context.train, find_metric(settings.metric), settings.threads)  # as evaluated: cached
     if parts:
         added, gold = 0, list(from_musique(context.train))
         for part in parts.values():
-            joined = part.memory.joined(at_most(settings.exemplars, [*gold, *own]))
+            joined = part.memory.joined(at_most(settings.exemplars, [*gold, *successful]))
             added += len(joined) - len(part.memory)
             part.memory = joined
-        notes.append(f"{added} plans added, of {len(gold)} gold and {len(own)} own ones")
+        notes.append(f"{added} plans added, of {len(gold)} gold and {len(successful)} own ones")
     variants = with_demos(program, runs, DEMO_SETS, context.seed) if runs else []
     notes.append(f"{len(variants)} sets of demos from {len(runs)} runs that ended right")
     searched = {f"{name}.{tunable}" for name in parts for tunable in ("count", "mode")}
@@ -74,25 +70,6 @@ def exemplars(program: dspy.Module, context: Context) -> Proposal:
         return Proposal(None if dump(program) == start else program, "; ".join(notes))
     proposal = _search(program, context, "; ".join(notes), EXEMPLAR_TRIALS, frozen, variants)
     return proposal._replace(program=None) if dump(proposal.program) == start else proposal
-
-
-def confidence(program: dspy.Module, context: Context) -> Proposal:
-    """Fit alpha, minima and threshold to the judgements of the training questions."""
-    name, part = next(iter(program.named_sub_modules(Confidence)), ("", None))
-    if part is None:
-        return Proposal(None, "the program weighs no judgements")
-    try:
-        fitted = fit_run(part, context.evaluate(program))
-    except PolyhopError as error:
-        return Proposal(None, str(error))
-    old, new = (100 * figures.error for figures in (fitted.before, fitted.after))
-    note = f"{fitted.before.answers} judged answers, {old:.1f}% misjudged, {new:.1f}% with fitted values"
-    if not fitted.helps:
-        return Proposal(None, note)
-    values = {f"{name.removeprefix('self.')}.{tunable}": value for tunable, value in fitted.values.items()}
-    for frozen in values.keys() & {*matching(program, context.settings.freeze)}:
-        del values[frozen]
-    return Proposal(with_values(program, values), note)
 
 
 def prompts(program: dspy.Module, context: Context) -> Proposal:
@@ -164,7 +141,6 @@ def _search(
 
 STAGES: dict[str, Callable[[dspy.Module, Context], Proposal]] = {
     "exemplars": exemplars,
-    "confidence": confidence,
     "prompts": prompts,
     "tunables": tunables,
 }

@@ -190,7 +190,7 @@ class TunableSearch(Teleprompter):
         """Has all that decides what is found, so that another search does not resume this one."""
         texts = [dict(example.items()) for example in questions]
         decides = [_values(student), str(space), texts, named(self.metric), self.cost, self.seed, optuna.__version__]
-        decides += [dump(each) for each in self.variants]
+        decides += [dump(variant) for variant in self.variants]
         text = json.dumps(decides, default=lambda value: type(value).__name__)
         return f"tunables-{blake2b(text.encode(), digest_size=8).hexdigest()}"
 
@@ -202,52 +202,30 @@ class TunableSearch(Teleprompter):
         space: Space,
         done: Sequence[TrialRecord],
     ) -> TrialRecord | None:
-        """Draw the values of the next trial, ask the questions, and store it; None if all values were tried."""
-        number = len(done)
-        for draw in range(_DRAWS):
-            study.sampler = samplers.TPESampler(seed=_seed(self.seed, number, *([draw] if draw else [])))
-            if number == 0:  # the program as it is; a value outside of its range is not drawn
-                start = _values(student) | {VARIANT: None}
-                space = {name: range_ for name, range_ in space.items() if _inside(range_, start[name])}
-                study.sampler = samplers.PartialFixedSampler({name: start[name] for name in space}, study.sampler)
-            trial = study.ask()
-            values = _draw(trial, student, space)
-            if all(values != each.values for each in done):
-                break
-            study.tell(trial, state=TrialState.FAIL)
-        else:
+        """Ask the questions with the values of the next trial, and store it; None if all values were tried."""
+        drawn = self._drawn(study, student, space, done)
+        if drawn is None:
             return None
-        asked, pruned, before = list[Scored](), False, done[0].scores if done else {}
-        order = self._order(len(questions), before)
-        with closing(scored_runs(self.program(student, values), questions, self.metric, order, self.threads)) as runs:
-            for run in runs:
-                asked.append(run)
-                if self.cost is None and before:
-                    trial.report(fmean(each.score for each in asked), len(asked))
-                    pruned = len(asked) < len(order) and trial.should_prune()
-                if pruned:
-                    break
-        if self.cost is None and not before:  # it takes part, and is never stopped
-            first = {run.number: run.score for run in asked}
-            for many in range(1, len(order) + 1):
-                trial.report(fmean(first[n] for n in self._order(len(order), first)[:many]), many)
-                trial.should_prune()  # notes it for the others
-        failures = [run.failure for run in asked if run.failure]
-        if len(failures) == len(asked):
-            raise PolyhopError(f"every question of trial {number} ({values}) failed: {failures[0]}; mend it and resume")
+        (trial, values), before = drawn, done[0].scores if done else {}
+        runs, pruned = self._asked(trial, self.program(student, values), questions, before)
+        failures = [run.failure for run in runs if run.failure]
+        if len(failures) == len(runs):
+            raise PolyhopError(
+                f"every question of trial {len(done)} ({values}) failed: {failures[0]}; mend it and resume"
+            )
         costs = {}
-        for name in sorted({name for run in asked for name in run.costs}):
-            costs[name] = fmean(run.costs[name] for run in asked if name in run.costs)
+        for name in sorted({name for run in runs for name in run.costs}):
+            costs[name] = fmean(run.costs[name] for run in runs if name in run.costs)
         if self.cost and self.cost not in costs:
             raise PolyhopError(f"the program has no cost {self.cost!r}; it has {', '.join(costs)}")
-        scores = {run.number: run.score for run in asked}
+        scores = {run.number: run.score for run in runs}
         before = before or scores
         record = TrialRecord(
-            number=number,
+            number=len(done),
             values=values,
             score=fmean(before.values()) + fmean(score - before[n] for n, score in scores.items()),
             costs=costs,
-            questions=len(asked),
+            questions=len(runs),
             scores=scores,
             failures=len(failures),
             pruned=pruned,
@@ -255,6 +233,43 @@ class TunableSearch(Teleprompter):
         trial.set_user_attr("trial", {**record.model_dump(), "scores": scores})
         study.tell(trial, [record.score, costs[self.cost]] if self.cost else record.score)
         return record
+
+    def _drawn(
+        self, study: optuna.Study, student: dspy.Module, space: Space, done: Sequence[TrialRecord]
+    ) -> tuple[optuna.Trial, Values] | None:
+        """A trial with values that were not tried; the first one has those of the program."""
+        start = _values(student) | {VARIANT: None}
+        if not done:  # a value outside of its range is not drawn
+            space = {name: range_ for name, range_ in space.items() if _inside(range_, start[name])}
+        for draw in range(_DRAWS):
+            study.sampler = samplers.TPESampler(seed=_seed(self.seed, len(done), *([draw] if draw else [])))
+            if not done:
+                study.sampler = samplers.PartialFixedSampler({name: start[name] for name in space}, study.sampler)
+            trial = study.ask()
+            values = _draw(trial, student, space)
+            if all(values != record.values for record in done):
+                return trial, values
+            study.tell(trial, state=TrialState.FAIL)
+        return None
+
+    def _asked(
+        self, trial: optuna.Trial, program: dspy.Module, questions: list[dspy.Example], before: Mapping[int, float]
+    ) -> tuple[list[Scored], bool]:
+        """The runs of a trial, and whether it was stopped; ``before`` are the scores of trial 0, which never is."""
+        runs, order = list[Scored](), self._order(len(questions), before)
+        with closing(scored_runs(program, questions, self.metric, order, self.threads)) as results:
+            for run in results:
+                runs.append(run)
+                if self.cost is None and before:
+                    trial.report(fmean(run.score for run in runs), len(runs))
+                    if len(runs) < len(order) and trial.should_prune():
+                        return runs, True
+        if self.cost is None and not before:  # it takes part
+            first = {run.number: run.score for run in runs}
+            for many in range(1, len(order) + 1):
+                trial.report(fmean(first[n] for n in self._order(len(order), first)[:many]), many)
+                trial.should_prune()  # notes it for the others
+        return runs, False
 
     def _order(self, count: int, scores: Mapping[int, float]) -> list[int]:
         """The questions in a random order; those that trial 0 answered below and above its mean in turn."""
@@ -270,12 +285,7 @@ class TunableSearch(Teleprompter):
 def _journal(path: Path) -> JournalStorage:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+b") as file:
-        cut_half_line(file)  # of a process that was killed, as may be
-        file.seek(0)
-        lines = file.readlines()
-        if not all(map(bytes.strip, lines)):  # which network file systems leave
-            file.truncate(0)
-            file.writelines(line for line in lines if line.strip())
+        cut_half_line(file)  # of a process that was killed
     lock: Any = FileLock(path.with_name(f".{path.name}.lock"))  # Optuna's would outlive a kill
     try:
         return JournalStorage(JournalFileBackend(str(path), lock))

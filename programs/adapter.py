@@ -13,9 +13,9 @@ from dspy import AdapterParseError, LMInvalidRequestError
 from pydantic import TypeAdapter
 
 from ..engines.costs import reasons, record_incident
-from ..engines.limits import Known, LimitedLM
+from ..engines.limits import LimitedLM, ServerTraits
 from ..engines.replies import CutReplyError
-from ..signatures.fields import Bound, NumberedPassages, bound_of, tokens_of
+from ..signatures.fields import Bound, bound_of, passages_in, tokens_of
 from .reading import Reading, read
 from .run import record
 from .trace import Unread
@@ -67,34 +67,34 @@ class Asking(dspy.ChatAdapter):
         inputs: dict[str, Any],
     ) -> list[dict[str, Any]]:
         # Another model does not tell whether a reply was cut in its thinking: it has no bound.
-        known = lm.known if isinstance(lm, LimitedLM) else Known(structured=False, thinks=True)
+        server = lm.traits if isinstance(lm, LimitedLM) else ServerTraits(structured=False, thinks=True)
         asked = {name for name, value in {**lm.kwargs, **lm_kwargs}.items() if value is not None}
-        bound = None if _OWN & asked or known.thinks or reasons(lm.model) else tokens_of(signature)
-        schema, as_json = None if known.structured is False else schema_of(signature, inputs), self.as_json
+        bound = None if _OWN & asked or server.thinks or reasons(lm.model) else tokens_of(signature)
+        schema, as_json = None if server.structured is False else schema_of(signature, inputs), self.as_json
         try:
-            found = self._ask(lm, lm_kwargs, signature, demos, inputs, as_json or schema is not None, bound, schema)
+            values = self._ask(lm, lm_kwargs, signature, demos, inputs, as_json or schema is not None, bound, schema)
         except LMInvalidRequestError as error:
             if schema is None or not any(word in str(error).lower() for word in _REFUSED):
                 raise
-            known.structured = False
+            server.structured = False
             record_incident("schema refused")
             return self(lm, lm_kwargs, signature, demos, inputs)
         except AdapterParseError as error:
-            if known.structured is None:
-                known.structured = False
+            if server.structured is None:
+                server.structured = False
             record_incident("reply unreadable")
             if bound and self._cut and not error.lm_response.strip():  # it thinks before it writes
-                known.thinks, bound = True, None
+                server.thinks, bound = True, None
             else:
                 as_json, bound = not (as_json or schema), bound and 2 * bound
-            found = self._ask(lm, lm_kwargs, signature, demos, inputs, as_json, bound, None)
+            values = self._ask(lm, lm_kwargs, signature, demos, inputs, as_json, bound, None)
         else:
-            if known.structured is None and not self._cut:
-                known.structured = all(each.is_object for each in self._read)
+            if server.structured is None and not self._cut:
+                server.structured = all(reading.is_object for reading in self._read)
         for reading in self._read:
             if reading.unread:
                 record(Unread(self.role, tuple(reading.unread), tuple(filter(None, reading.unread.values()))))
-        return found
+        return values
 
     def _ask(
         self,
@@ -115,8 +115,8 @@ class Asking(dspy.ChatAdapter):
             named = {"name": signature.__name__, "schema": schema, "strict": True}
             more["response_format"] = {"type": "json_schema", "json_schema": named}
         try:
-            found: list[dict[str, Any]] = super().__call__(lm, {**lm_kwargs, **more}, signature, demos, inputs)
-            return found
+            values: list[dict[str, Any]] = super().__call__(lm, {**lm_kwargs, **more}, signature, demos, inputs)
+            return values
         except CutReplyError as error:
             record_incident("reply cut")
             self._cut = True
@@ -148,8 +148,9 @@ class Asking(dspy.ChatAdapter):
 
 def schema_of(signature: type[dspy.Signature], inputs: dict[str, Any]) -> dict[str, Any]:
     """The JSON schema of a reply: texts and lists have a bound, and ids are those of the passages that are shown."""
-    passages = [each for value in inputs.values() if isinstance(value, NumberedPassages) for each in value.passages]
-    ids = [id for each in passages for id in (str(each.number), *(f"{each.number}s{n}" for n in each.sentences))]
+    ids = list[str]()
+    for passage in passages_in(inputs):
+        ids += [str(passage.number), *(f"{passage.number}s{n}" for n in passage.sentences)]
     properties = {}
     for name, field in signature.output_fields.items():
         form, bound = TypeAdapter(field.annotation).json_schema(), bound_of(field) or Bound(24, 100)

@@ -18,7 +18,7 @@ from ..data.languages import is_english
 from ..data.text import content_terms
 from ..engines.costs import current_attempt, go_on, record_incident
 from ..engines.replies import estimated_tokens
-from ..signatures.fields import NumberedPassages, fenced
+from ..signatures.fields import NumberedPassages, fenced, passages_in
 from .adapter import Asking
 from .run import current, in_thread, record
 from .trace import Shortened, role_of
@@ -51,10 +51,10 @@ class Agent(dspy.Predict):
 
     def forward(self, **kwargs: Any) -> Any:
         go_on()
-        taken, given = self.signature.input_fields, kwargs.keys() - _OF_PREDICT
-        if given != taken.keys() and "signature" not in kwargs:
+        taken, named = self.signature.input_fields, kwargs.keys() - _OF_PREDICT
+        if named != taken.keys() and "signature" not in kwargs:
             raise TypeError(
-                f"{role_of(self)} takes {', '.join(taken)}, and was given {', '.join(sorted(given)) or 'none'}"
+                f"{role_of(self)} takes {', '.join(taken)}, and was given {', '.join(sorted(named)) or 'none'}"
             )
         if not is_english(str(kwargs.get("question", ""))):
             signature = kwargs.get("signature") or self.signature
@@ -135,11 +135,11 @@ def _best(inputs: dict[str, Any], tokens: float) -> dict[str, Any]:
     terms = [(asked | titles).intersection(content_terms(text)) for *_, text in rows]
     count = Counter(chain.from_iterable(terms))
     weight = {term: log(1 + len(rows) / many) * (1 if term in asked else 0.5) for term, many in count.items()}
-    own = [sum(weight[term] for term in each) for each in terms]
+    worths = [sum(weight[term] for term in shared) for shared in terms]
 
     def worth(at: int) -> float:
-        beside = (own[n] for n in (at - 1, at + 1) if 0 <= n < len(rows) and rows[n][:2] == rows[at][:2])
-        return own[at] + max(beside, default=0) / 2
+        beside = (worths[n] for n in (at - 1, at + 1) if 0 <= n < len(rows) and rows[n][:2] == rows[at][:2])
+        return worths[at] + max(beside, default=0) / 2
 
     left, kept = tokens, dict[tuple[str, int], dict[int, str]]()
     for at in sorted(range(len(rows)), key=worth, reverse=True):
@@ -163,8 +163,7 @@ def _best(inputs: dict[str, Any], tokens: float) -> dict[str, Any]:
 
 def _tokens(inputs: dict[str, Any]) -> float:
     """Of the passages among some inputs, estimated."""
-    passages = [each for value in inputs.values() if isinstance(value, NumberedPassages) for each in value.passages]
-    texts = [text for each in passages for text in (each.title, *each.sentences.values())]
+    texts = [text for passage in passages_in(inputs) for text in (passage.title, *passage.sentences.values())]
     return sum(estimated_tokens(text) + _LINE for text in texts)
 
 

@@ -174,16 +174,16 @@ class ReAct(dspy.Module):
         self.agent = dspy.ReAct(AnswerWithTools, tools=[self.find, self.read])
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
-        found = self.agent(question=fenced(question), max_iters=self.steps.value)
-        answer, _ = tidy(found.answer)
+        reply = self.agent(question=fenced(question), max_iters=self.steps.value)
+        answer, _ = tidy(reply.answer)
         seen = current().passages
-        cited = [seen[id] for id in dict.fromkeys(read_texts(found.citations)) if id in seen]
+        cited = [seen[id] for id in dict.fromkeys(read_texts(reply.citations)) if id in seen]
         return dspy.Prediction(
             answer=answer,
             evidence=tuple(map(Evidence, cited)),
             ranking=tuple(dict.fromkeys([*cited, *seen.values()])),
-            trajectory=found.trajectory,
-            stop_reason="finished" if "finish" in found.trajectory.values() else "steps",
+            trajectory=reply.trajectory,
+            stop_reason="finished" if "finish" in reply.trajectory.values() else "steps",
         )
 
     def find(self, query: str, offset: int = 0) -> str:

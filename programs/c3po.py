@@ -134,13 +134,13 @@ class C3PO(Program):
         earlier.append(len(hits))
         task.candidates.extend(hit.passage for hit in hits)
         brought = "no results"
-        if found := list(dict.fromkeys(Evidence(hit.passage) for hit in hits)):
-            shown = {"question": task.question, "passages": task.candidates.show(found)}
+        if new := list(dict.fromkeys(Evidence(hit.passage) for hit in hits)):
+            shown = {"question": task.question, "passages": task.candidates.show(new)}
             reply = self.filter(**shown) if objective is None else self.step_filter(**shown, objective=objective)
             named, invalid = task.candidates.resolve(reply.useful)
-            useful = [item for item in whole(named) if item in found]
+            useful = [item for item in whole(named) if item in new]
             task.kept += [item for item in useful if item not in task.kept]
-            strange = task.candidates.ids(item for item in named if item not in found)
+            strange = task.candidates.ids(item for item in named if item not in new)
             record(Selected(n, ids(useful), (*invalid, *strange)))
             brought = "kept " + ", ".join(item.passage.title for item in useful) if useful else "nothing useful"
         page = f", page {len(earlier)}" if len(earlier) > 1 else ""

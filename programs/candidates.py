@@ -77,15 +77,15 @@ class Candidates:
         "[2s1]", "2.1" and "2s1 He was born in 1941." all mean 2s1. A whole passage replaces its sentences, at the
         position of the first of them.
         """
-        found: dict[Fact, Evidence] = {}
+        addressed: dict[Fact, Evidence] = {}
         invalid = []
         for entry in map(str, ids):
             item = self._addressed(entry)
-            if item is None or item.fact in found or Fact(item.passage.id) in found:
+            if item is None or item.fact in addressed or Fact(item.passage.id) in addressed:
                 invalid.append(entry[:80])
             else:
-                found[item.fact] = item
-        items = (Evidence(item.passage) if Fact(item.passage.id) in found else item for item in found.values())
+                addressed[item.fact] = item
+        items = (Evidence(item.passage) if Fact(item.passage.id) in addressed else item for item in addressed.values())
         return list({item.fact: item for item in items}.values()), tuple(invalid)
 
     def _addressed(self, entry: str) -> Evidence | None:

@@ -44,7 +44,7 @@ class Complexity:
     @classmethod
     def of(cls, hops: int) -> Complexity:
         """A known number of hops, 1 to 4."""
-        return cls(tuple(float(hops == each) for each in HOPS))
+        return cls(tuple(float(hops == count) for count in HOPS))
 
     @property
     def hops(self) -> int:

@@ -158,12 +158,10 @@ class Exemplars(Part):
 def plan_like(exemplars: Sequence[Exemplar], planner: Agent, question: str) -> dspy.Prediction:
     """The reply of a planner (`PlanSteps`) to a question, with exemplars as further demos."""
     record(Recalled(tuple(exemplar.question for exemplar in exemplars)))
-    shown = [
-        dspy.Example(
-            question=each.question, thought=dependence(each.sub_questions), sub_questions=[*each.sub_questions]
-        )
-        for each in exemplars
-    ]
+    shown = []
+    for exemplar in exemplars:
+        steps = [*exemplar.sub_questions]
+        shown.append(dspy.Example(question=exemplar.question, thought=dependence(steps), sub_questions=steps))
     reply: dspy.Prediction = planner(question=question, demos=[*planner.demos, *shown])
     return reply
 

@@ -73,9 +73,9 @@ class IRCoT(Program):
         """The first new sentence of the reasoner's reply; empty if there is none."""
         reply = self.reasoner(question=question, passages=passages.show(), thoughts=thoughts)
         text, cut = one_line(reply.next_thought)
-        said = [sentence for sentence in split_sentences(text) if any(map(str.isalnum, sentence))]
+        sentences = [sentence for sentence in split_sentences(text) if any(map(str.isalnum, sentence))]
         old = set(map(title_key, thoughts))
-        thought = next((sentence for sentence in said if title_key(sentence) not in old), "")
-        others = [sentence[:80] for sentence in said if sentence != thought]
+        thought = next((sentence for sentence in sentences if title_key(sentence) not in old), "")
+        others = [sentence[:80] for sentence in sentences if sentence != thought]
         record(Decided("think", thought=thought, invalid=(*others, *cut)))
         return thought

@@ -104,15 +104,15 @@ class Kair(Program):
         stop = "steps"
         for step in range(1, self.steps.value + 1):
             before = [len(agent.queries) for agent in agents]
-            found = together([partial(self._search, agent, documents, context) for agent in agents])
-            if not any(found):
+            results = together([partial(self._search, agent, documents, context) for agent in agents])
+            if not any(results):
                 stop = "no new query" if [len(agent.queries) for agent in agents] == before else "nothing found"
                 break
-            fresh = documents.extend(hit.passage for hits in found for hit in hits)
+            fresh = documents.extend(hit.passage for hits in results for hit in hits)
 
-            reading = list(zip(agents, found, strict=True))
+            reading = list(zip(agents, results, strict=True))
             changed = together([partial(self._learn, agent, documents, context, hits) for agent, hits in reading])
-            lead, hits = min((each for each in reading if each[1]), key=lambda each: len(each[0].required))
+            lead, hits = min((pair for pair in reading if pair[1]), key=lambda pair: len(pair[0].required))
             context = self._filter(step, lead, documents, context, hits)
 
             if not lead.required:
@@ -142,7 +142,7 @@ class Kair(Program):
             team = [KairState(question, role, required=[question]) for role in ROLES[:count]]
         else:  # agents that are asked the same must not share a cached reply
             options: list[dict[str, Any]] = [{}, *({"config": {"rollout_id": n}} for n in range(1, count))]
-            team = [KairState(question, ALONE, required=[question], options=each) for each in options]
+            team = [KairState(question, ALONE, required=[question], options=option) for option in options]
         for other in team[1:]:
             other.queries.append(question)
         return team
@@ -185,13 +185,13 @@ class Kair(Program):
             return False
         shown = documents.show([*context, *(Evidence(hit.passage) for hit in hits)])
         reply = self.updater(**agent.inputs, focus=agent.focus, passages=shown, **agent.options)
-        known = {title_key(fact.text) for fact in agent.known}
+        keys = {title_key(fact.text) for fact in agent.known}
         facts, unused = dict[str, Cited](), list[str]()
         for text in read_texts(reply.new_facts):
             text, cited = split_citations(text)
             support, invalid = documents.resolve(cited)
             unused += invalid
-            if (key := title_key(text)) in known or key in facts or len(facts) == MAX_ITEMS:
+            if (key := title_key(text)) in keys or key in facts or len(facts) == MAX_ITEMS:
                 unused.append(text)
             elif text:
                 facts[key] = Cited(text, tuple(support))

@@ -155,16 +155,16 @@ def bind(question: str, answers: Mapping[int, Cited]) -> str:
     """A question with answers in place of its references; an unknown answer is described by its question."""
 
     def text(number: int) -> str | None:
-        if (found := answers.get(number)) is None:
+        if (answer := answers.get(number)) is None:
             return None
-        return found.text if found.text != UNKNOWN else f'the answer to "{found.question.rstrip("?. ")}"'
+        return answer.text if answer.text != UNKNOWN else f'the answer to "{answer.question.rstrip("?. ")}"'
 
     return replace_references(question, text)
 
 
 def trajectory(answers: Mapping[int, Cited]) -> list[str]:
     """Questions and answers in the order of the steps, as agents read them."""
-    return [f"#{number} {found.question} -> {found.text}" for number, found in sorted(answers.items())]
+    return [f"#{number} {answer.question} -> {answer.text}" for number, answer in sorted(answers.items())]
 
 
 # --- the review -------------------------------------------------------------------------------------------------------
@@ -197,8 +197,8 @@ class Review(Part):
         answer has none."""
         if self.judges.value == "none" or self.judge(draft, hops)[0].passed:
             return draft
-        found = self.search(draft.question if draft.text == UNKNOWN else draft.text)
-        sources = Candidates(hit.passage for hit in found[:shown])
+        hits = self.search(draft.question if draft.text == UNKNOWN else draft.text)
+        sources = Candidates(hit.passage for hit in hits[:shown])
         if not sources.passages:
             return draft
         reply = self.reviser(question=draft.question, sources=sources.show(), draft=draft.text)
@@ -253,5 +253,5 @@ def read_cited(
     cited, invalid = sources.resolve([*named, *(id for id in marked if id not in named)])
     if citations is None and not cited:
         key = f" {title_key(text)} "
-        cited = [Evidence(each) for each in sources.passages if key in f" {title_key(each.text)} "][:1]
+        cited = [Evidence(passage) for passage in sources.passages if key in f" {title_key(passage.text)} "][:1]
     return text, tuple(whole(cited)) if text != UNKNOWN else (), (*cut, *invalid)

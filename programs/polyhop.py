@@ -86,10 +86,10 @@ class PolyHop(Program):
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
         case = _Case(question, self.estimator(question), self.least_sure.value)
         record(Estimated(case.complexity.probabilities))
-        found = [hit.passage for hit in self.search(question)]
-        if not found:
+        passages_found = [hit.passage for hit in self.search(question)]
+        if not passages_found:
             return nothing_found()
-        passages = self._first(found, case)
+        passages = self._first(passages_found, case)
         stop = "rounds"
         for n in range(1, self.rounds.value + 1):
             reading = self._read(n, passages, case)
@@ -104,7 +104,7 @@ class PolyHop(Program):
                 stop = "stable"
                 break
             passages = [*passages, *new]  # a server need not read the first again
-        return self._conclude(case, found, stop)
+        return self._conclude(case, passages_found, stop)
 
     # --- a round ---------------------------------------------------------------------------------------------------
 
@@ -147,8 +147,8 @@ class PolyHop(Program):
             reply = plan_like(exemplars, self.planner, case.question)
             case.steps = decomposed(reply.sub_questions)
         thoughts = [cut_citations(sentence) for sentence in split_sentences(reading.thought)]
-        found = [text for text, cited in thoughts if cited] or [text for text, _ in thoughts]
-        queries = [reading.missing, " ".join([case.question, *found[-1:]])]
+        findings = [text for text, cited in thoughts if cited] or [text for text, _ in thoughts]
+        queries = [reading.missing, " ".join([case.question, *findings[-1:]])]
         steps = (" ".join(replace_references(step, lambda _: "").split()) for step in case.steps)
         queries += [step for step, text in zip(steps, case.steps, strict=True) if not references(text) or names(step)]
         hits = [self.search(query) for query in dict.fromkeys(queries) if query and query not in case.searched]
@@ -156,12 +156,12 @@ class PolyHop(Program):
         ranked = [hit.passage for row in zip_longest(*hits) for hit in row if hit]  # the best of each query first
         return self._new(ranked, case, self.new_passages.value * (1 if case.answered else 2))
 
-    def _first(self, found: Sequence[Passage], case: _Case) -> list[Passage]:
+    def _first(self, results: Sequence[Passage], case: _Case) -> list[Passage]:
         """A passage for each hop, and the first one with each name of the question that none of them has."""
-        passages = self._new(found, case, max(self.first_passages.value, case.complexity.hops))
+        passages = self._new(results, case, max(self.first_passages.value, case.complexity.hops))
         for name in map(_words, names(case.question)):
-            if not any(name <= _words(_full(each)) for each in passages):
-                passages += islice((each for each in found if name <= _words(_full(each))), 1)
+            if not any(name <= _words(_full(passage)) for passage in passages):
+                passages += islice((passage for passage in results if name <= _words(_full(passage))), 1)
         return passages
 
     def _new(self, passages: Iterable[Passage], case: _Case, count: int) -> list[Passage]:
@@ -179,10 +179,10 @@ class PolyHop(Program):
 
     # --- answer ------------------------------------------------------------------------------------------------------
 
-    def _conclude(self, case: _Case, found: Sequence[Passage], stop: str) -> dspy.Prediction:
+    def _conclude(self, case: _Case, results: Sequence[Passage], stop: str) -> dspy.Prediction:
         answer = case.best
         evidence = list(answer.cited)
-        others = (passage for passage in found if passage not in {item.passage for item in evidence})
+        others = (passage for passage in results if passage not in {item.passage for item in evidence})
         lacking = min(2, case.complexity.hops) - len(whole(evidence))
         evidence += map(Evidence, islice(others, max(0, lacking)))
         if answer.text == UNKNOWN:
@@ -190,7 +190,7 @@ class PolyHop(Program):
         if not answer.gives(case.of_reader[-1]):
             record(Revised(answer.text, "chosen among all readings", cited=ids(answer.cited)))
         stated, votes = case.is_stated(answer), case.votes(answer)
-        verdicts = {each.attribution for each in case.readings if each.attribution and each.gives(answer)}
+        verdicts = {reading.attribution for reading in case.readings if reading.attribution and reading.gives(answer)}
         proven = stated and case.is_linked(answer) and verdicts <= {"attributable"}
         attribution = "attributable" if proven else "extrapolatory"
         if not case.is_fit(answer):
@@ -237,25 +237,27 @@ class _Case:
 
     @property
     def of_reader(self) -> list[_Reading]:
-        return [each for each in self.readings if not each.attribution]
+        return [reading for reading in self.readings if not reading.attribution]
 
     @property
     def answered(self) -> list[_Reading]:
-        return [each for each in self.readings if each.text != UNKNOWN]
+        return [reading for reading in self.readings if reading.text != UNKNOWN]
 
     def votes(self, answer: Cited) -> int:
-        return sum(each.gives(answer) for each in self.readings)
+        return sum(reading.gives(answer) for reading in self.readings)
 
     @property
     def agreed(self) -> bool:
         """Whether two readings give an answer that is of the kind that is asked for, and the reader is sure of it."""
-        return any(self.votes(each) > 1 and self.is_sure(each) and self.is_fit(each) for each in self.answered)
+        return any(
+            self.votes(reading) > 1 and self.is_sure(reading) and self.is_fit(reading) for reading in self.answered
+        )
 
     @property
     def is_stuck(self) -> bool:
         """Whether the reader gives the answer that it gave before, and cites no other passage."""
         *before, last = self.of_reader
-        cited = {item.passage for each in before for item in each.cited}
+        cited = {item.passage for reading in before for item in reading.cited}
         return any(map(last.gives, before)) and all(item.passage in cited for item in last.cited)
 
     @property
@@ -264,12 +266,14 @@ class _Case:
         sure; then one that its citations state; then the first. "unknown" only if no reading has an answer."""
         return max(
             self.answered or self.readings,
-            key=lambda each: (
-                self.is_fit(each),
-                self.votes(each),
-                self.is_sure(each),
-                self.is_stated(each),
-                0.0 if each.attribution else each.confidence,  # of readings that agree, the surest has the citations
+            key=lambda reading: (
+                self.is_fit(reading),
+                self.votes(reading),
+                self.is_sure(reading),
+                self.is_stated(reading),
+                0.0
+                if reading.attribution
+                else reading.confidence,  # of readings that agree, the surest has the citations
             ),
         )
 
@@ -280,7 +284,7 @@ class _Case:
 
     def is_sure(self, answer: Cited) -> bool:
         """Whether the reader is sure of an answer in one of its readings; the verifier does not say how sure it is."""
-        return any(each.gives(answer) and each.confidence >= self.least_sure for each in self.of_reader)
+        return any(reading.gives(answer) and reading.confidence >= self.least_sure for reading in self.of_reader)
 
     def is_stated(self, answer: Cited) -> bool:
         """Whether a sentence that is cited for an answer has it. What is concluded needs two passages."""

@@ -135,7 +135,7 @@ def tidy(answer: object) -> tuple[str, tuple[str, ...]]:
     ``"unknown"``.
     """
     text, _ = cut_citations(" ".join(str(answer).split()))
-    text = text[said.end() :] if (said := _INTRODUCED.match(text)) else text
+    text = text[opening.end() :] if (opening := _INTRODUCED.match(text)) else text
     text = wrapped[2] if (wrapped := _WRAPPED.fullmatch(text)) and wrapped[1] not in wrapped[2] else text
     if len(text) > 1 and _QUOTES.get(text[0]) == text[-1] and text[0] not in "<" and text[0] not in text[1:-1]:
         text = text[1:-1].strip()
@@ -186,7 +186,7 @@ class Prediction(dspy.Prediction):
         return "\n".join([self.told, *(f"- {item.passage.title}: {item.text}" for item in self.evidence)])
 
     def _repr_html_(self) -> str:
-        rows = (f"<tr><th>{escape(each.passage.title)}</th><td>{escape(each.text)}</td></tr>" for each in self.evidence)
+        rows = (f"<tr><th>{escape(item.passage.title)}</th><td>{escape(item.text)}</td></tr>" for item in self.evidence)
         return (
             f"<div><strong>{escape(self.told)}</strong> <small>confidence {self.confidence:.2f} · {self.status} · "
             f"{escape(self.stop_reason)}</small><table>{''.join(rows)}</table></div>"
@@ -254,7 +254,7 @@ def conclude(
         status = "no answer"
     elif status == "not checked" and not evidence:
         key = f" {title_key(answer)} "
-        if not any(key in f" {title_key(each.text)} " for each in ranked.values()):
+        if not any(key in f" {title_key(seen.text)} " for seen in ranked.values()):
             status = "model knowledge"  # no passage has the answer
     return Prediction(
         answer=answer,

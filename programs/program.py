@@ -53,11 +53,11 @@ class Program(Part):
         self.prompt_tokens = integer(PROMPT_TOKENS, 1_000, 1_000_000, log=True, usual=usual)
         self.abstain_below = real(abstain_below, 0.0, 1.0)
 
-    def __call__(self, question: str, pool: Pool = None, **given: Any) -> Any:
+    def __call__(self, question: str, pool: Pool = None, **inputs: Any) -> Any:
         run = Run(check_question(question), pool, self.prompt_tokens.value, self.abstain_below.value)
-        given |= {} if pool is None else {"pool": pool}
+        inputs |= {} if pool is None else {"pool": pool}
         with running(run):
-            return super().__call__(question=run.question, **given)
+            return super().__call__(question=run.question, **inputs)
 
     def answer(self, question: str) -> dspy.Prediction:
         """Answer a question whose evidence is spread over several documents, with the sentences that support it."""
@@ -96,8 +96,8 @@ def ask(program: dspy.Module, example: dspy.Example, **more: Any) -> dspy.Predic
     inputs, quiet = inputs_of(program, example) | more, dspy.context(disable_history=True, trace=None)
     if isinstance(program, Program):
         with quiet:
-            found: dspy.Prediction = program(**inputs)
-            return found
+            answered: dspy.Prediction = program(**inputs)
+            return answered
     name_predictors(program)
     run = Run(example.get("question") or "", more.get("pool", example.get("pool")))
 
@@ -106,12 +106,12 @@ def ask(program: dspy.Module, example: dspy.Example, **more: Any) -> dspy.Predic
             Searched(query, tuple((hit.passage.id, hit.passage.title, hit.score) for hit in hits), (), offset)
         )
 
-    told = ON_TOOL_SEARCH.set(searched)
+    token = ON_TOOL_SEARCH.set(searched)
     try:
         with running(run), quiet, dspy.context(callbacks=[*(dspy.settings.callbacks or ()), _Steps(run.trace)]):
             prediction = program(**inputs)
     finally:
-        ON_TOOL_SEARCH.reset(told)
+        ON_TOOL_SEARCH.reset(token)
     if isinstance(prediction, dspy.Prediction):
         if "trace" not in prediction:
             prediction.trace = run.trace
@@ -134,35 +134,35 @@ class _Steps(BaseCallback):
     def on_module_end(self, call_id: str, outputs: Any, exception: Exception | None = None) -> None:
         predictor = self._asked.pop(call_id, None)
         if predictor is not None and isinstance(outputs, dspy.Prediction):
-            said = tuple((name, str(outputs[name])) for name in predictor.signature.output_fields if name in outputs)
-            self._trace.add(Replied(str(getattr(predictor, "role", "")), said))
+            values = tuple((name, str(outputs[name])) for name in predictor.signature.output_fields if name in outputs)
+            self._trace.add(Replied(str(getattr(predictor, "role", "")), values))
 
 
 def completed(prediction: dspy.Prediction) -> Prediction:
     """A prediction for people, with what `conclude` gives it: where a program returns no answer, its first field."""
     if isinstance(prediction, Prediction):
         return prediction
-    found = prediction if isinstance(prediction, dspy.Prediction) else dspy.Prediction(answer=str(prediction))
-    own = {name: value for name, value in found.items() if name not in ("trace", "ranking", "reasoning")}
-    trace, confidence = found.get("trace"), found.get("confidence")
+    result = prediction if isinstance(prediction, dspy.Prediction) else dspy.Prediction(answer=str(prediction))
+    outputs = {name: value for name, value in result.items() if name not in ("trace", "ranking", "reasoning")}
+    trace, confidence = result.get("trace"), result.get("confidence")
     return Prediction(
-        answer=str(own.get("answer", next(iter(own.values()), UNKNOWN))),
-        evidence=items_of(found, "evidence", Evidence) or (),
-        ranking=items_of(found, "ranking", Passage) or (),
+        answer=str(outputs.get("answer", next(iter(outputs.values()), UNKNOWN))),
+        evidence=items_of(result, "evidence", Evidence) or (),
+        ranking=items_of(result, "ranking", Passage) or (),
         confidence=confidence if isinstance(confidence, float) else None,
         status="not checked",
         trace=trace if isinstance(trace, Trace) else Trace(),
         guess="",
-        stop_reason=str(found.get("stop_reason") or "end"),
+        stop_reason=str(result.get("stop_reason") or "end"),
     )
 
 
 def items_of(prediction: dspy.Prediction, name: str, kind: type[T]) -> tuple[T, ...] | None:
     """The items of a field; None if there is none, or a program that is not polyhop's has other content in it."""
-    found = prediction.get(name)
-    if not isinstance(found, list | tuple) or not all(isinstance(item, kind) for item in found):
+    items = prediction.get(name)
+    if not isinstance(items, list | tuple) or not all(isinstance(item, kind) for item in items):
         return None
-    return tuple(found)
+    return tuple(items)
 
 
 def inputs_of(program: dspy.Module, example: dspy.Example) -> dict[str, Any]:
@@ -174,20 +174,20 @@ def inputs_of(program: dspy.Module, example: dspy.Example) -> dict[str, Any]:
     """
     required, taken = takes(program)
     try:
-        given = {name: value for name, value in example.inputs().items() if value is not None}
+        inputs = {name: value for name, value in example.inputs().items() if value is not None}
     except ValueError:  # an example without `with_inputs`
-        given = {name: value for name, value in example.items() if name in (taken or ("question",))}
+        inputs = {name: value for name, value in example.items() if name in (taken or ("question",))}
     if taken is None:
-        return given
-    missing = [name for name in required if name not in given]
-    if "question" in given and "question" not in taken and len(missing) == 1:
-        given[missing.pop()] = given["question"]
+        return inputs
+    missing = [name for name in required if name not in inputs]
+    if "question" in inputs and "question" not in taken and len(missing) == 1:
+        inputs[missing.pop()] = inputs["question"]
     if missing:
         raise PolyhopError(
             f"{type(program).__name__} takes {', '.join(taken)}; the question has no {missing[0]!r}, but "
-            f"{', '.join(given) or 'no inputs'}"
+            f"{', '.join(inputs) or 'no inputs'}"
         )
-    return {name: value for name, value in given.items() if name in taken}
+    return {name: value for name, value in inputs.items() if name in taken}
 
 
 def as_asked(program: dspy.Module, example: dspy.Example) -> dspy.Example:
@@ -198,12 +198,13 @@ def as_asked(program: dspy.Module, example: dspy.Example) -> dspy.Example:
 
 def takes(program: dspy.Module) -> tuple[list[str], list[str] | None]:
     """The names of the inputs that a program requires, and of all that it takes; None if it takes any."""
-    own = vars(program).get("forward")  # DSPy warns of reading `program.forward`
-    parameters = [*inspect.signature(own or type(program).forward).parameters.values()][own is None :]
-    named = [each for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
-    required = [each.name for each in named if each.default is each.empty]
-    if not any(each.kind is each.VAR_KEYWORD for each in parameters):
-        return required, [each.name for each in named]
+    forward = vars(program).get("forward")  # DSPy warns of reading `program.forward`
+    parameters = [*inspect.signature(forward or type(program).forward).parameters.values()][forward is None :]
+    variable = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+    named = [parameter for parameter in parameters if parameter.kind not in variable]
+    required = [parameter.name for parameter in named if parameter.default is parameter.empty]
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return required, [parameter.name for parameter in named]
     # dspy.Predict, ChainOfThought and ReAct say in a signature what they take.
     predictors = program.predictors()
     signature = getattr(program, "signature", None) or (predictors[0].signature if len(predictors) == 1 else None)

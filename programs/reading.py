@@ -72,18 +72,18 @@ def read(signature: type[dspy.Signature], reply: str, cut: bool = False) -> Read
     fields = signature.output_fields
     reply = _INLINE.sub("\n", reply.replace("\r\n", "\n").lstrip("\ufeff"))
     try:
-        found, is_object = _sections(list(fields), reply)
+        sections, is_object = _sections(list(fields), reply)
     except _UNREADABLE:
-        found, is_object = {}, False
-    last = _last(found, reply) if cut else None
+        sections, is_object = {}, False
+    last = _last(sections, reply) if cut else None
     values, unread = {}, {}
     for name, info in fields.items():
-        if name in found:
+        if name in sections:
             try:
-                values[name] = _value(found[name], info.annotation, bound_of(info), cut=name == last)
+                values[name] = _value(sections[name], info.annotation, bound_of(info), cut=name == last)
                 continue
             except _UNREADABLE:
-                unread[name] = " ".join(str(found[name]).split())[:_EXCERPT]
+                unread[name] = " ".join(str(sections[name]).split())[:_EXCERPT]
         else:
             unread[name] = ""
         if not info.is_required():
@@ -112,20 +112,20 @@ def _sections(names: list[str], reply: str) -> tuple[dict[str, Any], bool]:
     return marked, False
 
 
-def _split(header: re.Pattern[str], reply: str, names: list[str], known: Mapping[str, Any] = {}) -> dict[str, str]:
+def _split(header: re.Pattern[str], reply: str, names: list[str], marked: Mapping[str, Any] = {}) -> dict[str, str]:
     """What follows each header, up to the next; of a field that stands twice the first that is not the template's."""
     spoken = {name.replace("_", ""): name for name in names}  # "Sub-questions"
     heads = list(header.finditer(reply))
     ends = [*(head.start() for head in heads[1:]), len(reply)]
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for head, end in zip(heads, ends, strict=False):
         name = spoken.get(re.sub(r"[\W_]+", "", head[1].lower()), "")
         text = reply[head.end() : end].strip()
-        if known:  # a label before or behind the markers: its text ends where they begin
+        if marked:  # a label before or behind the markers: its text ends where they begin
             text = _MARKER.split(text)[0].strip()
-        if name in names and name not in found and text != f"{{{name}}}":
-            found[name] = text
-    return found
+        if name in names and name not in texts and text != f"{{{name}}}":
+            texts[name] = text
+    return texts
 
 
 def _is_list(text: str) -> bool:
@@ -154,23 +154,27 @@ def _object(reply: str, names: list[str]) -> dict[str, Any] | None:
         value = json.loads(reply[start:])
     except ValueError:
         value = json_repair.loads(reply[start:])
-        value = next((each for each in value if isinstance(each, dict)), None) if isinstance(value, list) else value
+        value = (
+            next((candidate for candidate in value if isinstance(candidate, dict)), None)
+            if isinstance(value, list)
+            else value
+        )
     if not isinstance(value, dict):
         return None
-    return {str(name): each for name, each in value.items() if name in names} or None
+    return {str(name): candidate for name, candidate in value.items() if name in names} or None
 
 
-def _last(found: Mapping[str, Any], reply: str) -> str | None:
+def _last(sections: Mapping[str, Any], reply: str) -> str | None:
     """The field in which a reply was cut; None if it had written them all."""
-    if not found or re.search(r"\[\[ ?## ?completed ?## ?\]\]", reply):
+    if not sections or re.search(r"\[\[ ?## ?completed ?## ?\]\]", reply):
         return None
-    if not all(isinstance(text, str) for text in found.values()) or not _MARKER.search(reply):
+    if not all(isinstance(text, str) for text in sections.values()) or not _MARKER.search(reply):
         with suppress(*_UNREADABLE):
             json.loads(reply[reply.find("{") :])
             return None
-        return list(found)[-1]
-    ends = {name: reply.rfind(text) + len(text) for name, text in found.items() if text}
-    if not found[last := list(found)[-1]]:
+        return list(sections)[-1]
+    ends = {name: reply.rfind(text) + len(text) for name, text in sections.items() if text}
+    if not sections[last := list(sections)[-1]]:
         return last
     last = max(ends, key=lambda name: ends[name])
     return None if len(reply.rstrip()) > ends[last] + 2 else last  # another marker stands behind it
@@ -213,7 +217,7 @@ def _list(items: list[Any], annotation: Any) -> list[Any]:
     (kind,) = get_args(annotation) or (str,)
     if kind is int:
         numbers = (_ID.search(str(int(item) if isinstance(item, float) else item)) for item in items)
-        return [int(re.split(r"\D", found.group())[0]) for found in numbers if found]
+        return [int(re.split(r"\D", match.group())[0]) for match in numbers if match]
     if kind is str:
         texts = (next(iter(item.values()), "") if isinstance(item, dict) else item for item in items)
         return [str(text) for text in texts]
@@ -226,44 +230,44 @@ def _list(items: list[Any], annotation: Any) -> list[Any]:
 def _items(raw: Any, cut: bool, of_ids: bool) -> list[Any]:
     """The items of a list; of one that was cut those that are complete."""
     if not isinstance(raw, str):  # of a JSON object, which closes what was cut
-        found = raw[: len(raw) - cut] if isinstance(raw, list) else [raw]
+        items = raw[: len(raw) - cut] if isinstance(raw, list) else [raw]
     elif not (text := raw.strip()) or _is_nothing(text):
-        found = []
+        items = []
     elif (whole := _json_list(text, cut)) is not None:
-        found = whole
+        items = whole
     elif of_ids and not cut and "\n" not in text and _IDS.fullmatch(text):
-        found = _ID.findall(text)
+        items = _ID.findall(text)
     elif (whole := _literal(text)) is not None:
-        found = whole
+        items = whole
     elif of_ids and _NONE_OF.match(text):
-        found = []
+        items = []
     elif text.startswith(("{", "[{")):
-        found = _as_list(json_repair.loads(f"[{text}]" if text[0] == "{" else text))
-        found = found[: len(found) - cut]
+        items = _as_list(json_repair.loads(f"[{text}]" if text[0] == "{" else text))
+        items = items[: len(items) - cut]
     elif cut and text[0] in '["' and '"' in text:
         if text.replace('\\"', "").count('"') % 2:  # within an item
             text = text[: text.rfind('"')]
-        found = _quoted(text.removeprefix("[").rstrip().removesuffix("]"))
+        items = _quoted(text.removeprefix("[").rstrip().removesuffix("]"))
     elif text[0] == "[" and text.endswith("]") and not (of_ids and "]" in text[:-1]):  # "[2s1] is the one" is no list
-        found = _quoted(text[1:-1])
+        items = _quoted(text[1:-1])
     elif text[0] == "[" and cut and "]" not in text:
-        found = _quoted(text[1:])[:-1]
+        items = _quoted(text[1:])[:-1]
     else:
-        found = _in_lines(text) if "\n" in text or _BULLET.match(text) else _between_commas(text, of_ids)
-        found = found[: len(found) - cut]
+        items = _in_lines(text) if "\n" in text or _BULLET.match(text) else _between_commas(text, of_ids)
+        items = items[: len(items) - cut]
     if of_ids:  # several may stand in one item: "2s1 3s2"
-        several = (_ID.findall(each) if isinstance(each, str) and _IDS.fullmatch(each) else [each] for each in found)
-        found = [id for ids in several for id in ids]
-    return [] if all(map(_is_nothing, found)) else found  # items may be aligned with others: none is left out
+        several = (_ID.findall(item) if isinstance(item, str) and _IDS.fullmatch(item) else [item] for item in items)
+        items = [id for ids in several for id in ids]
+    return [] if all(map(_is_nothing, items)) else items  # items may be aligned with others: none is left out
 
 
 def _json_list(text: str, cut: bool) -> list[Any] | None:
     """The list of JSON that a text is, or begins with: what follows it is prose."""
     with suppress(ValueError, RecursionError):
-        found, end = json.JSONDecoder().raw_decode(text)
+        items, end = json.JSONDecoder().raw_decode(text)
         more = re.match(r"\s*(?:[,;\[]|and\b)", text[end:])
-        if isinstance(found, list) and not more and not (cut and text[end:].strip()):
-            return found
+        if isinstance(items, list) and not more and not (cut and text[end:].strip()):
+            return items
     return None
 
 
@@ -272,8 +276,8 @@ def _literal(text: str) -> list[Any] | None:
     for form in (text, f"[{text}]"):
         for load in (json.loads, ast.literal_eval):
             with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
-                if isinstance(found := load(form), list) and (form == text or text[0] in "\"'{"):
-                    return found
+                if isinstance(items := load(form), list) and (form == text or text[0] in "\"'{"):
+                    return items
     return None
 
 
@@ -285,13 +289,13 @@ def _in_lines(text: str) -> list[str]:
     """An item a line; with bullets or numbers, what stands before the first is none, and other lines continue one."""
     lines = [line for line in text.splitlines() if line.strip()]
     marks = [bool(_BULLET.match(line)) for line in lines]
-    found: list[str] = []
+    items: list[str] = []
     for line, is_new in zip(lines, marks, strict=True):
         if is_new or not any(marks):
-            found.append(line)
-        elif found:
-            found[-1] += f" {line.strip()}"
-    return [_unquoted(_BULLET.sub("", line)) for line in found]
+            items.append(line)
+        elif items:
+            items[-1] += f" {line.strip()}"
+    return [_unquoted(_BULLET.sub("", line)) for line in items]
 
 
 def _between_commas(text: str, of_ids: bool) -> list[str]:
@@ -302,11 +306,11 @@ def _between_commas(text: str, of_ids: bool) -> list[str]:
 
 def _quoted(text: str) -> list[str]:
     """Items between commas, quoted or not."""
-    found, at = list[str](), 0
+    items, at = list[str](), 0
     while at < len(text) and (match := _ITEM.match(text, at)) and match.end() > at:
-        found.append((match[1] or match[2] or match[3] or "").replace('\\"', '"').strip())
+        items.append((match[1] or match[2] or match[3] or "").replace('\\"', '"').strip())
         at = match.end()
-    return found
+    return items
 
 
 def _unquoted(text: str) -> str:
@@ -326,13 +330,13 @@ def _number(text: str) -> float:
     if (ratio := _RATIO.search(text)) and (whole := float(ratio[2])) > 0:
         return float(ratio[1]) / whole
     numbers = list(_NUMBER.finditer(text))
-    likely = (each for each in numbers if each.group()[:2] in ("0.", "1.") or text[each.end() :].lstrip()[:1] == "%")
+    likely = (n for n in numbers if n.group()[:2] in ("0.", "1.") or text[n.end() :].lstrip()[:1] == "%")
     if number := next(likely, numbers[0] if numbers else None):
         value = float(number.group().replace(",", "."))
         return value / 100 if text[number.end() :].lstrip()[:1] == "%" else value
     for word, value in _WORDS:
-        if found := re.search(rf"\b{word}\b", text, re.IGNORECASE):
-            return 1 - value if _NEGATED.search(text[: found.start()]) else value
+        if match := re.search(rf"\b{word}\b", text, re.IGNORECASE):
+            return 1 - value if _NEGATED.search(text[: match.start()]) else value
     raise ValueError
 
 
@@ -345,11 +349,11 @@ def _label(text: str, labels: tuple[Any, ...]) -> Any:
     for name, label in named.items():
         if re.match(rf"\W*{re.escape(name)}\b", plain):
             return label
-    found = [
+    fitting = [
         (name, label)
         for name, label in named.items()
         if (at := re.search(rf"\b{re.escape(name)}\b", plain)) and not _NEGATED.search(plain[: at.start()])
     ]
-    if len(found) != 1:
+    if len(fitting) != 1:
         raise ValueError
-    return found[0][1]
+    return fitting[0][1]

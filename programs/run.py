@@ -114,7 +114,7 @@ def together(tasks: Sequence[Callable[[], T]]) -> list[T]:
     run.trace.add(Parallel(tuple(branch.trace for branch in branches)))
     run.seen += [hit for branch in branches for hit in branch.seen]
     if recorded is not None:
-        recorded.extend(each for calls in records for each in calls)
+        recorded.extend(call for calls in records for call in calls)
     return [outcome.result() for outcome in outcomes]
 
 

@@ -270,7 +270,8 @@ class Trace:
     @property
     def lm_calls_critical_path(self) -> int:
         """Calls in sequence: of parallel branches only the longest counts."""
-        return self.calls + sum(max(each.lm_calls_critical_path for each in branches) for branches in self._parallel())
+        longest = (max(trace.lm_calls_critical_path for trace in branches) for branches in self._parallel())
+        return self.calls + sum(longest)
 
     def _parallel(self) -> Iterator[tuple[Trace, ...]]:
         return (step.branches for step in self.steps if isinstance(step, Parallel) and step.branches)
@@ -354,7 +355,7 @@ def role_of(agent: dspy.Predict) -> str:
     return str(getattr(agent, "role", "") or agent.signature.__name__)
 
 
-class _Told(tuple[Any, ...]):
+class _Counted(tuple[Any, ...]):
     """A tuple in a line: numbers as they are, of other items how many."""
 
     def __format__(self, noun: str) -> str:
@@ -374,13 +375,13 @@ def describe(step: TraceStep) -> tuple[str, list[str], list[Fact]]:
 
     Hits and what was ignored are left to the viewer.
     """
-    values = {each.name: getattr(step, each.name) for each in fields(step)}
-    told = {name: _Told(value) if isinstance(value, tuple) else value for name, value in values.items()}
-    line = " ".join(getattr(step, "says", "").format_map(told).split()) or type(step).__name__.lower()
+    values = {part.name: getattr(step, part.name) for part in fields(step)}
+    shown = {name: _Counted(value) if isinstance(value, tuple) else value for name, value in values.items()}
+    line = " ".join(getattr(step, "says", "").format_map(shown).split()) or type(step).__name__.lower()
     details, evidence = list[str](), list[Fact]()
-    for each in fields(step):
-        value, name = values[each.name], each.name.replace("_", " ")
-        if value == each.default or each.name in ("found", "reasons", "invalid"):
+    for part in fields(step):
+        value, name = values[part.name], part.name.replace("_", " ")
+        if value == part.default or part.name in ("found", "reasons", "invalid"):
             continue
         for n, item in enumerate(value if isinstance(value, tuple) else _text(value).splitlines(), 1):
             if isinstance(item, Fact):

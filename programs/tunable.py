@@ -108,14 +108,14 @@ def switch(value: bool, **options: Any) -> Tunable[bool]:
 
 def tunables(program: dspy.Module) -> dict[str, Tunable[Any]]:
     """The tunables of a program by dotted name."""
-    return {name: each for name, each in program.named_parameters() if isinstance(each, Tunable)}
+    return {name: parameter for name, parameter in program.named_parameters() if isinstance(parameter, Tunable)}
 
 
 def conditions_of(program: dspy.Module) -> dict[str, Needs]:
     """Of each tunable that does not always matter, the one that it needs, and the values for which it matters."""
-    found = {}
-    for name, each in tunables(program).items():
-        if each.needs:
+    conditions = {}
+    for name, tunable in tunables(program).items():
+        if tunable.needs:
             part, dot, _ = name.rpartition(".")
-            found[name] = part + dot + each.needs[0], each.needs[1]
-    return found
+            conditions[name] = part + dot + tunable.needs[0], tunable.needs[1]
+    return conditions

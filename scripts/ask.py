@@ -1,21 +1,28 @@
-"""`polyhop ask`: answers a question, or those of a file, which can be interrupted and resumed."""
+"""`polyhop ask` and `polyhop search`: answer a question, or those of a file, and show what a retriever finds.
+
+The answers to a file can be interrupted and resumed.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager
 from hashlib import file_digest
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import IO, Any
 
 import dspy
 import typer
 
+from ..app.named import NamedProgram, NoIndexError, chosen_index, models_of, open_source, paying
 from ..data.errors import PolyhopError
 from ..data.files import read_bytes
+from ..data.passages import one_a_document
+from ..data.retrievers import build_retriever
 from ..data.text import clean, count
 from ..engines.costs import FREE, Ledger
 from ..engines.replies import ModelError, model_errors
@@ -24,108 +31,126 @@ from ..eval.run import evaluate
 from ..programs.prediction import check_question
 from ..programs.program import ask as answer
 from ..programs.program import completed
-from .options import Ask
-from .program import Named, models_of, paying
+from .options import Ask, Index, Search
 from .results import evaluation_bar
-from .source import chosen_index, open_source
-from .terminal import warn
-from .view import print_answer, print_chain, showing_progress, to_record
+from .terminal import new_console, warn
+from .view import hit_lines, print_answer, print_chain, showing_progress, to_record
 
 NO_MODEL = "No language model was asked. To ask one: --lm ollama_chat/qwen3:4b, or --lm openai/gpt-4o-mini"
+_DOCUMENTS = "documents|pages|files|articles|notes|records|entries"
+_OVER_ALL = re.compile(rf"\s*(?:how many|count|list|name|show|give|which)\b.*\b(?:{_DOCUMENTS})\b", re.IGNORECASE)
 _WRITTEN = "answers.sha256"  # in the folder of the run: of what --out was, and of what replaces it
 
 
-def ask(given: Ask) -> None:
-    file, out = given.file, given.out
-    if (given.question is None) == (file is None) or (out and not file):
+def ask(options: Ask) -> None:
+    file, out = options.file, options.out
+    if (options.question is None) == (file is None) or (out and not file):
         raise typer.BadParameter("ask one question, or those of a --file, whose answers can go to --out")
     if out and not out.name:
         raise PolyhopError(f"{out} is a folder: name a file for the answers")
-    asked = _read(file) if file else [("1", check_question(given.question or ""))]
+    questions = list(_read(file)) if file else [("1", check_question(options.question or ""))]
     folder = out.with_name(f"{out.name}.run") if out else None
     if out and folder:
-        _check_own(out, folder)
-    named = Named(given.program)
-    index = chosen_index(given.index) if named.searches else None
+        check_own(out, folder)
+    named = NamedProgram(options.program)
+    index = searched_index(options.index) if named.searches else None
     source = open_source(index) if index else None
-    program = named.build(source, given)
-    with paying(given, folder) as pay:
+    program = named.build(source, options)
+    with paying(options, folder) as pay:
         pay(program)
-        if not (out and folder):
-            failed = 0
-            for _, question in asked:
-                try:
-                    _print(program, question, str(index) if index else None, given)
-                except ModelError as error:
-                    if not file:
-                        raise
-                    failed += 1
-                    warn(f"{question}: {error}")
-            if failed:
-                raise PolyhopError(f"{count(failed, 'question')} failed")
+        if out and folder:
+            examples = [
+                dspy.Example(id=id, question=text, answers=()).with_inputs("question") for id, text in questions
+            ]
+            searched = getattr(source, "manifest", None)
+            manifest = RunManifest.of(
+                program,
+                examples,
+                name=named.label,
+                timeout=options.timeout,
+                index=searched,
+                files=files_of(index=index),
+            )
+            try:
+                with evaluation_bar("answering") as show:
+                    evaluate(program, examples, folder, manifest=manifest, on_progress=show, **options.how)
+            finally:
+                if (folder / "predictions.jsonl").exists():
+                    _write(folder, out)
             return
-        examples = [dspy.Example(id=id, question=each, answers=()).with_inputs("question") for id, each in asked]
-        known: dict[str, Any] = {"index": getattr(source, "manifest", None), "files": files_of(index=index)}
-        manifest = RunManifest.of(program, examples, name=named.label, timeout=given.timeout, **known)
-        try:
-            with evaluation_bar("answering") as show:
-                evaluate(program, examples, folder, manifest=manifest, on_progress=show, **given.how)
-        finally:
-            if (folder / "predictions.jsonl").exists():
-                _write(folder, out)
+        failed = 0
+        for _, question in questions:
+            try:
+                _print(program, question, str(index) if index else None, options)
+            except ModelError as error:
+                if not file:
+                    raise
+                failed += 1
+                warn(f"{question}: {error}")
+        if failed:
+            raise PolyhopError(f"{count(failed, 'question')} failed")
 
 
-def _print(program: dspy.Module, question: str, index: str | None, given: Ask) -> None:
+def _print(program: dspy.Module, question: str, index: str | None, options: Ask) -> None:
+    if _OVER_ALL.match(question):
+        warn("this asks about all documents; few are read for an answer, so a count or a list is not complete")
     start, ledger = perf_counter(), Ledger(on_incident=lambda incident: warn(f"{incident} ..."))
     with showing_progress(), model_errors(), dspy.context(usage_tracker=ledger):
         prediction = completed(answer(program, dspy.Example(question=question).with_inputs("question")))
     seconds = perf_counter() - start
-    if given.as_json:
+    if options.as_json:
         record = to_record(question, prediction, seconds, ledger) | {"index": index}
         print(json.dumps(record, ensure_ascii=False), flush=True)
         return
     asks_models = any(getattr(model, "model", "") not in FREE for model in models_of(program))
     show = print_answer if asks_models or not prediction.evidence else print_chain
-    show(question, prediction, seconds, ledger, index=index, trace=given.trace)
+    show(question, prediction, seconds, ledger, index=index, trace=options.trace)
     if not asks_models:
         typer.secho(f"  {NO_MODEL}\n", dim=True)
 
 
 def _read(file: str) -> Iterator[tuple[str, str]]:
     """The ids and questions of a file or of stdin; what is none is skipped with a warning. A line that begins
-    like no JSON is a question, unless the file is named as JSON."""
-    content = sys.stdin.buffer.read() if file == "-" else read_bytes(Path(file))  # a pipe may never end
-    known = set[str]()
+    with a brace is JSON, and so are all lines of a file that is named as JSON."""
+    content = sys.stdin.buffer.read() if file == "-" else read_bytes(Path(file))
+    ids = set[str]()
     for number, line in enumerate(content.splitlines(), 1):
         try:
             if not (text := line.decode("utf-8-sig").strip()):
                 continue
-            record: Any = None
-            with suppress(ValueError, RecursionError):
-                record = json.loads(text)
-            is_json = file.endswith((".json", ".jsonl")) or text.startswith(('{"', '["'))
-            if not isinstance(record, dict) and not is_json:
-                record = {"question": text}
+            is_json = text.startswith("{") or file.endswith((".json", ".jsonl"))
+            record = json.loads(text) if is_json else {"question": text}
             if not isinstance(record, dict) or not isinstance(record.get("question"), str):
                 raise ValueError("no object with a question")
             id, question = clean(str(record.get("id") or number)), check_question(record["question"])
-            if id in known:
+            if id in ids:
                 raise ValueError(f"repeats the id {id!r}")
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             warn(f"{file}, line {number}: {error}")
             continue
-        known.add(id)
+        ids.add(id)
         yield id, question
-    if not known:
+    if not ids:
         raise PolyhopError(f"{file} has no questions")
 
 
-def _check_own(out: Path, folder: Path) -> None:
+def check_own(out: Path, folder: Path) -> None:
     """Refuse to replace what the last call with this run's folder has not written."""
     written = folder / _WRITTEN
-    known = read_bytes(written).split() if written.exists() else []
-    if out.exists() and not (out.is_file() and _hash(out).encode() in known):
+    hashes = read_bytes(written).split() if written.exists() else []
+    if out.exists() and not (out.is_file() and _hash(out).encode() in hashes):
         raise PolyhopError(f"{out} exists and is not as this command wrote it: move it away, or choose another --out")
+
+
+@contextmanager
+def replacing_own(out: Path, folder: Path) -> Iterator[IO[str]]:
+    """A file to write that replaces what the last call with this run's folder has written."""
+    check_own(out, folder)
+    with replacing(out) as file:
+        yield file
+        file.flush()
+        with replacing(folder / _WRITTEN) as hashes:  # first: a kill leaves one of the two contents
+            hashes.writelines(f"{_hash(path)}\n" for path in (out, Path(file.name)) if path.exists())
 
 
 def _hash(path: Path) -> str:
@@ -136,8 +161,7 @@ def _hash(path: Path) -> str:
 def _write(folder: Path, out: Path) -> None:
     """Write the answers of a run, as far as it is."""
     done = failed = 0
-    _check_own(out, folder)
-    with replacing(out) as file:
+    with replacing_own(out, folder) as file:
         for record in read_records(folder):
             line: dict[str, Any] = {"id": record.id, "question": record.question}
             if record.error:
@@ -147,7 +171,39 @@ def _write(folder: Path, out: Path) -> None:
                 done += 1
                 line |= record.model_dump(include={"answer", "guess", "confidence", "status", "evidence"})
             file.write(json.dumps({**line, "costs": record.costs}, ensure_ascii=False) + "\n")
-        file.flush()
-        with replacing(folder / _WRITTEN) as hashes:  # first: a kill leaves one of the two contents
-            hashes.writelines(f"{_hash(each)}\n" for each in (out, Path(file.name)) if each.exists())
     typer.echo(f"{out}: {count(done, 'question')} answered, {failed} failed", err=True)
+
+
+def search(options: Search) -> None:
+    query = check_question(options.query)
+    retriever = build_retriever(options.retriever, open_source(searched_index(options.index)))
+    assert retriever is not None  # there is a source
+    find = retriever.search
+    hits = one_a_document(find, query, options.k) if options.by == "document" else find(query, options.k)
+    if options.as_json:
+        for hit in hits:
+            reason = vars(hit.reason) if hit.reason else None
+            record = {"rank": hit.rank, "score": hit.score, "reason": reason, **hit.passage.to_record()}
+            typer.echo(json.dumps(record, ensure_ascii=False))
+        return
+    for line in hit_lines(query, hits):
+        new_console().print(line, soft_wrap=True)
+
+
+def searched_index(index: Path | None) -> Path:
+    """The `chosen_index`. In a terminal, a folder that has none is indexed if the user agrees."""
+    try:
+        return chosen_index(index)
+    except NoIndexError as error:
+        if not in_terminal():
+            raise
+        where = error.folder.resolve()
+        typer.confirm(f"{where} has no index. Index its documents now?", default=True, abort=True, err=True)
+        from .index import index as build  # which reads documents
+
+        build(Index(names=(str(error.folder),), out=error.home))
+        return error.home
+
+
+def in_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()  # a service may have none

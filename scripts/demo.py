@@ -11,6 +11,7 @@ from typing import Any
 import dspy
 import typer
 
+from ..app.named import NamedProgram
 from ..data.lucene.bm25 import BM25Index
 from ..data.sample import CORPUS, REPLIES, load_sample
 from ..data.text import count
@@ -21,14 +22,13 @@ from ..programs.program import ask
 from ..programs.trace import describe
 from .index import index
 from .options import Demo, Index
-from .program import Named
 from .view import print_answer, print_chain
 
 # Two bridges, a comparison, a question for yes or no over three hops, and a chain of three.
 QUESTIONS = ("arts-008", "science-022", "arts-037", "science-050", "places-034")
 
 
-def demo(given: Demo) -> None:
+def demo(options: Demo) -> None:
     with TemporaryDirectory(prefix="polyhop-demo-") as folder:
         out = Path(folder) / "index"
         typer.secho("1. Index the sample corpus.\n", dim=True)
@@ -37,11 +37,11 @@ def demo(given: Demo) -> None:
         typer.secho(
             "\n2. The chain of evidence for five questions, without a language model (✓ marks gold).\n", dim=True
         )
-        _run(BM25Index(out), given.model_copy(update={"lm": ("lexical",), "record": None}), print_chain)
+        _run(BM25Index(out), options.model_copy(update={"lm": ("lexical",), "record": None}), print_chain)
 
-        model = ", ".join(given.lm) or f"{about(REPLIES)}; its replies were recorded"
+        model = ", ".join(options.lm) or f"{about(REPLIES)}; its replies were recorded"
         typer.secho(f"3. The same questions, answered by a language model: {model}.\n", dim=True)
-        options = given if given.lm else given.model_copy(update={"lm": (f"recorded:{REPLIES}",)})
+        options = options if options.lm else options.model_copy(update={"lm": (f"recorded:{REPLIES}",)})
         _run(BM25Index(out), options, print_answer)
     typer.secho(
         "4. Next: polyhop demo --lm MODEL; polyhop index FILES --out DIR; polyhop ask 'QUESTION' --index DIR",
@@ -51,7 +51,7 @@ def demo(given: Demo) -> None:
 
 def _run(source: BM25Index, options: Demo, show: Callable[..., Any]) -> None:
     """Ask the questions, and show how a model's answers came about."""
-    program = Named("polyhop").build(source, options)
+    program = NamedProgram("polyhop").build(source, options)
     questions = {question.id: question for question in load_sample()}
     for question in (questions[id] for id in QUESTIONS):
         typer.secho(f"{question.kind.replace('_', '/')}, {count(question.hops, 'hop')}", dim=True)

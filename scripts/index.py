@@ -24,28 +24,28 @@ _SHOWN = 5  # of what is skipped, and kinds of files
 _LINE_EVERY = 10.0  # seconds at least, and a tenth of the work, where there is no terminal
 
 
-def index(given: Index) -> None:
-    out, names = given.out, list(given.names)
-    if given.check + given.dense + given.adopt + given.add + given.delete + given.update > 1:
+def index(options: Index) -> None:
+    out, names = options.out, list(options.names)
+    if options.check + options.dense + options.adopt + options.add + options.delete + options.update > 1:
         raise typer.BadParameter("choose one of --add, --delete, --update, --adopt, --check and --dense")
-    if given.delete and not names:
+    if options.delete and not names:
         raise typer.BadParameter("name what to delete: polyhop index --delete notes.md")
-    is_there = given.adopt or given.check or (given.dense and not (names and out))
+    is_there = options.adopt or options.check or (options.dense and not (names and out))
     named: list[Path | str] = [*names, *([out] if out else [])]
     if is_there and len(named) > 1:
         raise typer.BadParameter("name one index, such as polyhop index --check DIR")
-    encoder = dense.SentenceEncoder(given.encoder) if given.dense else None  # fails early if it is not installed
+    encoder = dense.SentenceEncoder(options.encoder) if options.dense else None  # fails early if it is not installed
     folder = locate([*named, HOME][0]) if is_there else out or Path(HOME)
-    if given.update and not (out or folder.exists()) and len(names) == 1:
+    if options.update and not (out or folder.exists()) and len(names) == 1:
         folder = Path(names[0])
-    if given.add or given.delete or given.update:  # `locate` sees to the others
+    if options.add or options.delete or options.update:  # `locate` sees to the others
         if not out and not index_of(folder).exists():
             folder = index_above() or folder
             names = names or [str(folder.parent)]
         folder = index_of(folder)
     if not is_there:
-        _write(given, folder, names or ["."])
-    if given.check:
+        _write(options, folder, names or ["."])
+    if options.check:
         report = check_index(folder)
         for problem in report.problems:
             warn(f"  {problem}")
@@ -53,13 +53,13 @@ def index(given: Index) -> None:
             raise PolyhopError(f"the index {folder} is damaged. {rebuild(folder)}")
         made, corpus = report.manifest.created.isoformat(), plain(", ".join(report.manifest.corpus))
         typer.echo(f"{folder} is sound: {report.manifest.passages:,} passages of {corpus}, built {made}")
-    if given.adopt:
+    if options.adopt:
         started = monotonic()
         with progress_bar("adopting") as bar:
             task = bar.add_task("", total=None)
             manifest = adopt_index(
                 folder,
-                language=ENGLISH if given.language == AUTO else given.language,
+                language=ENGLISH if options.language == AUTO else options.language,
                 on_progress=lambda done, all: bar.update(task, completed=done, total=all),
             )
         _print_rows(
@@ -72,38 +72,38 @@ def index(given: Index) -> None:
         _embed(folder, encoder)
 
 
-def _write(given: Index, out: Path, names: list[str]) -> None:
+def _write(options: Index, out: Path, names: list[str]) -> None:
     """Build an index, or change one."""
-    counts, told_of = Counter[str](), defaultdict[str, list[Problem]](list)
+    counts, first = Counter[str](), defaultdict[str, list[Problem]](list)
     others = defaultdict[str, list[str]](list)  # names of files without a reader, by kind
     started, tenths = monotonic(), 0
-    told = started
+    last_line = started
 
     def skip(problem: Problem) -> None:
         counts[problem.kind] += 1
         if problem.kind == "other":  # of no interest one by one
             path = PurePosixPath(problem.where)
             others[path.suffix.lower() or "without a suffix"].append(path.name)
-        elif len(told_of[problem.kind]) < _SHOWN:
-            told_of[problem.kind].append(problem)
+        elif len(first[problem.kind]) < _SHOWN:
+            first[problem.kind].append(problem)
 
     def show(built: BuildProgress) -> None:
-        nonlocal told, tenths
+        nonlocal last_line, tenths
         state = plain(f"{built.passages:,} passages, {PurePosixPath(built.file).name or 'merging'}")
         bar.update(task, completed=100 * built.done, description=state)
-        if bar.disable and monotonic() - told >= _LINE_EVERY and int(10 * built.done) > tenths:
-            told, tenths = monotonic(), int(10 * built.done)
+        if bar.disable and monotonic() - last_line >= _LINE_EVERY and int(10 * built.done) > tenths:
+            last_line, tenths = monotonic(), int(10 * built.done)
             typer.echo(f"indexing: {built.done:.0%}, {state}", err=True)
 
     corpus, rows = [Path(name) for name in names], {"index": str(out)}
     with progress_bar("indexing") as bar:
         task = bar.add_task("", total=100)
-        if given.add or given.delete or given.update:
+        if options.add or options.delete or options.update:
             changes = update_index(
                 out,
-                add=corpus * given.add,
-                delete=names * given.delete,
-                folders=corpus * given.update,
+                add=corpus * options.add,
+                delete=names * options.delete,
+                folders=corpus * options.update,
                 on_progress=show,
                 on_problem=skip,
             )
@@ -116,9 +116,9 @@ def _write(given: Index, out: Path, names: list[str]) -> None:
             manifest = build_index(
                 corpus,
                 out,
-                max_words=given.max_words,
-                language=given.language,
-                strict=given.strict,
+                max_words=options.max_words,
+                language=options.language,
+                strict=options.strict,
                 on_progress=show,
                 on_problem=skip,
             )
@@ -131,14 +131,14 @@ def _write(given: Index, out: Path, names: list[str]) -> None:
     if counts["partial"]:
         skipped.append(f"parts of {count(counts['partial'], 'file')}")
     if counts["other"]:
-        most = sorted(others.items(), key=lambda each: -len(each[1]))[:_SHOWN]
+        most = sorted(others.items(), key=lambda item: -len(item[1]))[:_SHOWN]
         kinds = (f"{len(names):,} {kind} ({', '.join(names[:2])}{', ...' * (len(names) > 2)})" for kind, names in most)
         skipped.append(plain(f"{counts['other']:,} without a reader: {', '.join(kinds)}"))
     rows |= {"passages": f"{manifest.passages:,}{documents}", "skipped": "; ".join(skipped)}
     _print_rows(**rows, time=_rate(made, started))
     if "size" in rows and manifest.overlong:
         warn(f"  of {manifest.overlong:,} passages only the first {PAGE:,} characters are read: try --max-words 120")
-    for problem in [each for kind in ("damaged", "partial", "duplicate") for each in told_of[kind]][:_SHOWN]:
+    for problem in [*first["damaged"], *first["partial"], *first["duplicate"]][:_SHOWN]:
         warn(f"  {problem.where}: {problem.reason}")
     if counts:
         typer.echo(f"  all of them: {manifest.home(out) / PROBLEMS}", err=True)
@@ -151,16 +151,16 @@ def _write(given: Index, out: Path, names: list[str]) -> None:
 
 
 def _embed(folder: Path, encoder: dense.Encoder) -> None:
-    started, known = monotonic(), list[int]()
+    started, before = monotonic(), list[int]()
     with progress_bar("embedding") as bar:
         task = bar.add_task("", total=None)
 
         def show(done: int, rows: int) -> None:
-            known.append(done)
+            before.append(done)
             bar.update(task, completed=done, total=rows)
 
         vectors = dense.embed_index(folder, encoder, on_progress=show)
-    made = vectors.rows - known[0]
+    made = vectors.rows - before[0]
     _print_rows(
         index=str(folder),
         vectors=f"{vectors.rows:,} of {vectors.dimension} dimensions, {vectors.size / 1e6:,.1f} MB",

@@ -6,6 +6,7 @@ A command's file is imported when it runs, so that ``polyhop --help`` answers at
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from errno import EDQUOT, ENOSPC
 from importlib import import_module
@@ -19,8 +20,10 @@ from pydantic import ValidationError
 from typer.core import TyperGroup
 
 from ..data.errors import PolyhopError, first_error
-from ..eval.options import Options
+from ..optimizers.settings import Options
 from .options import COMMANDS
+
+_FILES = {"search": "ask", "score": "evaluate", "diff": "export"}  # of commands that share one
 
 
 class Commands(TyperGroup):
@@ -71,6 +74,13 @@ def polyhop(
     ] = False,
 ) -> None:
     """Answer questions whose evidence is spread over several documents."""
+    warnings.showwarning = _print_warning  # also those of other packages
+
+
+def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    from .terminal import warn
+
+    warn(str(message))
 
 
 def _command(model: type[Options]) -> Callable[..., None]:
@@ -84,7 +94,7 @@ def _command(model: type[Options]) -> Callable[..., None]:
         except ValidationError as error:
             field, _, why = first_error(error).partition(":")
             raise typer.BadParameter(f"{field.replace('_', '-')}:{why}") from error
-        getattr(import_module(f".{name}", __package__), name)(options)
+        getattr(import_module(f".{_FILES.get(name, name)}", __package__), name)(options)
 
     parameters = list(_parameters(model))
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
@@ -95,14 +105,14 @@ def _command(model: type[Options]) -> Callable[..., None]:
 
 def _parameters(model: type[Options]) -> Iterator[Parameter]:
     """Those of a model, its own before those of its bases."""
-    own = get_annotations(model)
-    for name in sorted(model.model_fields, key=lambda name: name not in own):
+    first = get_annotations(model)
+    for name in sorted(model.model_fields, key=lambda name: name not in first):
         field = model.model_fields[name]
         extra: Any = field.json_schema_extra
         default = None if field.is_required() else field.default
         several = get_origin(field.annotation) in (tuple, dict) and not default
         types = get_args(field.annotation) or (field.annotation,)
-        kind: Any = list[str] if several else next((each for each in (bool, int, float, Path) if each in types), str)
+        kind: Any = list[str] if several else next((type for type in (bool, int, float, Path) if type in types), str)
         shown = ",".join(default) if isinstance(default, tuple) else default
         suffix = "" if shown in (None, "", {}, False) else f"  [default: {shown}]"
         metavar = extra["metavar"] or (None if kind is bool else "N" if kind in (int, float) else "TEXT")

@@ -14,6 +14,8 @@ import dspy
 import typer
 from rich.console import Console
 
+from ..app.named import NamedProgram, models_of
+from ..app.task import Task, dataset_of, setting_of
 from ..data.benchmarks import SAMPLE
 from ..data.benchmarks.load import PREFIX
 from ..data.errors import PolyhopError
@@ -28,11 +30,8 @@ from ..optimizers.optimize import OptimizationSummary, Progress, check_settings
 from ..optimizers.optimize import optimize as run
 from ..optimizers.settings import Splits, divide, read_settings
 from .options import Optimize, Tuning
-from .program import Named, models_of
-from .results import warn_of_skipped
-from .source import Source, dataset_of, setting_of
+from .results import tracked, warn_of_skipped
 from .terminal import new_console, new_table, progress_bar, warn
-from .tracking import tracked
 
 _MIN_TRAIN = 4
 
@@ -43,18 +42,18 @@ def optimize(options: Optimize) -> None:
     if options.config and options.config.suffix == ".json":
         _check_names({name: value for name, value in values.items() if name not in chosen}, options.config)
     settings = Tuning.of(values | chosen, str(options.config or "the command line"))
-    named = Named(settings.program)
+    named = NamedProgram(settings.program)
     questions, index = _questions(settings, named)
-    source = Source(questions["train"], index)
+    task = Task(questions["train"], index)
     try:
         splits, sources = _divided(questions, settings.seed)
     finally:
         for asked in questions.values():
             warn_of_skipped(asked)
     for part in splits.named.values():
-        source.check_gold(part)
+        task.check_gold(part)
     prompt_model = _prompt_model(settings.prompt_lm, settings.lm) if settings.prompt_lm else None
-    program = source.program(named, settings)
+    program = task.program(named, settings)
     with warnings.catch_warnings(action="ignore"):  # the run tells them
         check_settings(settings, program, prompt_model)
     console = Console(file=sys.stderr)  # stays on the terminal while prompt optimizers write to a file
@@ -63,14 +62,9 @@ def optimize(options: Optimize) -> None:
         warn("no budget is set: --budget-calls, --budget-usd and --budget-minutes limit what the run may spend")
     expected = forecast(program, splits, settings)
     typer.echo(f"{expected}, without what is cached", err=True)
-    how: dict[str, Any] = {"dataset": source.questions.dataset, "sources": sources, "look_up": source.look_up}
-    shown = {**settings.model_dump(mode="json", exclude_none=True), "dataset": source.questions.dataset}
-    with (
-        warnings.catch_warnings(),
-        tracked(f"optimize {named.label}", shown, out) as record,
-        _bar(console, expected) as show,
-    ):
-        warnings.showwarning = lambda message, *_: warn(str(message))
+    how: dict[str, Any] = {"dataset": task.questions.dataset, "sources": sources, "look_up": task.look_up}
+    shown = {**settings.model_dump(mode="json", exclude_none=True), "dataset": task.questions.dataset}
+    with tracked(f"optimize {named.label}", shown, out) as record, _bar(console, expected) as show:
         try:
             summary = run(program, splits, out, settings, prompt_model=prompt_model, on_progress=show, **how)
         except BudgetSpent as spent:
@@ -84,10 +78,10 @@ def optimize(options: Optimize) -> None:
     if options.as_json:
         typer.echo(summary.model_dump_json(exclude_none=True))
     else:
-        _print(summary, out, settings, named.own)
+        _print(summary, out, settings, named.code)
 
 
-def _questions(settings: Tuning, named: Named) -> tuple[dict[str, Questions], Path | None]:
+def _questions(settings: Tuning, named: NamedProgram) -> tuple[dict[str, Questions], Path | None]:
     """The questions of each split that has a file, and what is searched."""
     dataset = settings.dataset or dataset_of(settings.train or settings.val or settings.test)
     files = {name: file for name in ("train", "val", "test") if (file := getattr(settings, name))}
@@ -171,8 +165,8 @@ def _bar(console: Console, expected: Forecast) -> Iterator[Callable[[Progress], 
         yield show
 
 
-def _print(summary: OptimizationSummary, out: Path, settings: Tuning, own: str) -> None:
-    """The stages, the test, and the best program; ``own`` is the user's own one, whose code no artifact has."""
+def _print(summary: OptimizationSummary, out: Path, settings: Tuning, code: str) -> None:
+    """The stages, the test, and the best program; ``code`` is the user's own one, whose code no artifact has."""
     metric, cost, test = settings.scored, settings.cost, summary.test
     headings = ("stage", "score", "gain", "p", *([cost] if cost else []), "")
     shown = new_table(f"{metric} on the validation questions", *headings)
@@ -194,5 +188,5 @@ def _print(summary: OptimizationSummary, out: Path, settings: Tuning, own: str) 
             f"{test.questions:,} test questions: {metric} {number(test.start.mean, metric)} at the start, "
             f"{number(test.best.mean, metric)} tuned ({number(gap.mean, metric, '+')}, {ends})"
         )
-    best = f"{own}={out / 'best'}" if own else out / "best"
+    best = f"{code}={out / 'best'}" if code else out / "best"
     typer.echo(f"{best}: the program, for --program, polyhop.load, polyhop diff and polyhop export")

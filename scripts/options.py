@@ -1,6 +1,6 @@
 """The commands, as models: the docstring of each is its help, and each field is an option or an argument.
 
-A command's function has its name, in the file of that name, and takes the model.
+A command's function has its name, in the file of that name or of a like command, and takes the model.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from ..app.options import ProgramOptions
 from ..data.languages import AUTO, LANGUAGES
-from ..eval.options import Limits, Options, ProgramOptions, Resources, option
-from ..optimizers.settings import OptimizationSettings
+from ..optimizers.settings import Limits, OptimizationSettings, Options, Resources, option
 
 _argument = partial(option, flag="")  # a field that is given without a flag; ``...`` for one that must be given
 
@@ -51,8 +51,8 @@ class RunOptions(ProgramOptions, Resources, Limits):
     @property
     def how(self) -> dict[str, Any]:
         """Arguments of `polyhop.eval.run.evaluate`."""
-        known: dict[str, Any] = {"threads": self.threads, "executor": self.executor}
-        return known | {"timeout": self.timeout, "retry_failed": self.retry_failed}
+        how: dict[str, Any] = {"threads": self.threads, "executor": self.executor}
+        return how | {"timeout": self.timeout, "retry_failed": self.retry_failed}
 
 
 class JsonOptions(Options):
@@ -306,16 +306,20 @@ class Serve(IndexOptions, ProgramOptions, Limits):
     mcp: bool = option(False, "Speak MCP on stdin and stdout instead of HTTP.")
 
 
-class Draft(IndexOptions):
-    """Draw pairs of passages that need each other, to write test questions from.
+class Draft(IndexOptions, RunOptions):
+    """Draft test questions over one's own documents, from pairs of passages that are tied by a link or a rare name.
 
-    Of each pair one passage leads to the other, by a link in running text or by a rare name. Each line of the file is a
-    question of one's own for 'evaluate', with its gold pages, but for the question and its answer, which you write.
+    With --lm the model writes a question that needs both passages, and answers it from both, from each alone and from
+    neither; what one passage answers is left out. The run is kept in FILE.jsonl.run, and the same command resumes it.
+    Without a model each line is a pair for you to write a question from. --review opens the questions in a browser, to
+    accept, edit or reject them; the accepted ones go to FILE.train.jsonl and FILE.test.jsonl, no document in both.
     """
 
-    out: Path = option(..., "Where to write them; a new file.", "FILE.jsonl")
-    count: int = option(50, "Pairs; each document is once the first of one.", ge=1)
+    out: Path | None = option(None, "Where to write them; a new file.", "FILE.jsonl")
+    count: int = option(50, "Pairs to draft from; a document is in at most two.", ge=1)
     seed: int = option(0, "Other pairs for another one.", ge=0)
+    review: Path | None = option(None, "Read what was drafted, in a browser.", "FILE.jsonl")
+    port: int = option(8081, "With --review: 0 for any free port.", ge=0, le=65535)
 
 
 class Demo(ProgramOptions):
@@ -333,6 +337,9 @@ class Doctor(JsonOptions):
 
     index: Path | None = option(
         None, "Verify this index.  [default: $POLYHOP_INDEX, or that of this folder or one above]", "DIR"
+    )
+    questions: str | None = option(
+        None, "Questions of your own with gold documents: what each retriever finds, and which to use.", "FILE"
     )
     lm: tuple[str, ...] = option(
         (), "Ask this model, or those of a profile, one question.  [default: $POLYHOP_LM or lexical]", "[ROLE=]SPEC"

@@ -57,7 +57,7 @@ class _Reply(NamedTuple):
 
 
 def probes(lm: LimitedLM) -> Iterator[Finding]:
-    """Findings about a server that answers; a probe that it refuses is a finding, too."""
+    """Findings about a server that answers; a probe that it refuses is a text, too."""
     try:
         writing = _ask(lm, "Write the numbers from 1 to 40 as digits, separated by spaces, and nothing else.", 160)
     except LMError as error:
@@ -76,8 +76,8 @@ def _ask(lm: LimitedLM, prompt: str, most: int, **more: Any) -> _Reply:
     ledger, started, thinks = Ledger(), monotonic(), False
     with dspy.context(usage_tracker=ledger, disable_history=True):
         try:
-            found = lm.copy(cache=False, num_retries=0)(prompt, max_tokens=most, **more)[0]
-            text = found if isinstance(found, str) else str(found.get("text") or "")
+            reply = lm.copy(cache=False, num_retries=0)(prompt, max_tokens=most, **more)[0]
+            text = reply if isinstance(reply, str) else str(reply.get("text") or "")
         except CutReplyError as error:
             text, thinks = error.reply, not error.reply.strip()
     costs = ledger.costs()
@@ -102,9 +102,9 @@ def _schema(lm: LimitedLM) -> Finding:
         enforced = False
     except LMError as error:
         return Finding("ok", "schema", f"it refuses JSON schemas, and is sent none: {plain(explain(error))}")
-    lm.known.structured = enforced
-    found = "it enforces JSON schemas" if enforced else "it ignores JSON schemas, and is sent none"
-    return Finding("ok", "schema", found)
+    lm.traits.structured = enforced
+    text = "it enforces JSON schemas" if enforced else "it ignores JSON schemas, and is sent none"
+    return Finding("ok", "schema", text)
 
 
 def _context(lm: LimitedLM) -> tuple[Finding, _Reply | None]:
@@ -114,14 +114,14 @@ def _context(lm: LimitedLM) -> tuple[Finding, _Reply | None]:
     try:
         reply = _ask(lm, f"{words}\n\nWhich word is the last one above? Reply with that word.", 8)
     except LMError as error:
-        found = f"it refuses a prompt of {PROMPT_TOKENS:,} words: {plain(explain(error))}"
-        return Finding("failed", "context", found, fix), None
+        text = f"it refuses a prompt of {PROMPT_TOKENS:,} words: {plain(explain(error))}"
+        return Finding("failed", "context", text, fix), None
     if reply.estimated:
-        found = "the server counts no tokens, so nobody can tell whether it cuts prompts"
-        return Finding("warning", "context", found, fix), None
+        text = "the server counts no tokens, so nobody can tell whether it cuts prompts"
+        return Finding("warning", "context", text, fix), None
     if reply.read < PROMPT_TOKENS:
-        found = f"of a prompt of {PROMPT_TOKENS:,} words it read {reply.read:,} tokens: it cuts prompts without a word"
-        return Finding("failed", "context", found, fix), reply
+        text = f"of a prompt of {PROMPT_TOKENS:,} words it read {reply.read:,} tokens: it cuts prompts without a word"
+        return Finding("failed", "context", text, fix), reply
     return Finding("ok", "context", f"it reads a prompt of {reply.read:,} tokens"), reply
 
 
@@ -129,6 +129,6 @@ def _speed(reading: _Reply, writing: _Reply) -> Finding:
     written = writing.written / writing.seconds  # a second; its prompt is short
     read = reading.read / max(reading.seconds - reading.written / written, 0.001)
     times = {name: 1000 * kilo / read + calls * _WRITTEN / written for name, (calls, kilo) in _QUESTION.items()}
-    told = ", ".join(f"{name} {seconds:,.0f} s" for name, seconds in times.items())
-    found = f"{read:,.0f} tokens a second read, {written:,.0f} written; a question takes about: {told}"
-    return Finding("ok", "speed", found)
+    times_text = ", ".join(f"{name} {seconds:,.0f} s" for name, seconds in times.items())
+    text = f"{read:,.0f} tokens a second read, {written:,.0f} written; a question takes about: {times_text}"
+    return Finding("ok", "speed", text)

@@ -3,21 +3,65 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import dspy
 import typer
 from rich.table import Table
 from rich.text import Text
 
+from ..app.task import Task
+from ..data.importing import installs
 from ..data.text import plain
 from ..engines.costs import sum_costs
+from ..eval.folder import RunManifest, files_of, flat, read_records
 from ..eval.metrics import COSTS, METRICS, answer_f1, evidence_f1
 from ..eval.questions import Questions
-from ..eval.run import RunProgress
+from ..eval.run import RunProgress, evaluate
 from .terminal import new_console, new_table, progress_bar, warn
+
+_MLFLOW = "MLFLOW_TRACKING_URI"
+_LONGEST = 250  # characters of a name or a value in MLflow
+
+
+def run_questions(
+    task: Task, program: dspy.Module, name: str, out: Path | None, *, file: Path | None = None, **options: Any
+) -> dict[str, Any]:
+    """The summary of a program's run over the questions of a task, with a progress bar.
+
+    Args:
+        name: What the program is called.
+        file: The program's artifact.
+        options: Those of `polyhop.eval.run.evaluate`.
+    """
+    index, questions = task.index, task.questions
+    manifest = RunManifest.of(
+        program,
+        questions,
+        name=name,
+        timeout=options.get("timeout"),
+        index=index.manifest if index else None,
+        files=files_of(
+            questions=questions.file, aliases=questions.aliases, index=index.path if index else None, program=file
+        ),
+    )
+    with tracked(name, manifest.to_json(), out, traces=True) as record, evaluation_bar(name) as show:
+        options |= {"look_up": task.look_up, "manifest": manifest, "on_progress": show}
+        try:
+            summary = evaluate(program, questions, out, **options)
+        except KeyboardInterrupt:
+            if out is not None:
+                done, count = sum(1 for _ in read_records(out)), manifest.questions.count
+                state = f"{done} of {count} questions are done; run the same command again to resume."
+                typer.echo(f"{out}: {state}", err=True)
+            raise
+        record({**summary["metrics"], "counts": summary["counts"], "totals": summary["totals"]})
+        return summary
 
 
 @contextmanager
@@ -99,3 +143,57 @@ def costs_table(by_agent: Mapping[str, Mapping[str, float]], title: str) -> Tabl
         dollars = [COSTS["cost_usd"].text(costs.get("cost_usd")) or "?"] if paid else []
         shown.add_row(Text(plain(name)), *counts, *dollars)
     return shown
+
+
+# --- MLflow: the run's folder has all results, so an error of MLflow is a warning -------------------------------------
+
+
+@contextmanager
+def tracked(
+    name: str, settings: Mapping[str, Any], out: Path | None, *, traces: bool = False
+) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """A run in MLflow, if MLFLOW_TRACKING_URI is set; an exception marks it as failed. Gives a function that logs
+    metrics, which may be nested. With ``traces``, the calls of programs, agents and models are recorded.
+    """
+    if not os.environ.get(_MLFLOW):
+        yield lambda metrics: None
+        return
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")  # a server that is down is noticed at once
+
+    def begin() -> Any:
+        import mlflow
+
+        mlflow.set_experiment(os.environ.get("MLFLOW_EXPERIMENT_NAME", "polyhop"))
+        mlflow.start_run(run_name=name, tags={"polyhop.folder": str(out.absolute())} if out else None)
+        mlflow.log_params({key: str(value)[:_LONGEST] for key, value in _flat(settings).items()})
+        if traces:
+            mlflow.dspy.autolog(silent=True)
+        return mlflow
+
+    def log(metrics: Mapping[str, Any]) -> None:
+        numbers = {key: value for key, value in _flat(metrics).items() if type(value) in (int, float)}
+        _try(lambda: mlflow and mlflow.log_metrics(numbers))
+
+    mlflow, status = _try(begin), "FAILED"
+    try:
+        yield log
+        status = "FINISHED"
+    finally:
+        _try(lambda: mlflow and mlflow.end_run(status))
+
+
+def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values, under names that MLflow allows."""
+    names = {key: re.sub(r"[^\w\-. /:]", "_", key.replace("@", "_at_"))[:_LONGEST] for key, _ in flat(values)}
+    return {names[key]: value for key, value in flat(values) if value is not None}
+
+
+def _try(call: Callable[[], Any]) -> Any:
+    """The result of a call of MLflow. Its errors may tell the address, with a password: only their kind is told."""
+    try:
+        return call()
+    except ImportError:
+        warn(f"{_MLFLOW} is set, but MLflow is not installed: {installs('tracking')}")
+    except Exception as error:  # noqa: BLE001  # a tracking server must not stop the run
+        warn(f"not tracked: cannot write to {_MLFLOW} ({type(error).__name__})")
+    return None

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import dspy
 import typer
 
+from ..app.named import NamedProgram, models_of, open_source
+from ..app.options import ProgramOptions
 from ..data.benchmarks import SAMPLE
 from ..data.errors import PolyhopError
 from ..data.importing import installs
@@ -22,11 +24,9 @@ from ..data.sample import load_sample
 from ..engines.budget import Budget
 from ..engines.costs import FREE
 from ..engines.secrets import without_secrets
-from ..eval.options import ProgramOptions
 from ..programs import PROGRAMS
+from .ask import searched_index
 from .options import Serve
-from .program import Named, build_program, models_of
-from .source import chosen_index, open_source
 
 if TYPE_CHECKING:
     from ..serve.service import Service
@@ -84,10 +84,7 @@ def application(options: Serve) -> Any:
     if options.uploads:
         if not isinstance(service.source, BM25Index):
             raise PolyhopError("--uploads needs an index of your own: polyhop index FILES --out DIR makes one")
-        index = service.source.path
-        if options.uploads.resolve().is_relative_to(index.resolve()):
-            raise PolyhopError(f"{options.uploads} is the index itself: name another folder for --uploads")
-        uploads = Uploads(service, index, options.uploads)
+        uploads = Uploads(service, service.source.path, options.uploads)
     hosts = ["*"] if host in _EVERYWHERE else [*LOOPBACK, _in_address(host), *options.allowed_host]
     return create_app(service, token=token, hosts=hosts, uploads=uploads)
 
@@ -96,8 +93,8 @@ def service_of(options: Serve) -> Service:
     """What answers the questions: the default program, and with something to search all others."""
     from ..serve.service import Service
 
-    named = Named(options.program)
-    index = chosen_index(options.index) if options.index or options.program in PROGRAMS or named.searches else None
+    named = NamedProgram(options.program)
+    index = searched_index(options.index) if options.index or options.program in PROGRAMS or named.searches else None
     source = open_source(index) if index else None
     default = named.label
     others = [name for name in PROGRAMS if source and name not in (*_NOT_SERVED, default)]
@@ -105,7 +102,7 @@ def service_of(options: Serve) -> Service:
 
     def build(name: str) -> dspy.Module:
         chosen = options if name == default else ProgramOptions(lm=options.lm, no_cache=options.no_cache)
-        return build_program(names[name], source, chosen)
+        return NamedProgram(names[name]).build(source, chosen)
 
     # The keyless engine computes here: more threads would only keep events of others waiting.
     embedded = all(model.model in FREE for model in models_of(build(default)))

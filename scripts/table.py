@@ -12,6 +12,8 @@ from typing import Any
 import typer
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from ..app.named import NamedProgram, models_of, paying
+from ..app.task import Task, setting_of
 from ..data.benchmarks import PREFIX
 from ..data.errors import PolyhopError, first_error
 from ..data.files import read_bytes
@@ -21,8 +23,7 @@ from ..eval.metrics import quantity
 from ..eval.questions import Questions
 from ..programs import PROGRAMS
 from .options import Table
-from .program import Named, models_of, paying
-from .source import Source, setting_of
+from .results import run_questions
 from .terminal import file_name, in_markdown, new_console, new_table
 
 _COLUMNS = (
@@ -84,61 +85,53 @@ class Benchmark:
     questions: str
     index: Path | None = None
 
-    @classmethod
-    def read(cls, text: str) -> Benchmark:
-        """Read ``DATASET:FILE``, ``DATASET:FILE:INDEX`` or ``DATASET:hub:NAME``."""
-        dataset, _, rest = text.partition(":")
-        questions, _, index = (rest, "", "") if rest.startswith(PREFIX) else rest.partition(":")
-        if not dataset or not questions or text.endswith(":") or ":" in index:
-            raise typer.BadParameter(f"{text!r} is not DATASET:FILE or DATASET:FILE:INDEX")
-        return cls(dataset, questions, Path(index) if index else None)
-
     def __str__(self) -> str:
         return f"{self.dataset} {'open' if self.index else 'distractor'}"
 
-    def folder(self, row: str, retriever: str | None) -> str:
-        """The name of a run's folder: the row, the questions' file, the index and the retriever."""
-        searched = self.index.name if self.index else "distractor"
-        parts = (row, self.dataset, Path(self.questions).name.split(".")[0], searched, retriever)
-        return "-".join(file_name(part) for part in parts if part)
+
+def read_benchmark(text: str) -> Benchmark:
+    """Read ``DATASET:FILE``, ``DATASET:FILE:INDEX`` or ``DATASET:hub:NAME``."""
+    dataset, _, rest = text.partition(":")
+    questions, _, index = (rest, "", "") if rest.startswith(PREFIX) else rest.partition(":")
+    if not dataset or not questions or text.endswith(":") or ":" in index:
+        raise typer.BadParameter(f"{text!r} is not DATASET:FILE or DATASET:FILE:INDEX")
+    return Benchmark(dataset, questions, Path(index) if index else None)
 
 
 def table(options: Table) -> None:
     paper = Paper.read(options.paper) if options.paper else None
-    names = options.program or (() if paper else tuple(PROGRAMS))
-    programs = {name: Named(name) for name in names}
-    rows = [Row(name=named.label, program=name) for name, named in programs.items()]
-    rows = rows or (paper.rows if paper else [])
-    programs |= {row.program: Named(row.program) for row in rows if row.program and row.program not in programs}
-    benchmarks = [Benchmark.read(text) for text in options.on]
+    names = options.program or ([row.program for row in paper.rows if row.program] if paper else PROGRAMS)
+    programs = {name: NamedProgram(name) for name in names}
+    if paper and not options.program:
+        rows = paper.rows
+    else:
+        rows = [Row(name=named.label, program=name) for name, named in programs.items()]
+    benchmarks = [read_benchmark(text) for text in options.on]
     if not benchmarks:
-        if paper is None:
-            raise typer.BadParameter("name a benchmark with --on, or a paper")
-        needed = "".join(f"\n  {name}: {source}" for name, source in paper.datasets.items())
-        raise PolyhopError(f"name the questions of the experiments with --on DATASET:FILE[:INDEX]:{needed}")
+        needed = "".join(f"\n  {name}: {source}" for name, source in paper.datasets.items()) if paper else ""
+        raise typer.BadParameter(f"name the questions with --on DATASET:FILE[:INDEX]{needed}")
     limit, seed = options.limit, options.seed
     if paper:
         limit, seed = limit or paper.questions or _QUESTIONS, seed or 0
-    runs = {
-        (each, row.name): options.out / each.folder(row.name, options.retriever) for each in benchmarks for row in rows
-    }
-    if len(set(runs.values())) < len(benchmarks) * len(rows):
+    folders = {(benchmark, row.name): _folder(row, benchmark, options) for benchmark in benchmarks for row in rows}
+    if len(set(folders.values())) < len(benchmarks) * len(rows):
         raise typer.BadParameter("two of these runs have the same folder: rename a program or a file")
     models, metrics = set[str](), paper.metrics if paper else _COLUMNS
     with paying(options, options.out) as pay:
         for benchmark in benchmarks:
             index, setting = setting_of(benchmark.dataset, None, benchmark.index, benchmark.questions)
-            asked = Questions(benchmark.dataset, benchmark.questions, setting=setting, limit=limit, seed=seed)
-            source, summaries = Source(asked, index), dict[str, dict[str, Any]]()
-            source.check_gold(asked)
+            questions = Questions(benchmark.dataset, benchmark.questions, setting=setting, limit=limit, seed=seed)
+            task, summaries = Task(questions, index), dict[str, dict[str, Any]]()
+            task.check_gold(questions)
             for row in (row for row in rows if row.program):
                 named = programs[row.program]
                 retriever = options.retriever or (paper.retriever if paper else None)
                 changes = {"retriever": retriever if named.searches else None, "set": (*row.settings, *options.set)}
                 try:
-                    program = source.program(named, options.model_copy(update=changes))
+                    program = task.program(named, options.model_copy(update=changes))
                     pay(program)
-                    summaries[row.name] = source.evaluate(program, row.name, runs[benchmark, row.name], **options.how)
+                    run = folders[benchmark, row.name]
+                    summaries[row.name] = run_questions(task, program, row.name, run, **options.how)
                 except PolyhopError as error:
                     raise PolyhopError(f"{row.name} on {benchmark}: {error}") from error
                 models |= {model.model for model in models_of(program)}
@@ -146,8 +139,20 @@ def table(options: Table) -> None:
             title = f"{benchmark}, {count:,} questions" + (": ours (published)" if paper else "")
             cells = [[row.name, *_cells(metrics, row, benchmark.dataset, summaries.get(row.name))] for row in rows]
             _print(title, metrics, cells, options.markdown)
-    for line in _differences(paper, models, benchmarks, options.retriever) if paper else ():
-        typer.echo(line)
+    if paper:
+        typer.echo(f"{paper.title} (arXiv {paper.arxiv})")
+        typer.echo(f"Models: here {', '.join(sorted(models))}; published with {paper.models}.")
+        if models <= set(FREE):
+            typer.echo("The keyless engine is not a language model: its figures say nothing about the paper.")
+        typer.echo("".join(f"{note}\n" for note in paper.notes), nl=False)
+
+
+def _folder(row: Row, benchmark: Benchmark, options: Table) -> Path:
+    """The folder of a run, by the row, the questions' file, the index and the retriever."""
+    searched = benchmark.index.name if benchmark.index else "distractor"
+    file = Path(benchmark.questions).name.split(".")[0]
+    parts = (row.name, benchmark.dataset, file, searched, options.retriever)
+    return options.out / "-".join(file_name(part) for part in parts if part)
 
 
 def _print(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], markdown: bool) -> None:
@@ -172,19 +177,3 @@ def _cells(metrics: Sequence[str], row: Row, dataset: str, summary: Mapping[str,
         text = quantity(name).text(means.get(name)) or ("-" if published or not summary else "")
         text += f" ({published[name]})" if name in published else ""
         yield f"{text} ({failed} failed)" if failed and number == 0 else text
-
-
-def _differences(
-    paper: Paper, models: set[str], benchmarks: Sequence[Benchmark], retriever: str | None
-) -> Iterator[str]:
-    """What differs from the paper, a sentence per line."""
-    yield f"{paper.title} (arXiv {paper.arxiv})"
-    yield f"Models: here {', '.join(sorted(models))}; published with {paper.models}."
-    if models <= set(FREE):
-        yield "The keyless engine is not a language model: its figures say nothing about the paper."
-    searched = sorted({"an index" if each.index else "the questions' own passages" for each in benchmarks})
-    used = retriever or paper.retriever
-    yield f"Searched: {' and '.join(searched)}, with {used}; published with {paper.retriever}."
-    theirs = f"{paper.questions} of each dataset, which are not known" if paper.questions else "a number not options"
-    yield f"The questions of the published figures: {theirs}."
-    yield from paper.notes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from textwrap import shorten
 from typing import Any
 
@@ -31,25 +30,9 @@ def safe(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else " " for c in text)
 
 
-class _Trimmed:
-    """A file whose lines get no spaces at their ends, with which Rich fills them."""
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-
-    def write(self, text: str) -> int:
-        written: int = self._file.write(re.sub(r" +(?=\n)", "", text))
-        return written
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
-
-
 def new_console(*, err: bool = False) -> Console:
     """A terminal, or a file, that takes texts as they are."""
-    stream = sys.stderr if err else sys.stdout
-    file: Any = stream if stream.isatty() else _Trimmed(stream)
-    return Console(file=file, highlight=False, markup=False, emoji=False)
+    return Console(stderr=err, highlight=False, markup=False, emoji=False)
 
 
 def new_table(title: str, *headings: str, no_wrap: bool = False) -> Table:

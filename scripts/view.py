@@ -50,22 +50,18 @@ def print_answer(
     """Print the answer, its evidence, the stop reason, the costs, the index, and the gold answer if there is one. The
     evidence that states the answer comes first; without an answer and a guess, what was kept supports nothing.
     """
-    said = f" {title_key(prediction.get('guess') or prediction.answer)} "
-    known = prediction.answer != UNKNOWN or prediction.get("guess")
-    evidence = sorted(prediction.evidence, key=lambda item: said not in f" {title_key(item.text)} ") if known else []
-    parts: list[RenderableType] = [Text(plain(question), style="bold"), _answer_line(prediction, gold)]
+    answer = prediction.get("guess") or ("" if prediction.answer == UNKNOWN else prediction.answer)
+    parts: list[RenderableType] = [_answer_line(prediction, gold)]
     if trace:
-        parts.append(Padding(trace_tree(prediction), (1, 0, 0, 2), expand=False))
-    if evidence:
-        table = evidence_table(evidence, gold.gold_facts if gold else None)
-        parts.append(Padding(table, (1, 0, 0, 2), expand=False))
+        parts.append(_indented(trace_tree(prediction)))
+    if answer and prediction.evidence:
+        evidence = sorted(prediction.evidence, key=lambda item: not _states(item, answer))
+        parts.append(_indented(evidence_table(evidence, gold.gold_facts if gold else None)))
     else:
         parts.append(Text("  no evidence", style="dim"))
     if trace and ledger.by_agent():
-        parts.append(Padding(costs_table(ledger.by_agent(), ""), (1, 0, 0, 2), expand=False))
-    footer = cost(prediction, seconds, ledger) + (f" · searched {plain(index)}" if index else "")
-    parts.append(Padding(Text(footer, style="dim"), (1, 0, 1, 2), expand=False))
-    new_console().print(Group(*parts))
+        parts.append(_indented(costs_table(ledger.by_agent(), "")))
+    _print(question, [*parts, Text()], cost(prediction, seconds, ledger), index)
 
 
 def print_chain(
@@ -81,14 +77,11 @@ def print_chain(
     """Print what is known without a language model: the chain of evidence, why each passage is in it, and the best
     guess with what it rests on."""
     guess = prediction.get("guess") or (prediction.answer if prediction.answer != UNKNOWN else "")
-    guess = guess if (prediction.confidence or 0.0) >= _LEAST_GUESS else ""
-    parts: list[RenderableType] = [Text(plain(question), style="bold")]
-    if trace:
-        parts.append(Padding(trace_tree(prediction), (1, 0, 0, 2), expand=False))
-    parts.append(Padding(chain_table(prediction, gold.gold_facts if gold else ()), (1, 0, 1, 2), expand=False))
-    if guess:
-        stating = (item.fact for item in prediction.evidence if f" {title_key(guess)} " in f" {title_key(item.text)} ")
-        rests_on = next((f", as {_address(fact)} says" for fact in stating), "")
+    parts: list[RenderableType] = [_indented(trace_tree(prediction))] if trace else []
+    parts += [_indented(chain_table(prediction, gold.gold_facts if gold else ())), Text()]
+    if guess and (prediction.confidence or 0.0) >= _LEAST_GUESS:
+        stating = next((item for item in prediction.evidence if _states(item, guess)), None)
+        rests_on = f", as {_address(stating.fact)} says" if stating else ""
         likely = "best guess" if prediction.answer != UNKNOWN else "perhaps"
         line = Text.assemble(
             f"  {likely}: ", (plain(guess), "bold yellow"), f" ({prediction.confidence:.0%})", rests_on
@@ -98,9 +91,21 @@ def print_chain(
         why = "" if is_english(question) else ": without a language model, for English questions only"
         parts.append(Text(f"  no guess{why}"))
     footer = f"{count(prediction.trace.searches, 'search', 'searches')} · {seconds:.2f} s"
+    _print(question, parts, footer, index)
+
+
+def _print(question: str, parts: Sequence[RenderableType], footer: str, index: str | None) -> None:
     footer += f" · searched {plain(index)}" if index else ""
-    parts.append(Padding(Text(footer, style="dim"), (0, 0, 1, 2), expand=False))
-    new_console().print(Group(*parts))
+    last = Padding(Text(footer, style="dim"), (0, 0, 1, 2), expand=False)
+    new_console().print(Group(Text(plain(question), style="bold"), *parts, last))
+
+
+def _indented(shown: RenderableType) -> Padding:
+    return Padding(shown, (1, 0, 0, 2), expand=False)
+
+
+def _states(item: Evidence, answer: str) -> bool:
+    return f" {title_key(answer)} " in f" {title_key(item.text)} "
 
 
 def chain_table(prediction: dspy.Prediction, gold: Collection[Fact]) -> Table:
@@ -160,7 +165,7 @@ def excerpt(query: str, hit: Hit) -> str:
     while start and size + len(sentences[start - 1]) < MOST_TEXT // 2:
         start -= 1
         size += len(sentences[start])
-    return ("… " if start else "") + short(" ".join(each.strip() for each in sentences[start:]))
+    return ("… " if start else "") + short(" ".join(text.strip() for text in sentences[start:]))
 
 
 def to_record(question: str, prediction: dspy.Prediction, seconds: float, ledger: Ledger) -> dict[str, Any]:
@@ -243,8 +248,8 @@ def _grow(tree: Tree, trace: Trace, passages: Mapping[str, Passage]) -> None:
     for step in trace.steps:
         if isinstance(step, steps.Parallel):
             branch = tree.add(Text.assemble(("side by side ", "cyan"), count(len(step.branches), "branch", "branches")))
-            for number, each in enumerate(step.branches, 1):
-                _grow(branch.add(Text(f"branch {number}", style="dim")), each, passages)
+            for number, inner in enumerate(step.branches, 1):
+                _grow(branch.add(Text(f"branch {number}", style="dim")), inner, passages)
             continue
         line, details, facts = describe(step)
         verb, blank, text = plain(line).partition(" ")

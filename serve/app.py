@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hmac
 import json
+import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from time import time
+from time import perf_counter, time
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Request
@@ -14,18 +16,21 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 from pydantic import Field
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .. import __version__
 from ..data.errors import PolyhopError
 from ..engines.replies import explain
 from ..programs.prediction import MAX_QUESTION
 from .chat import Body, add_chat, last_event, streamed
-from .guard import Guard
 from .service import STATUS, Record, Service, ServiceError
 from .tools import tool_routes, tool_server
 from .uploads import LARGEST_UPLOAD, Uploads
+
+log = logging.getLogger("polyhop.serve")
 
 LARGEST_REQUEST = 1 << 20
 """Bytes of a request's body."""
@@ -33,8 +38,8 @@ LARGEST_REQUEST = 1 << 20
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 """Host names of this machine."""
 
-_PAGE = Path(__file__).parent / "page"
-_REPORT = Path(__file__).parents[1] / "eval" / "report" / "assets"  # the page and the report have the same colors
+PAGE = Path(__file__).parent / "page"
+REPORT = Path(__file__).parents[1] / "eval" / "report" / "assets"  # the page and the report have the same colors
 
 
 class Question(Body):
@@ -146,12 +151,12 @@ def create_app(
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:
-        return FileResponse(_PAGE / "index.html", headers={"cache-control": "no-cache"})
+        return FileResponse(PAGE / "index.html", headers={"cache-control": "no-cache"})
 
     add_chat(app, service)
     app.router.routes.extend(tool_routes(tools))
-    app.mount("/page/report", StaticFiles(directory=_REPORT), name="report")
-    app.mount("/page", StaticFiles(directory=_PAGE), name="page")
+    app.mount("/page/report", StaticFiles(directory=REPORT), name="report")
+    app.mount("/page", StaticFiles(directory=PAGE), name="page")
     return app
 
 
@@ -175,3 +180,60 @@ async def _failed(_: Request, error: Exception) -> JSONResponse:
         status, message = STATUS[kind], explain(error)
     headers = {"retry-after": "5"} if kind == "busy" else None
     return JSONResponse({"error": {"message": message, "type": kind}}, status, headers)
+
+
+_OPEN = ("/", "/health")  # what needs no token, beside the files of the page
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+class Guard:
+    """Middleware that every request passes first: the token or the origin; then it is logged. Without a token, no page
+    of another site may ask. Starlette checks host names and the size of bodies, and uvicorn limits the number of
+    connections. Rates, slow clients and TLS are the matter of a proxy in front.
+
+    Args:
+        token: What ``Authorization: Bearer TOKEN`` has to have.
+    """
+
+    def __init__(self, app: ASGIApp, token: str | None = None) -> None:
+        self._app, self._token = app, token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        start, status, path = perf_counter(), 0, scope["path"]
+
+        async def answered(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                added = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+                message["headers"] = [*message.get("headers", ()), *added]
+            await send(message)
+
+        try:
+            await (self._refusal(Headers(scope=scope), path) or self._app)(scope, receive, answered)
+        finally:
+            client, seconds = scope["client"][0] if scope.get("client") else "", round(perf_counter() - start, 3)
+            details = {"method": scope["method"], "path": path[:200], "status": status, "seconds": seconds}
+            log.info("request", extra={"details": {**details, "client": client}})
+
+    def _refusal(self, headers: Headers, path: str) -> JSONResponse | None:
+        status, why = 0, ""
+        if self._token is None:
+            origin = headers.get("origin")
+            if origin and origin.partition("://")[2] != headers.get("host", ""):
+                status, why = 403, "a page of another site may not ask"
+        elif path not in _OPEN and not path.startswith("/page/"):
+            token = headers.get("authorization", "").removeprefix("Bearer ")
+            if not hmac.compare_digest(token.encode(), self._token.encode()):
+                status, why = 401, "a token is needed: Authorization: Bearer TOKEN"
+        sent = {"www-authenticate": "Bearer"} if status == 401 else None
+        return JSONResponse({"error": {"message": why, "type": "refused"}}, status, sent) if status else None

@@ -16,6 +16,7 @@ from .answers import (
     ReviseAnswer,
     VerifyAnswer,
 )
+from .drafting import WriteQuestion
 from .evidence import (
     AddEvidence,
     AssessEvidence,

@@ -16,7 +16,7 @@ those with invisible characters.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
@@ -88,6 +88,12 @@ class NumberedPassages(dspy.Type):
         return "\n".join([*marked, *(passage.render() for passage in self.passages)]) or "(none)"
 
 
+def passages_in(inputs: Mapping[str, Any]) -> list[NumberedPassage]:
+    """All passages among the inputs of an agent."""
+    shown = [value for value in inputs.values() if isinstance(value, NumberedPassages)]
+    return [passage for value in shown for passage in value.passages]
+
+
 # --- fields of replies ------------------------------------------------------------------------------------------------
 
 
@@ -128,7 +134,7 @@ _UNBOUND = Bound(10, 60)  # a field of somebody else's signature
 
 def bound_of(field: FieldInfo) -> Bound | None:
     """The bound of a field; None if its type names none."""
-    return next((each for each in field.metadata if isinstance(each, Bound)), None)
+    return next((item for item in field.metadata if isinstance(item, Bound)), None)
 
 
 def tokens_of(signature: type[dspy.Signature]) -> int:
@@ -153,8 +159,8 @@ def fenced(value: Any, tags: bool = False) -> Any:
     if tags and isinstance(value, NumberedPassages):  # their sentences are fenced against other markers anyway
         return NumberedPassages(
             passages=[
-                each.model_copy(update={"title": fenced(each.title, tags), "sentences": fenced(each.sentences, tags)})
-                for each in value.passages
+                item.model_copy(update={"title": fenced(item.title, tags), "sentences": fenced(item.sentences, tags)})
+                for item in value.passages
             ]
         )
     if isinstance(value, str):

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from polyhop.app.named import NamedProgram
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import build_index
 from polyhop.engines.models import read_profile
@@ -19,7 +20,6 @@ from polyhop.eval.metrics import METRICS
 from polyhop.programs.candidates import Cited
 from polyhop.scripts.main import app
 from polyhop.scripts.options import COMMANDS
-from polyhop.scripts.program import Named
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -71,7 +71,7 @@ def test_the_own_module_works_on_the_command_line(folder: Path, monkeypatch: pyt
         app, ["ask", "Who founded Kestrel?", "--index", "indexes/mine", "--program", "mine:Relay"]
     )
     assert "Otto Lind" in result.output
-    plain = Named("hop:Hop").open(BM25Index(Path("indexes/mine")), "mine:TitlesFirst")
+    plain = NamedProgram("hop:Hop").open(BM25Index(Path("indexes/mine")), "mine:TitlesFirst")
     assert plain.retriever("Kestrel", k=1) == ["Kestrel | Kestrel was founded by Otto Lind in 2004."]
 
 

@@ -50,7 +50,7 @@ def test_four_lines_of_python() -> None:
 def test_the_wheel_has_every_package() -> None:
     with (ROOT / "pyproject.toml").open("rb") as file:
         listed = tomllib.load(file)["tool"]["setuptools"]["packages"]
-    library = ("signatures", "data", "engines", "programs", "eval", "optimizers", "scripts", "serve")
+    library = ("signatures", "data", "engines", "programs", "eval", "optimizers", "app", "scripts", "serve")
     modules = [*ROOT.glob("*.py"), *(path for folder in library for path in (ROOT / folder).rglob("*.py"))]
     packages = {".".join(("polyhop", *path.parent.relative_to(ROOT).parts)) for path in modules}
     assert sorted(listed) == sorted(packages)

@@ -10,7 +10,7 @@ from itertools import chain
 
 from ..errors import Problem
 from ..passages import Passage
-from ..records import TEXTS, Record, each
+from ..records import TEXTS, Record, read_each
 from .formats import recognize
 
 _Placed = Iterator[tuple[Passage, str]]  # with their places
@@ -32,7 +32,7 @@ def passages_of(records: Iterator[Record | Problem], on_problem: Callable[[Probl
     records = chain(before, records)
 
     def read(of: Callable[[Record], Iterable[Passage]]) -> _Placed:
-        return each(lambda record: ((passage, record.where) for passage in of(record)), records, on_problem)
+        return read_each(lambda record: ((passage, record.where) for passage in of(record)), records, on_problem)
 
     if {"body", "category", "published_at"} <= first.keys():  # of MultiHop-RAG
         return _distinct(read(lambda record: [record.passage()])), True

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from ..errors import DataError, Problem
 from ..passages import Passage
-from ..records import LONGEST_ID, Malformed, Record, each
+from ..records import LONGEST_ID, Malformed, Record, read_each
 from ..sample import SubQuestion
 from .own import own_question
 from .question import GoldFact, QuestionRecord, distinct, question_id
@@ -147,7 +147,7 @@ def _articles(records: Iterable[Record | Problem], on_problem: _Report) -> Itera
         record["passage"] = Passage.of(record.text("title").replace("_", " "), record.text("context"))
         yield record
 
-    rows = each(placed, each(flat, records, on_problem), on_problem)
+    rows = read_each(placed, read_each(flat, records, on_problem), on_problem)
     for _, article in groupby(rows, key=lambda row: row["title"]):
         questions = list(article)
         pool = tuple({row["passage"].id: row["passage"] for row in questions}.values())
@@ -317,7 +317,7 @@ class Benchmark:
             seen.add(hash(question.id))
             yield replace(question, where=record.where)
 
-        return each(checked, self.unnest(records, on_problem) if self.unnest else records, on_problem)
+        return read_each(checked, self.unnest(records, on_problem) if self.unnest else records, on_problem)
 
 
 _BENCHMARKS = (
@@ -355,7 +355,7 @@ _BENCHMARKS = (
     Benchmark(
         *("triviaqa", "TriviaQA", triviaqa, "Data | golden_answers[] | question_id answer"),
         hub="mandarjoshi/trivia_qa:rc.nocontext",
-        unnest=lambda records, on_problem: each(
+        unnest=lambda records, on_problem: read_each(
             lambda record: record.rows("Data") if "Data" in record else (record,), records, on_problem
         ),
     ),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from ..errors import DataError, Problem
 from ..importing import installs
-from ..records import Malformed, Record, each, read_records
+from ..records import Malformed, Record, read_each, read_records
 from ..sample import Split, load_sample, sample_passages
 from .formats import BENCHMARKS, SAMPLE, Benchmark, find_benchmark, recognize
 from .question import GoldFact, QuestionRecord, distinct
@@ -124,7 +124,7 @@ def _questions(
         problem = problem or f" The first problem is {skipped.reason!r} ({skipped.where})."
         on_problem(skipped)
 
-    sound, question = each(lambda record: (record,), records, report), None
+    sound, question = read_each(lambda record: (record,), records, report), None
     for first in islice(sound, 1):
         likely = recognize(first)
         if [other.name for other in likely] not in ([], ["own"]) and benchmark not in likely:

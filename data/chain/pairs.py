@@ -1,66 +1,128 @@
-"""Pairs of passages of which one leads to the other, to write questions from that need both.
+"""Pairs of passages to write questions from that need both.
 
 for pair in pairs(BM25Index("indexes/mine"), seed=0):
-    print(pair.first.title, pair.sentence, pair.second.title)
+    print(pair.kind, pair.tie)
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from ..passages import Passage
+from ..text import content_terms
 from .store import ChainSource
 from .words import read, words_of
 
+Kind = Literal["bridge", "comparison", "intersection"]
+
+KINDS: tuple[Kind, ...] = ("bridge", "comparison", "intersection")
+
+_ORDER: tuple[Kind, ...] = ("bridge", "comparison", "bridge", "intersection")  # in turn, where there are such pairs
 _LEAST = 20  # words of a passage that says enough
 _MOST_LINKED = 0.3  # share of its words in links: more are a list
 _BEARERS = 3  # passages that a name may lead to
 _RARITY = 0.5  # of a name; 1 is a word of a single passage
 _LONGEST = 7  # words of a title that is looked up
-_AS_SECOND = 2  # times that a document is the second of a pair
+_MOST_TIES = 8  # of a passage
+_USES = 2  # of a document in all pairs
+_ALIKE = 2  # words that the first sentences of two passages share, if these tell of things of one kind
 
 
 class Pair(NamedTuple):
     """Two passages of different documents.
 
     Attributes:
-        first, second: The first one leads to the second one.
-        via: "hyperlink", or "link" for a mention of its title.
-        name: The linked text, or the name.
-        sentence: The number of the sentence of the first one that it is in.
+        kind: "bridge": the first one names what the second one tells about. "comparison": a third passage names what
+            each of them tells about, and both have a number. "intersection": both name the same thing, of which a third
+            passage tells.
+        tie: What ties them, in words.
+        name: What the first one names, or both; empty for a comparison.
+        sentences: The number of the sentence with the name in each; None for none.
     """
 
+    kind: Kind
     first: Passage
     second: Passage
-    via: str
+    tie: str
+    name: str
+    sentences: tuple[int | None, int | None]
+
+    @property
+    def documents(self) -> tuple[str, str]:
+        return self.first.document, self.second.document
+
+
+class _Tie(NamedTuple):
+    """What a passage names, and the passage that tells about it."""
+
+    passage: Passage
     name: str
     sentence: int
+    verb: str
+
+    @property
+    def has_number(self) -> bool:
+        return any(character.isdigit() for character in self.passage.text)
 
 
 def pairs(source: ChainSource, seed: int = 0) -> Iterator[Pair]:
-    """The pairs of a collection in a random order, the same for a seed: each document once as the first one, at most
-    twice as the second one. Ties are specific: a link in running text, or a rare name that few passages have as their
-    title."""
+    """The pairs of a collection in a random order, the same for a seed: of the kinds in turn, each document in at most
+    two pairs. Ties are specific: a link in running text, or a rare name that few passages have as their title."""
     store = source.store
-    used, seconds = set[str](), Counter[str]()
+    uses, made = Counter[str](), 0
+    waiting: dict[Kind, list[Pair]] = {kind: [] for kind in KINDS}
+    naming: dict[str, tuple[Passage, _Tie]] = {}  # by what is named: the last passage that names it
     for row in np.random.default_rng(seed).permutation(len(store)).tolist():
         if not store.documents[row]:
             continue  # deleted
-        [first] = source.stored([row])
-        if first.document in used or not _says_enough(first):
+        [passage] = source.stored([row])
+        if not _says_enough(passage):
             continue
-        for target, via, name, sentence in _ties(source, first):
-            [second] = source.stored([target])
-            if second.document == first.document or seconds[second.document] == _AS_SECOND or not _says_enough(second):
-                continue
-            used.add(first.document)
-            seconds[second.document] += 1
-            yield Pair(first, second, via, name, sentence)
+        ties = [tie for tie in _ties(source, passage) if tie.passage.document != passage.document][:_MOST_TIES]
+        for pair in _candidates(passage, ties, naming):
+            waiting[pair.kind].append(pair)
+        naming |= {tie.passage.id: (passage, tie) for tie in ties}
+        for kind in (_ORDER[made % len(_ORDER)], *KINDS):
+            free = [pair for pair in waiting[kind] if max(map(uses.__getitem__, pair.documents)) < _USES]
+            waiting[kind] = free
+            if free:
+                pair = free.pop()
+                uses.update(pair.documents)
+                made += 1
+                yield pair
+                break
+
+
+def _candidates(passage: Passage, ties: Sequence[_Tie], naming: dict[str, tuple[Passage, _Tie]]) -> list[Pair]:
+    """The pairs that a passage gives, the first of each kind."""
+    pairs_by_kind: dict[Kind, Pair] = {}
+    for tie in ties:
+        if "bridge" not in pairs_by_kind and _says_enough(tie.passage):
+            words = f"{passage.heading} {tie.verb} {tie.passage.heading}: {tie.name}"
+            pairs_by_kind["bridge"] = Pair("bridge", passage, tie.passage, words, tie.name, (tie.sentence, None))
+        other, earlier = naming.get(tie.passage.id, (passage, tie))
+        if "intersection" not in pairs_by_kind and other.document != passage.document:
+            words = f"both name {tie.passage.heading}: {tie.name}"
+            where = earlier.sentence, tie.sentence
+            pairs_by_kind["intersection"] = Pair("intersection", other, passage, words, tie.name, where)
+    comparable = [tie for tie in ties if tie.has_number and _says_enough(tie.passage)]
+    for one, two in combinations(comparable, 2):
+        if _are_alike(one.passage, two.passage):
+            words = f"{passage.heading} names both: {one.name}; {two.name}"
+            pairs_by_kind["comparison"] = Pair("comparison", one.passage, two.passage, words, "", (None, None))
             break
+    return list(pairs_by_kind.values())
+
+
+def _are_alike(one: Passage, two: Passage) -> bool:
+    """Whether two passages seem to tell of two things of one kind, as "a town in Finland" and "a Finnish town" do."""
+    openings = [set(content_terms(passage.sentences[0])) - set(content_terms(passage.title)) for passage in (one, two)]
+    return one.document != two.document and one.title != two.title and len(openings[0] & openings[1]) >= _ALIKE
 
 
 def _says_enough(passage: Passage) -> bool:
@@ -69,15 +131,15 @@ def _says_enough(passage: Passage) -> bool:
     return words >= _LEAST and linked <= _MOST_LINKED * words
 
 
-def _ties(source: ChainSource, passage: Passage) -> Iterator[tuple[int, str, str, int]]:
-    """The rows that a passage leads to, with `Pair.via`, name and sentence: by hyperlinks, then by names, the rarest
-    first."""
+def _ties(source: ChainSource, passage: Passage) -> Iterator[_Tie]:
+    """What a passage links to, then what it names, the rarest names first."""
     store, words = source.store, words_of(passage)
     links = [link for link in passage.links if link.kind == "text" and len(link.text) > 2]
     rows = store.named([link.target for link in links])
     for link in links:
         if link.target in rows and link.sentence < len(passage.sentences):
-            yield rows[link.target], "hyperlink", link.text, link.sentence
+            [linked] = source.stored([rows[link.target]])
+            yield _Tie(linked, link.text, link.sentence, "links to")
     titles = store.titles_in(words, _LONGEST)
     bearers = Counter(span for _, span in titles)
     above = len(words.texts) - len(passage.sentences)
@@ -88,4 +150,5 @@ def _ties(source: ChainSource, passage: Passage) -> Iterator[tuple[int, str, str
         if is_name and rarity >= _RARITY and bearers[start, end] <= _BEARERS:
             names.append((rarity, row, (start, end)))
     for _, row, span in sorted(names, key=lambda name: -name[0]):
-        yield row, "link", words.wording(*span), words.sentence[span[0]] - above
+        [named] = source.stored([row])
+        yield _Tie(named, words.wording(*span), words.sentence[span[0]] - above, "mentions")

@@ -5,26 +5,27 @@ Passages stream into Lucene's index writer, and the ids seen so far are kept on 
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import ujson
 
 from ..chain.store import StoreWriter, hashes_of
-from ..corpora import Corpus
+from ..documents.corpus import Corpus, Entry
+from ..documents.split import MAX_WORDS
 from ..errors import DataError, IndexFault, Problem
 from ..languages import AUTO, ENGLISH, check_language, language_of
 from ..passages import PAGE, Passage
-from ..splitting import MAX_WORDS
 from .bm25 import LuceneReader
 from .jvm import anserini_jar, autoclass, call, call_long, java_exception, lucene_class, open_directory, reason
 from .layout import PROBLEMS, STORE, IndexManifest, check_writable, lucene_version, publish, writing
@@ -44,8 +45,30 @@ class BuildProgress(NamedTuple):
     file: str = ""
 
 
+class Earlier(Protocol):
+    """What an index has already, of which some is replaced."""
+
+    def with_text(self, digest: str) -> Iterable[str]:
+        """The documents that stay and have a text, by its hash."""
+        ...
+
+    def keeps(self, entry: Entry) -> bool:
+        """Whether a document or a record stays as it is; what becomes of it is noted."""
+        ...
+
+    def refuses(self, id: str, document: str) -> str | None:
+        """Why a document, or a passage of it, cannot have an id."""
+        ...
+
+    def replaced(self, document: str) -> None:
+        """Note a document that is written."""
+        ...
+
+
 class Indexing:
     """Corpora on their way into an index: what is new in them is written, the rest is listed in `PROBLEMS`.
+
+    A document with the text of another is left out, and so is what has the id of another.
 
     Args:
         folder: That of `polyhop.data.lucene.layout.writing`.
@@ -70,7 +93,7 @@ class Indexing:
         languages: Sequence[str] = (),
     ) -> None:
         # How many passages there were of each is not known: their order stays.
-        ranked = {known: _MANY * (len(languages) - at) for at, known in enumerate(languages)}
+        ranked = {code: _MANY * (len(languages) - at) for at, code in enumerate(languages)}
         self._language, self.languages = language, Counter(ranked)
         self._folder, self._writer, self._on_progress, self._on_problem = folder, writer, on_progress, on_problem
         self.passages = self.documents = self._overlong = 0
@@ -84,55 +107,77 @@ class Indexing:
         self._seen.execute("CREATE TABLE problems (later INTEGER, line TEXT)")
         self._seen.execute("BEGIN")
 
-    def earlier(self, key: str, value: str) -> str | None:
-        """What was noted of a key; None, after noting a value, for a new one."""
-        if self._seen.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", (key, value)).rowcount:
-            return None
-        return str(self._seen.execute("SELECT value FROM seen WHERE key = ?", (key,)).fetchone()[0])
-
     def corpus(self, paths: Sequence[Path], **options: Any) -> Corpus:
         """A corpus that reports to this; the options are its own."""
         corpus = Corpus(
             paths,
-            earlier=self.earlier,
-            on_problem=self._skip,
+            on_problem=self.skip,
             on_progress=lambda: self._on_progress(BuildProgress(corpus.share, self.passages, corpus.file)),
             **options,
         )
         return corpus
 
-    def taken(self, document: str, where: str) -> str | None:
-        """Why a document is not written: another has its id."""
-        return self.taken_passage(document, where)
+    def add(self, corpus: Corpus, unchanged: Collection[str] = (), earlier: Earlier | None = None) -> None:
+        """Write what is new in a corpus.
 
-    def taken_passage(self, id: str, where: str) -> str | None:
-        """Why a passage of a document is not written: another has its id."""
-        first = self.earlier(f"id {id}", where)
+        Args:
+            unchanged: The names of documents that need not be read.
+        """
+        for entry in corpus.read(unchanged):
+            if copied := self._first_with(entry, earlier):
+                reason = f"the same text as {copied}"
+                self.skip(Problem(entry.where, reason, "duplicate", entry.version.content, copied))
+                continue
+            if earlier and earlier.keeps(entry):
+                continue
+            if entry.passages is None:  # its problem was told
+                continue
+            if why := self._refusal(entry.id, entry, earlier):
+                corpus.reject(Problem(entry.where, why, "duplicate"))
+                continue
+            self.documents += 1
+            if earlier:
+                earlier.replaced(entry.id)
+            for passage in entry.passages:
+                # By a record "notes.md#1".
+                if passage.place and (why := self._refusal(passage.id, entry, earlier)):
+                    corpus.reject(Problem(entry.where, why, "duplicate"))
+                else:
+                    self._write(passage, entry, corpus)
+
+    def taken(self, id: str, where: str) -> str | None:
+        """Why another document or passage cannot have an id, which is noted."""
+        first = self._earlier(f"id {id}", where)
         return None if first is None else f"the same id {id!r} as {first}"
 
-    def add(self, corpus: Corpus) -> None:
-        """Write the passages of a corpus whose documents are new."""
-        read, is_new = ("", ""), False
-        for read_passage, where in corpus:
-            passage = self._in_language(read_passage)
-            self.digest.update(ujson.dumps(passage.to_record(), ensure_ascii=False).encode())
-            if read != (read := (passage.document, where)):
-                why = self.taken(passage.document, where)
-                is_new = why is None
-                self.documents += is_new
-                if why is not None:
-                    corpus.reject(Problem(where, why, "duplicate"))
-            if not is_new:
-                continue
-            if passage.place and (why := self.taken_passage(passage.id, where)):  # by a record "notes.md#1"
-                corpus.reject(Problem(where, why, "duplicate"))
-                continue
-            self._writer.add(passage, corpus.version)
-            self.passages += 1
-            self.languages[passage.language] += 1
-            self._overlong += len(passage.text) > PAGE
-            if self.passages % _PROGRESS_EVERY == 0:
-                self._on_progress(BuildProgress(corpus.share, self.passages, corpus.file))
+    def _refusal(self, id: str, entry: Entry, earlier: Earlier | None) -> str | None:
+        return (earlier and earlier.refuses(id, entry.id)) or self.taken(id, entry.where)
+
+    def _first_with(self, entry: Entry, earlier: Earlier | None) -> str | None:
+        """Another document that has the text, in the index or read before."""
+        if not entry.version.text:
+            return None
+        for document in earlier.with_text(entry.version.text) if earlier else ():
+            if document != entry.id:
+                return document
+        first = self._earlier(f"text {entry.version.text}", entry.id)
+        return first if first != entry.id else None
+
+    def _earlier(self, key: str, value: str) -> str | None:
+        """What was noted of a key; None, after noting a value, for a new one."""
+        if self._seen.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", (key, value)).rowcount:
+            return None
+        return str(self._seen.execute("SELECT value FROM seen WHERE key = ?", (key,)).fetchone()[0])
+
+    def _write(self, read: Passage, entry: Entry, corpus: Corpus) -> None:
+        passage = self._in_language(read)
+        self.digest.update(ujson.dumps(passage.to_record(), ensure_ascii=False).encode())
+        self._writer.add(passage, entry.version)
+        self.passages += 1
+        self.languages[passage.language] += 1
+        self._overlong += len(passage.text) > PAGE
+        if self.passages % _PROGRESS_EVERY == 0:
+            self._on_progress(BuildProgress(corpus.share, self.passages, corpus.file))
 
     def _in_language(self, passage: Passage) -> Passage:
         """The passage with its language; that of most where its text does not tell."""
@@ -142,7 +187,8 @@ class Indexing:
             language = passage.language if passage.language != ENGLISH else language_of(passage.text, most)
         return passage if language == passage.language else replace(passage, language=language)
 
-    def _skip(self, problem: Problem) -> None:
+    def skip(self, problem: Problem) -> None:
+        """Report and list a problem."""
         if not self.skipped:
             self.first = f"the first that is skipped is {problem.where}: {problem.reason}"
         self.skipped[problem.kind] += 1
@@ -178,6 +224,11 @@ class Indexing:
 
     def __exit__(self, *error: object) -> None:
         self._seen.close()
+
+
+def home_of(folder: Path) -> str:
+    """A hash of the path of a folder."""
+    return blake2b(os.fsencode(folder.resolve()), digest_size=16).hexdigest()
 
 
 def _analyzed(language: str, languages: Sequence[str]) -> dict[str, Any]:
@@ -233,7 +284,7 @@ def build_index(
                 "passages": indexing.passages,
                 "documents": indexing.documents,
                 "corpus": corpus.names,
-                "homes": corpus.homes,
+                "homes": tuple(home_of(Path(path)) for path in corpora if Path(path).is_dir()),
                 "max_words": MAX_WORDS if max_words is None else max_words,
                 "split": "documents" if max_words is None else "everything" if max_words else "nothing",
                 "polyhop": version("polyhop"),

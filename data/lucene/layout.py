@@ -57,7 +57,7 @@ _LUCENE = re.compile(r"_[0-9a-z]+([._].*)?|write\.lock|(pending_)?segments_[0-9a
 ID, CONTENTS, RAW = "id", "contents", "raw"
 # Ours, not analyzed. The id of the document, and the ends of a path: "a/b.md" and "b.md" for "notes/a/b.md".
 DOCUMENT = "polyhop_document"
-VERSION = "polyhop_version"  # of the document (see `polyhop.data.corpora.Corpus`), if it can be updated
+VERSION = "polyhop_version"  # of the document (see `polyhop.data.documents.corpus.Corpus`), if it can be updated
 TEXT = "polyhop_text"  # the hash of its text, to recognize copies
 
 Generation = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]

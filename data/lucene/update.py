@@ -10,21 +10,22 @@ words for the chain retriever are written likewise. Many segments, or many delet
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, suppress
-from pathlib import Path
+from itertools import chain
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 import numpy as np
 import ujson
 
 from ..chain.store import Bools
-from ..corpora import Corpus, Version, home_of, is_in
+from ..documents.corpus import Corpus, Entry, Version
 from ..errors import IndexFault, Problem
 from ..passages import Passage
 from ..text import clean
 from .bm25 import MOST_NAMED, LuceneReader, leaves_of, live_documents
-from .index import BuildProgress, Indexing
+from .index import BuildProgress, Indexing, home_of
 from .jvm import call, lucene_class
 from .layout import DOCUMENT, ID, PROBLEMS, TEXT, VERSION, IndexManifest, writing
 from .writer import IndexWriter
@@ -81,142 +82,125 @@ def update_index(
         writing(index) as folder,
         closing(LuceneReader.open(index)) as lucene,
         IndexWriter(index, folder, create=False) as writer,
-        _Update(index, lucene, folder, writer, on_progress, on_problem) as update,
     ):
-        deleted = [document for name in delete for document in update.named(name)]
-        update.delete(deleted)
-        for path in folders:
-            update.read_again(Path(path))
-        if again := [document for document in deleted if document in update.new or document not in update.gone]:
-            raise IndexFault(f"{again[0]} is still in its folder, so it cannot be deleted: remove the file first.")
-        if add:
-            update.add(update.corpus_of([Path(path) for path in add]))
-        return update.commit(compact)
-
-
-class _Update(Indexing):
-    def __init__(
-        self, index: Path, lucene: LuceneReader, folder: Path, writer: IndexWriter, on_progress: Any, on_problem: Any
-    ) -> None:
         before = lucene.manifest
-        super().__init__(folder, writer, on_progress, on_problem, before.corpus_hash, before.language, before.languages)
-        self._index, self._lucene, self._before = index, lucene, lucene.manifest
+        settings = before.corpus_hash, before.language, before.languages
+        with Indexing(folder, writer, on_progress, on_problem, *settings) as indexing:
+            update = _Update(index, lucene, writer, indexing)
+            deleted = [document for name in delete for document in update.named(name)]
+            update.delete(deleted)
+            for path in folders:
+                update.read_again(Path(path))
+            if again := [document for document in deleted if document in update.new or document not in update.gone]:
+                raise IndexFault(f"{again[0]} is still in its folder, so it cannot be deleted: remove the file first.")
+            if add:
+                update.add([Path(path) for path in add])
+            return update.commit(folder, compact)
+
+
+class _Update:
+    """The state of an index before, and what of it is gone; the `Earlier` of an `Indexing`."""
+
+    def __init__(self, index: Path, lucene: LuceneReader, writer: IndexWriter, indexing: Indexing) -> None:
+        self._index, self._lucene, self._writer, self._indexing = index, lucene, writer, indexing
+        self._before = lucene.manifest
         self.gone, self.new = set[str](), set[str]()  # documents that are deleted, and that are written
-        self._corpus, self._read = list(self._before.corpus), list[Corpus]()
+        self._names, self._homes, self._covered = list(self._before.corpus), list(self._before.homes), set[str]()
         self._unreadable = 0
-        self._known = dict[str, str]()  # the contents of the versions in folders that are read again, by document
+        # Of the folder that is read again:
+        self._contents = set[str]()  # of the versions that the index has
+        self._kept = set[str]()  # those of them that stay
+        self._unchanged = set[str]()  # documents that are not read
+        self._problems = dict[str, Problem]()  # that were told before, by the contents of versions
 
-    def taken(self, document: str, where: str) -> str | None:
-        if (why := self.taken_passage(document, where)) is None:
-            self.new.add(document)
-        return why
+    # --- what an `Indexing` asks ---
 
-    def taken_passage(self, id: str, where: str) -> str | None:
+    def with_text(self, digest: str) -> list[str]:
+        documents = dict.fromkeys(passage.document for passage in self._lucene.look_up(TEXT, digest))
+        return [document for document in documents if document in self._unchanged or document not in self.gone]
+
+    def keeps(self, entry: Entry) -> bool:
+        content = entry.version.content
+        if entry.passages is None and (problem := self._problems.get(content)):
+            self._indexing.skip(problem)
+        return self._keep(content, entry.id, entry.where) if content in self._contents else False
+
+    def refuses(self, id: str, document: str) -> str | None:
         holders = [passage.document for field in (DOCUMENT, ID) for passage in self._lucene.look_up(field, id, 1)]
-        unchanged = self._read[-1].unchanged
-        if any(document not in self.gone or self._known.get(document) in unchanged for document in holders):
+        if any(holder not in self.gone or holder != document for holder in holders):
             return f"the id {id!r} is in the index: --update replaces what has changed"
-        # Those that perhaps stay are met later.
-        if any(document != id and document not in self.new for document in holders):
-            self._writer.delete(ID, id)
-        return super().taken_passage(id, where)
+        return None
 
-    def commit(self, compact: bool) -> Changes:
-        before = self._before
-        for problem in self._problems_before():
-            self.keep(problem)
-        self.finish()
-        if not (self.passages or self.gone or compact):
-            os.replace(self._folder / PROBLEMS, before.home(self._index) / PROBLEMS)
-            return Changes(before, 0, 0, 0)
-        live, merge = self._left()
-        kept = int(live.sum())
-        if not kept + self.passages:
-            raise IndexFault(f"Nothing would be left in the index {self._index}. Remove its folder instead.")
-        if merge or compact:
-            self._writer.merge()
-            self._writer.merge_stores(before.stores(self._index), np.append(live, np.ones(self.passages, bool)))
-        manifest = self._writer.commit(
-            {
-                **before.model_dump(exclude={"generation", "chain", "schema_version"}),
-                **self.counts(before),
-                "passages": kept + self.passages,
-                "documents": before.documents - len(self.gone) + len(self.new),
-                "corpus": tuple(dict.fromkeys(self._corpus)),
-                "homes": tuple(dict.fromkeys([*before.homes, *(home for read in self._read for home in read.homes)])),
-                "updates": before.updates + 1,
-            },
-            {} if merge or compact else before.chain,
-        )
-        deleted = before.passages - kept
-        return Changes(manifest, len(self.gone | self.new), self.passages, deleted, self._unreadable)
+    def replaced(self, document: str) -> None:
+        self.new.add(document)
 
-    def _left(self) -> tuple[Bools, bool]:
-        """Which of the passages before are left; and whether the segments are to be merged, without the others."""
-        reader = self._writer.reader()
-        try:
-            segments = {_name(leaf): leaf for leaf in leaves_of(reader)}
-            names = [_name(leaf) for leaf in self._lucene.leaves]
-            gone = [np.zeros(call(leaf, "maxDoc"), bool) for leaf in self._lucene.leaves]
-            parts = [
-                live_documents(segments[name]) if name in segments else nothing
-                for name, nothing in zip(names, gone, strict=True)
-            ]
-        finally:
-            call(reader, "close")
-        live = np.concatenate(parts)
-        many = max(len(segments), len(self._before.chain) + 1) > _MOST_SEGMENTS
-        # Lucene removes a segment without any live passage, which renumbers those that follow.
-        vanished = any(name not in segments for name in names)
-        return live, many or vanished or (~live).sum() > _MOST_DELETED * len(live)
+    def _keep(self, content: str, document: str, where: str) -> bool:
+        """Keep what has not changed, unless another has taken its id."""
+        if why := self._indexing.taken(document, where):
+            self._indexing.skip(Problem(where, why, "duplicate"))
+        else:
+            self._kept.add(content)
+            self.gone.discard(document)
+        return True
 
-    def corpus_of(self, paths: Sequence[Path], known: Collection[str] = (), left_out: Iterable[Problem] = ()) -> Corpus:
-        """With the settings of the index."""
-        before = self._before
-        max_words = {"documents": None, "everything": before.max_words, "nothing": 0}[before.split]
-        roots = [*before.corpus, *(clean(path.resolve().name) for path in paths if path.is_dir())]
-        gone = set(self.gone)
-        for path in filter(Path.is_dir, paths):
-            self._check_folder(path.resolve())
+    # --- reading ---
 
-        def indexed(digest: str) -> list[str]:
-            documents = dict.fromkeys(passage.document for passage in self._lucene.look_up(TEXT, digest))
-            return [document for document in documents if document not in gone]
-
-        left = {problem.version: problem for problem in left_out}
-        corpus = self.corpus(paths, max_words=max_words, known=known, left_out=left, indexed=indexed, roots=roots)
-        self._read.append(corpus)
-        self._corpus += [
-            name
-            for path, name in zip(paths, corpus.names, strict=True)
-            if path.is_dir() or not any(clean(above.name) in before.corpus for above in path.resolve().parents)
-        ]
-        return corpus
+    def add(self, paths: Sequence[Path]) -> None:
+        """Read what the index does not have."""
+        self._contents, self._unchanged, self._problems = set(), set(), {}
+        self._indexing.add(self._corpus(paths), earlier=self)
 
     def read_again(self, path: Path) -> None:
         """Read what has changed in a folder."""
         if not path.is_dir():
             raise IndexFault(f"{path} is not a folder. Add a file with --add.")
         root = f"{clean(path.resolve().name)}/"
-        known = {version: Version(version) for version in self._versions(root)}
-        self._known |= {version.document: content for content, version in known.items()}
-        left_out = (problem for problem in self._problems_before() if problem.where.startswith(root))
-        corpus = self.corpus_of([path], known, left_out)
-        self.gone.update(version.document for version in known.values())  # unless they are met again
-        self.add(corpus)
-        kept = set[str]()
-        for content, version in known.items():
-            if content in corpus.unchanged or is_in(version.file, corpus.closed):
-                if why := super().taken_passage(version.document, version.file):
-                    corpus.reject(Problem(version.file, why, "duplicate"))
-                else:
-                    kept.add(content)
-            elif version.document not in self.new:
+        versions = {content: Version(content) for content in self._versions(root)}
+        self._problems = {p.version: p for p in self._problems_before() if p.version and p.where.startswith(root)}
+        corpus = self._corpus([path])
+        self._contents, self._kept, self._unchanged = set(versions), set(), set()
+        if versions:
+            self._unchanged = self._not_read(corpus)
+        self.gone.update(version.document for version in versions.values())  # unless they are met again
+        self._indexing.add(corpus, self._unchanged, self)
+        for content, version in versions.items():
+            if content not in self._kept and is_in(version.file, corpus.closed):
+                self._keep(content, version.document, version.file)
+            elif content not in self._kept and version.document not in self.new:
                 self._unreadable += is_in(version.file, corpus.failed)
-        self.gone.difference_update(known[content].document for content in kept)
-        for content in sorted(known.keys() - kept):
-            self.digest.update(content.encode())
+        for content in sorted(self._contents - self._kept):
+            self._indexing.digest.update(content.encode())
             self._writer.delete(VERSION, content)
+
+    def _not_read(self, corpus: Corpus) -> set[str]:
+        """The documents that are not converted again: neither they nor their twins nor what they copy has changed."""
+        indexed, copied = set[str](), dict[str, str]()  # of the copies, the document that each is one of
+        for source in chain.from_iterable(corpus.formats):
+            content = corpus.version(source).content
+            if content in self._contents:
+                indexed.add(source.name)
+            elif content in self._problems:
+                copied[source.name] = self._problems[content].other
+        groups = [{source.name for source in group} for group in corpus.formats]
+        same = [names for names in groups if names <= indexed | copied.keys()]
+        kept = {"", *indexed.intersection(chain.from_iterable(same))}
+        return {name for names in same if all(copied.get(name, "") in kept for name in names) for name in names}
+
+    def _corpus(self, paths: Sequence[Path]) -> Corpus:
+        """With the settings of the index."""
+        before = self._before
+        max_words = {"documents": None, "everything": before.max_words, "nothing": 0}[before.split]
+        folders = [path.resolve() for path in paths if path.is_dir()]
+        for home in folders:
+            self._check_folder(home)
+        roots = [*before.corpus, *(clean(home.name) for home in folders)]
+        corpus = self._indexing.corpus(paths, max_words=max_words, roots=roots)
+        self._homes += map(home_of, folders)
+        self._covered |= corpus.covered
+        for path, name in zip(paths, corpus.names, strict=True):
+            if path.is_dir() or not any(clean(above.name) in before.corpus for above in path.resolve().parents):
+                self._names.append(name)
+        return corpus
 
     def _check_folder(self, home: Path) -> None:
         """Refuse a folder of which the index has another one of the same name, or the one above."""
@@ -241,7 +225,8 @@ class _Update(Indexing):
         before = self._before.home(self._index) / PROBLEMS
         with suppress(OSError, ValueError), before.open(encoding="utf-8") as file:
             for record in map(ujson.loads, file):
-                if not any(corpus.covers(record["where"]) for corpus in self._read):
+                where = record["where"]
+                if not is_in(where, self._covered) and where.partition(":")[0] not in self._covered:
                     yield Problem(**{name: record[name] for name in Problem._fields if name in record})
 
     def _passages_of(self, document: str, most: int = MOST_NAMED) -> list[Passage]:
@@ -265,7 +250,7 @@ class _Update(Indexing):
         for document in dict.fromkeys(documents):
             for passage in self._passages_of(document):
                 self._writer.delete(ID, passage.id)
-            self.digest.update(document.encode())
+            self._indexing.digest.update(document.encode())
             self.gone.add(document)
 
     def _versions(self, prefix: str) -> Iterator[str]:
@@ -285,7 +270,63 @@ class _Update(Indexing):
                     yield version
                 term = call(iterator, "next")
 
+    # --- writing ---
+
+    def commit(self, folder: Path, compact: bool) -> Changes:
+        before, indexing = self._before, self._indexing
+        for problem in self._problems_before():
+            indexing.keep(problem)
+        indexing.finish()
+        if not (indexing.passages or self.gone or compact):
+            os.replace(folder / PROBLEMS, before.home(self._index) / PROBLEMS)
+            return Changes(before, 0, 0, 0)
+        live, merge = self._left()
+        kept = int(live.sum())
+        if not kept + indexing.passages:
+            raise IndexFault(f"Nothing would be left in the index {self._index}. Remove its folder instead.")
+        if merge or compact:
+            self._writer.merge()
+            self._writer.merge_stores(before.stores(self._index), np.append(live, np.ones(indexing.passages, bool)))
+        manifest = self._writer.commit(
+            {
+                **before.model_dump(exclude={"generation", "chain", "schema_version"}),
+                **indexing.counts(before),
+                "passages": kept + indexing.passages,
+                "documents": before.documents - len(self.gone) + len(self.new),
+                "corpus": tuple(dict.fromkeys(self._names)),
+                "homes": tuple(dict.fromkeys(self._homes)),
+                "updates": before.updates + 1,
+            },
+            {} if merge or compact else before.chain,
+        )
+        deleted = before.passages - kept
+        return Changes(manifest, len(self.gone | self.new), indexing.passages, deleted, self._unreadable)
+
+    def _left(self) -> tuple[Bools, bool]:
+        """Which of the passages before are left; and whether the segments are to be merged, without the others."""
+        reader = self._writer.reader()
+        try:
+            segments = {_name(leaf): leaf for leaf in leaves_of(reader)}
+            names = [_name(leaf) for leaf in self._lucene.leaves]
+            gone = [np.zeros(call(leaf, "maxDoc"), bool) for leaf in self._lucene.leaves]
+            parts = [
+                live_documents(segments[name]) if name in segments else nothing
+                for name, nothing in zip(names, gone, strict=True)
+            ]
+        finally:
+            call(reader, "close")
+        live = np.concatenate(parts)
+        many = max(len(segments), len(self._before.chain) + 1) > _MOST_SEGMENTS
+        # Lucene removes a segment without any live passage, which renumbers those that follow.
+        vanished = any(name not in segments for name in names)
+        return live, many or vanished or (~live).sum() > _MOST_DELETED * len(live)
+
 
 def _name(segment: Any) -> str:
     """The name of a segment, such as "_1"; Lucene writes it first."""
     return str(call(segment, "toString")).partition("(")[0]
+
+
+def is_in(name: str, names: Collection[str]) -> bool:
+    """Whether a file, or a folder that it is in, is among some."""
+    return any(place in names for place in (name, *map(str, PurePosixPath(name).parents)))

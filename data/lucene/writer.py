@@ -14,7 +14,7 @@ from typing import Any, Self
 import ujson
 
 from ..chain.store import Bools, StoreWriter
-from ..corpora import Version
+from ..documents.corpus import Version
 from ..passages import Passage
 from .bm25 import sealed
 from .jvm import analyzer, attach, autoclass, call, call_long, lucene_class, open_directory

@@ -53,7 +53,7 @@ def load_sample(split: Split | None = None) -> list[dspy.Example]:
     if split not in (None, *get_args(Split)):
         raise ValueError(f"the sample has the splits {', '.join(get_args(Split))}, not {split!r}")
     file = "unanswerable.jsonl" if split == "unanswerable" else "questions.jsonl"
-    return [_example(each) for each in _records(CORPUS.with_name(file)) if split in (None, each["split"])]
+    return [_example(record) for record in _records(CORPUS.with_name(file)) if split in (None, record["split"])]
 
 
 def _example(record: dict[str, Any]) -> dspy.Example:

@@ -98,8 +98,8 @@ def hover(prediction: Prediction, answers: Collection[str], facts: Collection[Su
     counted = {(title, sentence) for title, sentences in first for sentence in sentences[:2]}
     complete = pages == {title for title, _ in counted & _facts(facts)}
     support = hotpotqa(prediction, answers, facts)
-    own = {name: support[name] for name in ("sp_em", "sp_f1")}
-    return {"accuracy": float(right), **own, "hover_score": float(right and complete)}
+    sentences = {name: support[name] for name in ("sp_em", "sp_f1")}
+    return {"accuracy": float(right), **sentences, "hover_score": float(right and complete)}
 
 
 def verdict(answer: str) -> bool | None:

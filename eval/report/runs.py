@@ -126,7 +126,7 @@ class Group:
     def dataset(self) -> str:
         return self.runs[0].manifest.dataset or "own questions"
 
-    def known(self, metrics: Iterable[str]) -> list[str]:
+    def measured(self, metrics: Iterable[str]) -> list[str]:
         """The metrics that a run has."""
         return [metric for metric in metrics if any(run.mean(metric) is not None for run in self.runs)]
 
@@ -209,7 +209,7 @@ def read_groups(paths: Sequence[Path], details: Details, on_record: Callable[[],
             _read(group.runs[-1], group, details, on_record)
         if members[1:]:
             with suppress(RunError):  # unfinished runs may share no question
-                group.versus = compare_records(group.runs, group.known(COMPARED))
+                group.versus = compare_records(group.runs, group.measured(COMPARED))
         groups.append(group)
     return groups
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.data.errors import DataError, Problem
-from polyhop.data.records import Malformed, Record, read_records
+from polyhop.data.records import Malformed, Record, bounded_metadata, read_records
 
 RECORDS = [{"n": 1, "text": "a ] b"}, {"n": 2, "text": 'é " \\ ,'}, {"n": 3, "text": ""}]
 WHOLE = {"a": {"data": [1]}, "data": {"b": 2}}
@@ -162,3 +162,7 @@ def test_wrong_values_are_refused(read: Callable[[Record], Any]) -> None:
     }  # fmt: skip
     with pytest.raises(Malformed):
         read(Record(fields, "file:1"))
+
+
+def test_metadata_is_kept_if_it_is_small() -> None:
+    assert [*map(bounded_metadata, ({"a": "x"}, {"a": "x" * 5000}, ["a"]))] == [{"a": "x"}, None, None]

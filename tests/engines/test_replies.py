@@ -42,10 +42,10 @@ LASTING = {
     "billing": ("429-quota",),
     "auth": ("401-echo",),
     "context_window_exceeded": ("context-vllm", "context-llama"),
-    "refused": ("filter-400-azure", "refusal", "filter"),
+    "refused": ("refusal", "filter"),
+    "invalid_request": ("filter-400-azure",),
     "overlong_reply": ("1mb", "1mb-in-field", "1mb-braces"),
     "cut_reply": ("length",),
-    "stream": ("stream",),
 }
 CODES = {name: code for group in (PASSING, LASTING) for code, names in group.items() for name in names}
 HARMLESS = ("prose-around-json", "lone-surrogate", "utf-16", "bom", "no-usage", "usage-as-text", "unknown-fields")

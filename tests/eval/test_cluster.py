@@ -19,7 +19,7 @@ from dspy import lm15
 from polyhop.data.errors import PolyhopError
 from polyhop.engines.budget import Budget, BudgetSpent
 from polyhop.engines.limits import LimitedLM, Limits, RateLimit
-from polyhop.eval.cluster import Counted, Ray
+from polyhop.eval.cluster import Ray, _reduced_budget, _reduced_limit
 from polyhop.eval.folder import RunRecord, read_records
 from polyhop.eval.metrics import METRICS, Attempt, metric
 from polyhop.eval.run import evaluate
@@ -50,7 +50,7 @@ def facts(run: Path) -> list[dict[str, Any]]:
     def fact(record: RunRecord) -> dict[str, Any]:
         return {**record.model_dump(), "costs": {k: v for k, v in record.costs.items() if k != "seconds"}}
 
-    return sorted(map(fact, read_records(run)), key=lambda each: each["n"])
+    return sorted(map(fact, read_records(run)), key=lambda record: record["n"])
 
 
 class DiesOnce:
@@ -154,19 +154,22 @@ def test_a_program_that_does_not_pickle_is_an_error(cluster: None) -> None:
         evaluate(Fake({"x": Lock().__enter__}), numbered(1), executor=Ray(workers=1))
 
 
-# --- what is shared --------------------------------------------------------------------------------------------------
+def test_a_worker_has_its_part_of_the_limits() -> None:
+    limit = RateLimit(Limits(concurrency=5, requests_per_minute=60, timeout=9))
+    _, (part,) = _reduced_limit(limit, workers=2)
+    assert part == Limits(concurrency=2, requests_per_minute=30, timeout=9)
+    assert _reduced_limit(RateLimit(), workers=2)[1] == (Limits(),)
+    with pytest.raises(PolyhopError, match="6 workers need a model that may get as many requests at once, not 5"):
+        _reduced_limit(limit, workers=6)
 
 
-def test_a_lost_worker_gives_its_places_back_once() -> None:
-    counted = Counted(cloudpickle.dumps(RateLimit(Limits(concurrency=2))))
-
-    def enters(worker: int) -> bool:
-        return bool(counted.call(worker, "enter")[0][0])
-
-    assert [enters(0), enters(0), enters(1)] == [True, True, False]
-    for _ in "ab":
-        counted.started(0)
-    assert [enters(1), enters(1), enters(1)] == [True, True, False]
+def test_a_worker_without_the_file_of_the_budget_does_not_start(tmp_path: Path) -> None:
+    budget = Budget(calls=2, file=tmp_path / "spent.json")
+    make, arguments, _ = _reduced_budget(budget)
+    assert make(*arguments).file == tmp_path / "spent.json"
+    (tmp_path / "spent.json").unlink()
+    with pytest.raises(PolyhopError, match="choose an --out on a file system that all nodes share"):
+        make(*arguments)
 
 
 JAVA_STAYS = """

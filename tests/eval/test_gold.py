@@ -8,9 +8,9 @@ import dspy
 import pytest
 
 from polyhop.data.benchmarks import GoldFact, QuestionRecord
+from polyhop.data.documents.split import Document, split
 from polyhop.data.errors import PolyhopError
 from polyhop.data.passages import Evidence, Fact, Passage
-from polyhop.data.splitting import Document, split
 from polyhop.eval.gold import Gold, ProgramOutput, gold_evidence, gold_in_passages, gold_of, gold_with_texts
 from polyhop.eval.metrics import METRICS, score
 from polyhop.eval.official import supporting_facts
@@ -43,10 +43,10 @@ def test_an_unanswerable_question_is_answered_by_saying_so() -> None:
 
 def test_the_texts_of_gold_passages_never_depend_on_what_a_program_found() -> None:
     asked = example(GoldFact("Paris", unique_title=True))
-    found = ProgramOutput("x", (Evidence(PARIS),), (PARIS,))
-    assert "token_f1" not in score(asked, found)[1]
+    output = ProgramOutput("x", (Evidence(PARIS),), (PARIS,))
+    assert "token_f1" not in score(asked, output)[1]
     library = {"Paris": [PARIS]}
-    assert score(asked, found, lambda title: library.get(title, []))[1]["token_f1"] == 1.0
+    assert score(asked, output, lambda title: library.get(title, []))[1]["token_f1"] == 1.0
     assert score(asked, ProgramOutput("x"), lambda title: library.get(title, []))[1]["token_f1"] == 0.0
 
 
@@ -79,8 +79,8 @@ def test_any_passage_of_the_document_counts(gold: tuple[GoldFact, ...]) -> None:
     asked = example(*gold)
     assert gold_of(asked, PIECES).passages == (WHOLE.id,)
     for piece in PIECES:
-        found = score(asked, ProgramOutput("", (Evidence(piece),), (ROME, piece)))[1]
-        assert found["evidence_f1"] == found["passage_recall@2"] == 1.0
+        scores = score(asked, ProgramOutput("", (Evidence(piece),), (ROME, piece)))[1]
+        assert scores["evidence_f1"] == scores["passage_recall@2"] == 1.0
 
 
 def test_scores_are_those_of_the_whole_document() -> None:
@@ -120,8 +120,8 @@ def test_gold_as_a_question_file_has_it(gold: object) -> None:
             return dspy.Prediction(answer="France", ranking=(ROME, pieces[1]), evidence=(Evidence(pieces[1], 0),))
 
     asked = dspy.Example(question="Where?", answer="France", gold=gold).with_inputs("question")
-    found = evaluate(Fixed(), [asked])["metrics"]
-    assert (found["answer_em"], found["passage_recall@2"], found["passage_mrr"]) == (1.0, 1.0, 0.5)
+    scores = evaluate(Fixed(), [asked])["metrics"]
+    assert (scores["answer_em"], scores["passage_recall@2"], scores["passage_mrr"]) == (1.0, 1.0, 0.5)
     assert dspy.Evaluate(devset=[asked], metric=METRICS["passage_recall@2"])(Fixed()).score == 100.0
 
 
@@ -132,8 +132,8 @@ def test_a_file_counts_once_whatever_passages_are_found() -> None:
     others = [Passage.of(f"Other {n}", f"Text {n}.", id=f"docs/{n}.md") for n in range(5)]
     asked = dspy.Example(question="What?", answer="x", gold=["3.md", "docs/long.md"])
     ranking = (*pieces[:8], *others)
-    found = score(asked, ProgramOutput("", (), ranking))[1]
-    assert (found["passage_recall@5"], found["all_gold@5"], found["passage_recall@2"]) == (1.0, 1.0, 0.5)
+    scores = score(asked, ProgramOutput("", (), ranking))[1]
+    assert (scores["passage_recall@5"], scores["all_gold@5"], scores["passage_recall@2"]) == (1.0, 1.0, 0.5)
     # Of a passage that is gold itself, the number counts.
-    own = dspy.Example(question="What?", answer="x", gold=["long.md#2"])
-    assert score(own, ProgramOutput("", (), ranking))[1]["passage_mrr"] == 0.5
+    of_a_passage = dspy.Example(question="What?", answer="x", gold=["long.md#2"])
+    assert score(of_a_passage, ProgramOutput("", (), ranking))[1]["passage_mrr"] == 0.5

@@ -25,10 +25,10 @@ def prediction(answer: str, *evidence: Evidence) -> dspy.Prediction:
 
 
 def test_joint_uses_what_is_known() -> None:
-    given = prediction("Obama", Evidence(A))
+    predicted = prediction("Obama", Evidence(A))
     only_passages = dspy.Example(answers=("Obama",), gold_passages=("a",))
-    assert metrics.joint_f1(only_passages, given) == 1.0
-    assert metrics.joint_f1(dspy.Example(answers=("Obama",)), given) == 1.0
+    assert metrics.joint_f1(only_passages, predicted) == 1.0
+    assert metrics.joint_f1(dspy.Example(answers=("Obama",)), predicted) == 1.0
 
 
 def test_what_searches_found_is_scored_before_agents_choose() -> None:
@@ -36,25 +36,25 @@ def test_what_searches_found_is_scored_before_agents_choose() -> None:
 
     def recall(*searches: tuple[list[Passage], int]) -> float:
         trace = Trace()
-        for found, offset in searches:
-            trace.add(Searched("q", tuple((each.id, each.title, 1.0) for each in found), offset=offset))
-        ranking = tuple(each for found, _ in searches for each in found)
-        given = dspy.Prediction(answer="Obama", evidence=(Evidence(A),), ranking=ranking, trace=trace)
-        return float(metrics.find_metric("search_recall@5")(EXAMPLE, given))
+        for passages, offset in searches:
+            trace.add(Searched("q", tuple((passage.id, passage.title, 1.0) for passage in passages), offset=offset))
+        ranking = tuple(passage for passages, _ in searches for passage in passages)
+        predicted = dspy.Prediction(answer="Obama", evidence=(Evidence(A),), ranking=ranking, trace=trace)
+        return float(metrics.find_metric("search_recall@5")(EXAMPLE, predicted))
 
     assert recall(([*others[:4], A, B], 0)) == 0.5  # the sixth does not count
     assert recall(([*others[:4], A], 0), ([B], 0)) == 1.0  # by the better of two searches
     assert recall(([A], 0), ([B], 5)) == 0.5  # a second page begins at the sixth
     assert recall(([*others, A, B], 0)) == 0.0
-    pieces = [replace(each, place=Place("b")) for each in others]
+    pieces = [replace(passage, place=Place("b")) for passage in others]
     assert recall(([*pieces, A], 0)) == 1.0  # passages of a document count once
     assert metrics.METRICS["search_recall@5"](EXAMPLE, dspy.Prediction(answer="x", ranking=(B, A))) == 1.0
 
 
 def test_a_trace_asks_for_a_verdict() -> None:
-    given = prediction("Obama", Evidence(A, 0))
-    assert metrics.answer_f1(EXAMPLE, given, trace=[]) is False
-    assert replace(metrics.answer_f1, threshold=0.6)(EXAMPLE, given, trace=[]) is True
+    predicted = prediction("Obama", Evidence(A, 0))
+    assert metrics.answer_f1(EXAMPLE, predicted, trace=[]) is False
+    assert replace(metrics.answer_f1, threshold=0.6)(EXAMPLE, predicted, trace=[]) is True
     assert metrics.answer_em(EXAMPLE, prediction("barack obama"), trace=[]) is True
 
 

@@ -59,7 +59,7 @@ def test_a_missing_part_scores_0_makes_the_joint_0_and_counts_in_the_means() -> 
         for prefix in ("", "sp_", "joint_"):
             expected = 0.0 if prefix in zeros else 1.0
             assert [values[prefix + name] for name in ("em", "f1", "prec", "recall")] == [expected] * 4
-    values = mean_of(hotpotqa)([(each, (ANSWERS, FACTS)) for each in (RIGHT, {}, {**RIGHT, "sp": None})])
+    values = mean_of(hotpotqa)([(prediction, (ANSWERS, FACTS)) for prediction in (RIGHT, {}, {**RIGHT, "sp": None})])
     assert (values["em"], values["sp_f1"], values["joint_em"]) == pytest.approx((2 / 3, 1 / 3, 1 / 3))
     with pytest.raises(ValueError, match="no questions"):
         mean_of(hotpotqa)([])
@@ -152,9 +152,9 @@ def test_joint_is_the_product_of_all_three() -> None:
     ],
 )
 def test_hover(answer: str | None, sp: Any, expected: tuple[float, ...]) -> None:
-    found = hover({"answer": answer, "sp": sp}, ["yes"], [("A", 0), ("B", 1)])
-    assert tuple(found.values()) == pytest.approx(expected)
-    assert list(found) == ["accuracy", "sp_em", "sp_f1", "hover_score"]
+    values = hover({"answer": answer, "sp": sp}, ["yes"], [("A", 0), ("B", 1)])
+    assert tuple(values.values()) == pytest.approx(expected)
+    assert list(values) == ["accuracy", "sp_em", "sp_f1", "hover_score"]
     assert [verdict(text) for text in ("SUPPORTED", "not supported", "False", "")] == [True, False, False, None]
 
 
@@ -162,8 +162,8 @@ def test_hover(answer: str | None, sp: Any, expected: tuple[float, ...]) -> None
 
 
 def musique_of(id: str, answer: str = "", support: tuple[int, ...] = (), answerable: bool = True) -> dict[str, Any]:
-    told = {"predicted_answer": answer, "predicted_support_idxs": support, "predicted_answerable": answerable}
-    return {"id": id, **told}
+    predicted = {"predicted_answer": answer, "predicted_support_idxs": support, "predicted_answerable": answerable}
+    return {"id": id, **predicted}
 
 
 @pytest.mark.parametrize(
@@ -275,8 +275,8 @@ NOISE = "nothing of interest"
     ],
 )
 def test_retrieval(texts: list[str], facts: list[str], expected: tuple[float, ...]) -> None:
-    found = multihop_rag({"question_type": "inference_query", "retrieved": texts}, "x", facts)
-    assert [found[name] for name in ("Hits@10", "Hits@4", "MAP@10", "MRR@10")] == pytest.approx(expected)
+    values = multihop_rag({"question_type": "inference_query", "retrieved": texts}, "x", facts)
+    assert [values[name] for name in ("Hits@10", "Hits@4", "MAP@10", "MRR@10")] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -295,8 +295,8 @@ def test_retrieval(texts: list[str], facts: list[str], expected: tuple[float, ..
     ],
 )
 def test_overlap(answer: str | None, gold: str, overlap: float, em: float, contained: float) -> None:
-    found = multihop_rag({"question_type": "null_query", "answer": answer}, gold, [])
-    assert found == {"official_overlap": overlap, "answer_em": em, "answer_contained": contained}
+    values = multihop_rag({"question_type": "null_query", "answer": answer}, gold, [])
+    assert values == {"official_overlap": overlap, "answer_em": em, "answer_contained": contained}
 
 
 def test_null_queries_have_answers_but_no_retrieval() -> None:

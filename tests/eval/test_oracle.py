@@ -34,10 +34,10 @@ STATEMENTS = ["1. Andrei Tarkovsky directed it.", "2. The weather was fine."]
 THOUGHTS = ["Andrei Tarkovsky directed it.", "He was born in Zavrazhye."]
 
 
-def annotated(signature: str, inputs: dict[str, Any], own: Any = None, example: dspy.Example = EXAMPLE) -> Any:
+def annotated(signature: str, inputs: dict[str, Any], reply: Any = None, example: dspy.Example = EXAMPLE) -> Any:
     """The fields that the annotations tell."""
     asked = {"question": example.question, **inputs}
-    return dict(GoldReplies(example).reply(getattr(signatures, signature), asked, own or {}).told)
+    return dict(GoldReplies(example).reply(getattr(signatures, signature), asked, reply or {}).annotated)
 
 
 @pytest.mark.parametrize(
@@ -160,8 +160,8 @@ def test_a_title_that_the_agent_has_not_seen_is_no_query() -> None:
     """It would make up for a search that failed, and charge the agent for it."""
     oracle = GoldReplies(EXAMPLE.copy(pool=[NOISE, FILM, replace(DIRECTOR, title="Tarkovsky, Andrei")]))
     inputs = {"question": EXAMPLE.question, **DECIDE, "queries": [BORN]}
-    for own in ({"action": "retrieve", "query": "Tarkovsky's town"}, {"action": "answer", "query": "none"}):
-        assert oracle.reply(signatures.DecideNext, inputs, own).fields == own
+    for reply in ({"action": "retrieve", "query": "Tarkovsky's town"}, {"action": "answer", "query": "none"}):
+        assert oracle.reply(signatures.DecideNext, inputs, reply).fields == reply
     inputs = {"question": EXAMPLE.question, "earlier": [BORN], "evidence": FIRST}
     assert oracle.reply(signatures.ProposeQueries, inputs, {"queries": ["x"]}).fields["queries"] == ["x"]
 
@@ -185,11 +185,11 @@ def prediction(
     return dspy.Prediction(answer=answer, evidence=evidence, ranking=ranking, trace=Trace())
 
 
-def of_call(signature: Any, own: dict[str, Any], given: dspy.Prediction | None = None, **inputs: Any) -> str:
+def of_call(signature: Any, reply: dict[str, Any], predicted: dspy.Prediction | None = None, **inputs: Any) -> str:
     """The feedback on one call, as GEPA asks for it."""
-    call = [(dspy.Predict(signature), {"question": SOLARIS.question, **inputs}, dspy.Prediction(**own))]
+    call = [(dspy.Predict(signature), {"question": SOLARIS.question, **inputs}, dspy.Prediction(**reply))]
     metric: Any = feedback_metric(metrics.answer_f1)
-    return str(metric(SOLARIS, given or prediction(), call, "agent", call).feedback)
+    return str(metric(SOLARIS, predicted or prediction(), call, "agent", call).feedback)
 
 
 def test_an_agent_of_which_the_annotations_tell_nothing_hears_how_the_program_did() -> None:
@@ -205,9 +205,11 @@ def test_every_agent_of_every_program_hears_of_its_own_faults(name: str) -> None
     for agent, predictor in new_program(name).named_predictors():
         signature = predictor.signature
         inputs = {field: {**shown, **texts}.get(field, []) for field in signature.input_fields} | special.get(agent, {})
-        own: dict[str, Any] = {field: "Moscow" if "answer" in field else [] for field in signature.output_fields}
-        own |= dict.fromkeys(CALIBRATION & own.keys(), 0.7) | ({"sufficiency": 0.0} if "sufficiency" in own else {})
-        text = of_call(signature, own, prediction("Moscow"), **inputs)
+        reply: dict[str, Any] = {field: "Moscow" if "answer" in field else [] for field in signature.output_fields}
+        reply |= dict.fromkeys(CALIBRATION & reply.keys(), 0.7) | (
+            {"sufficiency": 0.0} if "sufficiency" in reply else {}
+        )
+        text = of_call(signature, reply, prediction("Moscow"), **inputs)
         assert "This reply has no fault." not in text, agent
         assert "The evidence is complete" not in text, agent  # the text for the whole program
 

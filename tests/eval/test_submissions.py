@@ -41,9 +41,9 @@ class Reader(dspy.Module):
     def forward(self, question: str, pool: Sequence[Passage] | None = None) -> dspy.Prediction:
         if self.broken in question:
             raise ValueError("broken")
-        found = list(pool or self.passages)
-        hits = [Hit(passage, 1.0, rank) for rank, passage in enumerate(found, 1)]
-        evidence = [Evidence(passage, len(passage.sentences) - 1) for passage in found[:2]]
+        passages = list(pool or self.passages)
+        hits = [Hit(passage, 1.0, rank) for rank, passage in enumerate(passages, 1)]
+        evidence = [Evidence(passage, len(passage.sentences) - 1) for passage in passages[:2]]
         with running(Run(seen=hits)):
             return conclude(self.answer, 1.0, evidence=evidence, stop="done")
 
@@ -77,8 +77,8 @@ def test_hotpotqa(tmp_path: Path) -> None:
     predictions = {id: {"answer": text, "sp": file["sp"][id]} for id, text in file["answer"].items()}
     assert set(predictions) == {"h0", "h1", "h2"}
     assert predictions["h1"] == {"answer": "answer 1", "sp": [["Title 0", 1], ["Title 1", 1]]}
-    gold = [([each["answer"]], [(t, s) for t, s in each["supporting_facts"]]) for each in records]
-    pairs = [(predictions.get(each["_id"], {}), known) for each, known in zip(records, gold, strict=True)]
+    gold = [([record["answer"]], [(t, s) for t, s in record["supporting_facts"]]) for record in records]
+    pairs = [(predictions.get(record["_id"], {}), answers) for record, answers in zip(records, gold, strict=True)]
     official = mean_of(hotpotqa)(pairs)
     assert summary["official"] == official
     ours = summary["metrics"]
@@ -110,7 +110,7 @@ def test_two_wiki_accepts_the_official_aliases(tmp_path: Path) -> None:
     del record["level"]
     names = [{"Q_id": "Q7", "aliases": ["Answer, 1"], "demonyms": ["Exampler"]}, {"Q_id": "Q8", "aliases": ["nothing"]}]
     file, path = tmp_path / "id_aliases.json", write(tmp_path / "a.json", [record])
-    file.write_text("".join(f"{json.dumps({'demonyms': [], **each})}\n" for each in names))
+    file.write_text("".join(f"{json.dumps({'demonyms': [], **entity})}\n" for entity in names))
     for aliases, right in ((None, 0), (file, 1)):
         summary = evaluate(Reader(), Questions("2wiki", path, aliases=aliases), tmp_path / str(right))
         assert (summary["metrics"]["answer_em"], summary["official"]["em"]) == (right, 100 * right)
@@ -121,16 +121,16 @@ def musique_record(n: int, answerable: bool = True) -> dict[str, Any]:
     paragraphs = [
         {"idx": 7 + i, "title": "Same", "paragraph_text": f"Text {i}.", "is_supporting": i in (0, 2)} for i in range(4)
     ]
-    told = {"answer": "answer 1", "answer_aliases": [], "answerable": answerable, "question_decomposition": []}
-    return {"id": f"2hop__{n}", "question": f"Question {n}?", "paragraphs": paragraphs, **told}
+    answers = {"answer": "answer 1", "answer_aliases": [], "answerable": answerable, "question_decomposition": []}
+    return {"id": f"2hop__{n}", "question": f"Question {n}?", "paragraphs": paragraphs, **answers}
 
 
 def test_musique(tmp_path: Path) -> None:
     questions = Questions("musique", write(tmp_path / "dev.json", [musique_record(n) for n in range(2)]))
     summary = evaluate(Reader(broken="1"), questions, tmp_path / "run")
     first, second = lines(tmp_path / "run" / "musique_predictions.jsonl")
-    told = {"predicted_answer": "answer 1", "predicted_support_idxs": [7, 8], "predicted_answerable": True}
-    assert first == {"id": "2hop__0", **told}
+    predicted = {"predicted_answer": "answer 1", "predicted_support_idxs": [7, 8], "predicted_answerable": True}
+    assert first == {"id": "2hop__0", **predicted}
     assert (second["id"], second["predicted_answer"], second["predicted_support_idxs"]) == ("2hop__1", "", [])
     # Of one question half right, of the other nothing.
     assert summary["official"] == {"answer_f1": 0.5, "answer_em": 0.5, "support_f1": 0.25}
@@ -183,7 +183,7 @@ SECTIONS = {"answer": {"1": "André", "2": ""}, "sp": {"1": [['Title "x"', 0]], 
 def test_files_are_ascii_and_leave_out_what_is_missing(
     dataset: str, predictions: list[Any], written: list[Any], tmp_path: Path
 ) -> None:
-    SUBMISSIONS[dataset].write(tmp_path, [(each, ()) for each in predictions])
+    SUBMISSIONS[dataset].write(tmp_path, [(prediction, ()) for prediction in predictions])
     (file,) = tmp_path.iterdir()
     assert [json.loads(line) for line in file.read_bytes().decode("ascii").splitlines()] == written
 
@@ -245,8 +245,8 @@ def test_trec_files_give_the_rank_metrics_of_the_summary(tmp_path: Path) -> None
     qrels = list(IR.read_trec_qrels(str(tmp_path / "run" / "qrels.trec")))
     ranked = list(IR.read_trec_run(str(tmp_path / "run" / "run.trec")))
     names = ("R@2", "R@5", "R@10", "R@20", "RR", "nDCG@10")
-    found = ir_measures.calc_aggregate([ir_measures.parse_measure(name) for name in names], qrels, ranked)
-    measured = {str(measure): value for measure, value in found.items()}
+    aggregated = ir_measures.calc_aggregate([ir_measures.parse_measure(name) for name in names], qrels, ranked)
+    measured = {str(measure): value for measure, value in aggregated.items()}
     ours = summary["metrics"]
     assert measured == pytest.approx(
         {

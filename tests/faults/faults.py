@@ -212,7 +212,6 @@ FAULTS = {
         _bytes("lone-surrogate", lambda sound: json.dumps(_spoilt(sound, "\ud800")).encode()),
         _bytes("utf-16", lambda sound: encode(_spoilt(sound, "é")).decode().encode("utf-16")),
         _bytes("bom", lambda sound: b"\xef\xbb\xbf" + encode(sound)),
-        _bytes("stream", lambda sound: b"data: " + encode(sound) + b"\n\ndata: [DONE]\n\n", "text/event-stream"),
         _bytes("usage-as-text", lambda sound: encode({**sound, "usage": {"prompt_tokens": "7", "total_tokens": "9"}})),
         _bytes("no-usage", lambda sound: encode({key: value for key, value in sound.items() if key != "usage"})),
         _bytes("unknown-fields", lambda sound: encode({**sound, "x_provider": {"cached": [1, None]}, "usage2": 3})),

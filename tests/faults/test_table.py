@@ -61,7 +61,7 @@ TRANSIENT = (
     "429-bare 500 502 reset reset-in-body truncated empty null latin-1 prose-around-json bom no-usage "
     "usage-as-text unknown-fields"
 ).split()
-LASTING = ("429-absurd 429-quota 401-echo filter-400-azure refusal filter 1mb 1mb-in-field 1mb-braces stream").split()
+LASTING = ("429-absurd 429-quota 401-echo filter-400-azure refusal filter 1mb 1mb-in-field 1mb-braces").split()
 TABLE = {
     **{name: some(name) for name in TRANSIENT},
     **{name: some(name, 0.02, passes=False) for name in LASTING},

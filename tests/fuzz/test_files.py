@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import polyhop
 from polyhop.data.benchmarks.load import load_questions
-from polyhop.data.corpora import Corpus
+from polyhop.data.documents.corpus import Corpus
 from polyhop.data.errors import PolyhopError
 from polyhop.data.lucene.layout import IndexManifest
 from polyhop.eval.comparison import compare_runs
@@ -26,6 +26,7 @@ from polyhop.optimizers.artifact import ARTIFACT, hash_of, read
 from polyhop.programs import Naive
 
 from ..data.benchmarks import records
+from ..data.reading import placed
 from ..eval.small import Fake, numbered
 from .mutants import CASES, LONGEST, changed, is_sound
 
@@ -46,7 +47,7 @@ def questions(dataset: str) -> Callable[[Path], Any]:
 
 
 def passages(path: Path) -> Any:
-    return [[each.id, each.title, each.text] for each, _ in Corpus([path])]
+    return [[each.id, each.title, each.text] for each, _ in placed(Corpus([path]))]
 
 
 INDEX = IndexManifest(

@@ -43,9 +43,9 @@ NOTHING = (0.0, 0.0)
 )
 def test_costs(replies: dict[str, Any], options: dict[str, Any], expected: dict[str, tuple[float, float]]) -> None:
     program, script = prism(**replies)
-    found = costs(program, **options)
-    assert {role: found[role] for role in expected} == {role: pytest.approx(each) for role, each in expected.items()}
-    assert set(options.get("among", found)) == found.keys()
+    actual = costs(program, **options)
+    assert {role: actual[role] for role in expected} == {role: pytest.approx(gains) for role, gains in expected.items()}
+    assert set(options.get("among", actual)) == actual.keys()
     assert replies or len(script.order) == 6  # nothing was asked twice
 
 
@@ -74,19 +74,19 @@ def test_a_question_on_which_a_run_fails_tells_nothing() -> None:
     ],
 )
 def test_the_interval_of_a_cost(changes: list[float], mean: float, low: float, high: float) -> None:
-    asked = [QuestionCosts(str(n), None, None, {}, {"a": {"m": each}}, {}, 0) for n, each in enumerate(changes)]
-    found = Diagnosis(asked, [], ["a", "b"]).costs("a", "m")
-    assert found == pytest.approx((mean, low, high), abs=1e-9)
+    asked = [QuestionCosts(str(n), None, None, {}, {"a": {"m": change}}, {}, 0) for n, change in enumerate(changes)]
+    interval = Diagnosis(asked, [], ["a", "b"]).costs("a", "m")
+    assert interval == pytest.approx((mean, low, high), abs=1e-9)
     assert Diagnosis(asked, [], ["a", "b"]).costs("b", "m") is None
 
 
 def test_what_the_annotations_do_not_tell_is_unknown() -> None:
     plain = dspy.Example(question=example().question, pool=example().pool, answers=("Aldea",))
     program, _ = prism()
-    found = diagnose(program, [plain.with_inputs("question", "pool")], [answer_f1])
-    assert found.costs("selector", "answer_f1") is None
-    assert "answerer" in found.ranked("answer_f1")
-    assert "selector" not in found.ranked("answer_f1")
+    diagnosis = diagnose(program, [plain.with_inputs("question", "pool")], [answer_f1])
+    assert diagnosis.costs("selector", "answer_f1") is None
+    assert "answerer" in diagnosis.ranked("answer_f1")
+    assert "selector" not in diagnosis.ranked("answer_f1")
 
 
 def test_another_model_is_a_reference() -> None:
@@ -103,27 +103,27 @@ def lines(file: Path) -> list[dict[str, Any]]:
 
 def read(message: dict[str, Any], signature: type[dspy.Signature]) -> dict[str, Any]:
     assert message["role"] == "assistant"
-    found: dict[str, Any] = dspy.ChatAdapter().parse(signature, message["content"])
-    return found
+    fields: dict[str, Any] = dspy.ChatAdapter().parse(signature, message["content"])
+    return fields
 
 
 def test_a_reply_that_gains_points_and_its_own_prompt(tmp_path: Path) -> None:
     program, script = prism(answerer=answer("Paris"))
-    found = diagnose(program, [example()], [answer_f1])
-    assert write_pairs(tmp_path, training_pairs([example()], found, answer_f1)) == 1
+    diagnosis = diagnose(program, [example()], [answer_f1])
+    assert write_pairs(tmp_path, training_pairs([example()], diagnosis, answer_f1)) == 1
     (trained,) = lines(tmp_path / "supervised.jsonl")
-    *prompt, said = trained["messages"]
+    *prompt, taught = trained["messages"]
     asked = script.asked("answerer")[0]
     assert prompt[0] == {"role": "system", "content": asked.system}
-    assert [(each["role"], each["content"]) for each in prompt[1:]] == [
-        (each.role, each.text) for each in asked.messages
+    assert [(message["role"], message["content"]) for message in prompt[1:]] == [
+        (message.role, message.text) for message in asked.messages
     ]
     signature = program.answerer.signature
-    better = read(said, signature)
+    better = read(taught, signature)
     assert better["answer"] == "Aldea"
     assert "Aldea" in better["reasoning"]  # that of the annotations
     (pair,) = lines(tmp_path / "preferences.trl.jsonl")
-    assert (pair["prompt"], pair["chosen"]) == (prompt, [said])
+    assert (pair["prompt"], pair["chosen"]) == (prompt, [taught])
     assert read(pair["rejected"][0], signature)["answer"] == "Paris"
     (other,) = lines(tmp_path / "preferences.openai.jsonl")
     assert other["input"] == {"messages": prompt}
@@ -133,17 +133,17 @@ def test_a_reply_that_gains_points_and_its_own_prompt(tmp_path: Path) -> None:
 def test_another_model_teaches_what_it_does_better() -> None:
     weak, _ = prism(**LOSES)
     strong, _ = prism()
-    found = diagnose(weak, [example()], [answer_f1], against=strong.selector.lm)
-    pairs = list(training_pairs([example()], found, answer_f1, gold=False))
+    diagnosis = diagnose(weak, [example()], [answer_f1], against=strong.selector.lm)
+    pairs = list(training_pairs([example()], diagnosis, answer_f1, gold=False))
     assert [read(pair.better, weak.selector.signature)["keep"] for pair in pairs] == [GOLD]
 
 
 def test_a_change_without_a_gain_teaches_nothing() -> None:
     program, _ = prism(**FAILS)
-    found = diagnose(program, [example()], [answer_f1])
-    corrected = {role for one in found.questions for role, calls in one.corrected.items() if calls}
+    diagnosis = diagnose(program, [example()], [answer_f1])
+    corrected = {role for one in diagnosis.questions for role, calls in one.corrected.items() if calls}
     assert corrected == {"selector", "answerer"}
-    taught = list(training_pairs([example()], found, answer_f1))  # the Selector's better reply gained no answer
+    taught = list(training_pairs([example()], diagnosis, answer_f1))  # the Selector's better reply gained no answer
     assert [pair.prompt[0]["content"] for pair in taught] == [
         dspy.ChatAdapter().format_system_message(program.answerer.signature)
     ]

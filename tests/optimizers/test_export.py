@@ -66,9 +66,9 @@ def test_exports_equal_what_programs_send(name: str, adapter: AdapterName, demos
     assert listener.calls
     for signature, inputs, messages in listener.calls:
         prompt = exported[signature.instructions]
-        own = filled(prompt, inputs)
-        exemplars = messages[len(own) - 1 : -1]  # shown after the agent's own demos
-        assert [*own[:-1], *exemplars, own[-1]] == messages
+        expected = filled(prompt, inputs)
+        exemplars = messages[len(expected) - 1 : -1]  # shown after the agent's own demos
+        assert [*expected[:-1], *exemplars, expected[-1]] == messages
         assert bool(exemplars) <= prompt["shown_exemplars"]
 
 
@@ -89,7 +89,7 @@ def test_inputs_must_be_text() -> None:
 
 def test_the_document_is_text() -> None:
     program = dspy.Predict(dspy.Signature("question -> answer", "Ask <script>x</script> \x1b]0;x\x07 \u202e politely."))
-    said = markdown(program, "own")
-    assert "Ask <script>x</script> \ufffd]0;x\ufffd \ufffd politely." in said
-    blocks = re.sub(r"(?s)^(`{3,})text\n.*?^\1$", "", said, flags=re.MULTILINE)
+    document = markdown(program, "own")
+    assert "Ask <script>x</script> \ufffd]0;x\ufffd \ufffd politely." in document
+    blocks = re.sub(r"(?s)^(`{3,})text\n.*?^\1$", "", document, flags=re.MULTILINE)
     assert "<" not in blocks

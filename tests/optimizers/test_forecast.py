@@ -19,7 +19,6 @@ SPLITS = Splits(examples(0, 48), examples(100, 20), examples(200, 10))
 @pytest.mark.parametrize(
     ("settings", "runs"),
     [
-        ({"stages": ("confidence",)}, 20 + 20 + 48 + 20),
         ({"stages": ("tunables",), "trials": 11}, 20 + 20 + 48 + 20 + 10 * (12 + 12 // 2 + 24 // 4)),
         ({"stages": ("tunables",), "trials": 11, "cost": "lm_calls"}, 20 + 20 + 48 + 20 + 10 * 48),
         ({"stages": ("prompts",), "optimizer": "gepa"}, 20 + 20 + 100 + 20),
@@ -27,18 +26,18 @@ SPLITS = Splits(examples(0, 48), examples(100, 20), examples(200, 10))
     ],
 )
 def test_it_counts_what_each_stage_asks(settings: dict[str, Any], runs: int) -> None:
-    found = forecast(make(Engine()), SPLITS, OptimizationSettings(metric="answer_em", **settings))
-    assert (found.runs, found.calls) == (runs, 2 * runs)
-    assert found.tokens > 100 * runs
+    expected = forecast(make(Engine()), SPLITS, OptimizationSettings(metric="answer_em", **settings))
+    assert (expected.runs, expected.calls) == (runs, 2 * runs)
+    assert expected.tokens > 100 * runs
 
 
 def test_it_is_near_to_what_is_spent(tmp_path: Path) -> None:
     settings = OptimizationSettings(metric="answer_em", stages=("tunables",), trials=20, seed=3)
     engine = Engine()
-    found = forecast(make(engine), SPLITS, settings)
+    expected = forecast(make(engine), SPLITS, settings)
     assert engine.calls == 0
     optimize(make(engine), SPLITS, tmp_path / "run", settings)
-    assert 0.5 * found.calls < engine.calls < 2 * found.calls
+    assert 0.5 * expected.calls < engine.calls < 2 * expected.calls
 
 
 def test_it_reads_as_a_line() -> None:

@@ -56,8 +56,8 @@ class Watching(Engine):
         self.stages: list[str] = []
         self.seen: dict[str, set[int]] = {}
 
-    def watch(self, each: Progress) -> None:
-        self.stages.append(each.stage if "validation" not in each.detail else "validation")
+    def watch(self, progress: Progress) -> None:
+        self.stages.append(progress.stage if "validation" not in progress.detail else "validation")
 
     def complete(self, request: Any) -> Any:
         text = "".join(part.text for part in request.messages[-1].parts)
@@ -259,8 +259,8 @@ def test_splits_share_no_question() -> None:
 def test_division_keeps_equal_questions_together(numbers: list[int], seed: int) -> None:
     questions = [asked(f"What is {number}?") for number in numbers]
     parts = divide(questions, (0.5, 0.25, 0.25), seed)
-    assert sorted(map(id, questions)) == sorted(id(each) for part in parts for each in part)
-    texts = [{each.question for each in part} for part in parts]
+    assert sorted(map(id, questions)) == sorted(id(question) for part in parts for question in part)
+    texts = [{question.question for question in part} for part in parts]
     assert not texts[0] & texts[1]
     assert not texts[0] & texts[2]
     assert not texts[1] & texts[2]

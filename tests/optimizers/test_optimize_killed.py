@@ -47,13 +47,18 @@ def run(path: Path, kill_at: int | None = None) -> bool:
 
 def result(path: Path) -> dict[str, Any]:
     """Verdicts, trials, the best program, and its score on the test questions."""
-    found = json.loads((path / "run" / "summary.json").read_bytes())
+    summary = json.loads((path / "run" / "summary.json").read_bytes())
     stages = [json.loads(file.read_bytes()) for file in sorted((path / "run").glob("*/stage.json"))]
     trials = [{**trial, "costs": None} for stage in stages if "study" in stage for trial in stage["study"]["trials"]]
     kept = [
-        {name: stage.get(name) for name in ("n", "stage", "kept", "score", "failures")} for stage in found["stages"]
+        {name: stage.get(name) for name in ("n", "stage", "kept", "score", "failures")} for stage in summary["stages"]
     ]
-    return {"stages": kept, "trials": trials, "best": read(path / "run" / "best").state, "test": found["test"]["best"]}
+    return {
+        "stages": kept,
+        "trials": trials,
+        "best": read(path / "run" / "best").state,
+        "test": summary["test"]["best"],
+    }
 
 
 @pytest.mark.slow

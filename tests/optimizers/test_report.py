@@ -24,7 +24,7 @@ class Page:
 
     def __init__(self, run: Path) -> None:
         tree = etree.fromstring(f"<div>{section(run).body}</div>")
-        self.tags = [str(each.tag) for each in tree.iter()]
+        self.tags = [str(element.tag) for element in tree.iter()]
         self.rows = [["".join(cell.itertext()) for cell in row] for row in tree.iter("tr")]
         self.text = " ".join("".join(tree.itertext()).split())
 
@@ -32,10 +32,10 @@ class Page:
 def test_texts_of_a_run_cannot_become_markup(tmp_path: Path) -> None:
     evil: dict[str, Any] = dict.fromkeys(TEXTS, EVIL)
     runs = [write_run(tmp_path / "evil", **evil), write_run(tmp_path / "run")]
-    found = [Page(run) for run in runs]
-    assert set(found[0].tags) == set(found[1].tags)
-    assert "script" not in found[0].tags
-    assert "alert(1)" in found[0].text
+    pages = [Page(run) for run in runs]
+    assert set(pages[0].tags) == set(pages[1].tags)
+    assert "script" not in pages[0].tags
+    assert "alert(1)" in pages[0].text
 
 
 def test_a_search_is_plotted_against_its_calls() -> None:

@@ -88,23 +88,23 @@ def test_better_values_are_found_and_the_student_is_unchanged() -> None:
     student = deepcopy(Hill())
     search = TunableSearch(height, trials=40)
     tuned = search.compile(student, trainset=numbered(5), valset=numbered(30))
-    found = result(search)
+    study = result(search)
     assert values(student) == values(Hill())
-    assert values(tuned) == found.best.values
-    assert found.best.score > found.trials[0].score + 0.3
-    assert found.trials[0].values == values(student)
-    assert set(found.best.scores) == set(range(30))  # of the valset, in full
+    assert values(tuned) == study.best.values
+    assert study.best.score > study.trials[0].score + 0.3
+    assert study.trials[0].values == values(student)
+    assert set(study.best.scores) == set(range(30))  # of the valset, in full
 
 
 def test_a_cost_gives_a_front_whose_cheapest_good_trial_is_chosen() -> None:
     search = TunableSearch(height, trials=40, cost="lm_calls")
     tuned = search.compile(Costly(), valset=numbered(40))
-    found = result(search)
-    calls, scores = [trial.costs["lm_calls"] for trial in found.front], [trial.score for trial in found.front]
+    study = result(search)
+    calls, scores = [trial.costs["lm_calls"] for trial in study.front], [trial.score for trial in study.front]
     assert calls == sorted(set(calls))
     assert scores == sorted(set(scores))
     assert values(tuned)["rounds"] == 4  # 5 and 6 are better by less than a standard error
-    assert not any(trial.pruned for trial in found.trials)
+    assert not any(trial.pruned for trial in study.trials)
 
 
 def trial(number: int, scores: Sequence[float], cost: float = 1.0, pruned: bool = False) -> TrialRecord:
@@ -126,8 +126,8 @@ def trial(number: int, scores: Sequence[float], cost: float = 1.0, pruned: bool 
     ],
 )
 def test_choice(trials: list[TrialRecord], cost: str | None, best: int, front: list[int]) -> None:
-    chosen, found = choose(trials, cost)
-    assert (chosen.number, [each.number for each in found]) == (best, front)
+    chosen, actual = choose(trials, cost)
+    assert (chosen.number, [one.number for one in actual]) == (best, front)
 
 
 # --- what it draws ---------------------------------------------------------------------------------------------------
@@ -181,13 +181,15 @@ class Switched(dspy.Module):
 def test_what_does_not_matter_is_not_drawn() -> None:
     search = TunableSearch(height, trials=40)
     search.compile(Switched(), valset=numbered(2))
-    drawn = {(each.values["mode"], each.values.get("kind"), "bend" in each.values) for each in result(search).trials}
+    drawn = {
+        (record.values["mode"], record.values.get("kind"), "bend" in record.values) for record in result(search).trials
+    }
     assert drawn == {("on", "straight", False), ("on", "bent", True), ("off", None, False)}
     program = Switched()
     program.mode.value = "off"
     search = TunableSearch(height, trials=5, freeze=["mode"])
     search.compile(program, valset=numbered(2))
-    assert {name for each in result(search).trials for name in each.values} == {"plain"}
+    assert {name for record in result(search).trials for name in record.values} == {"plain"}
 
 
 # --- pruning and failures --------------------------------------------------------------------------------------------
@@ -197,17 +199,17 @@ def test_bad_trials_are_pruned_whatever_the_threads() -> None:
     asked: list[str] = []
     search = TunableSearch(height, trials=30)
     search.compile(Hill(asked.append), valset=numbered(60))
-    pruned = [each for each in result(search).trials if each.pruned]
+    pruned = [record for record in result(search).trials if record.pruned]
     assert pruned
     first = result(search).trials[0]
     assert not first.pruned
-    assert {len(each.scores) for each in pruned} <= {12, 24, 48}
-    assert len(asked) == sum(len(each.scores) for each in result(search).trials) < 30 * 60
+    assert {len(record.scores) for record in pruned} <= {12, 24, 48}
+    assert len(asked) == sum(len(record.scores) for record in result(search).trials) < 30 * 60
     mean = sum(first.scores.values()) / 60
-    for each in pruned:  # half of the questions are failures of the first trial; the score is the gain on these
-        assert sum(first.scores[n] < mean for n in each.scores) == len(each.scores) / 2
-        gain = sum(score - first.scores[n] for n, score in each.scores.items()) / len(each.scores)
-        assert each.score == pytest.approx(mean + gain)
+    for record in pruned:  # half of the questions are failures of the first trial; the score is the gain on these
+        assert sum(first.scores[n] < mean for n in record.scores) == len(record.scores) / 2
+        gain = sum(score - first.scores[n] for n, score in record.scores.items()) / len(record.scores)
+        assert record.score == pytest.approx(mean + gain)
     threaded = TunableSearch(height, trials=30, threads=4)
     threaded.compile(Hill(), valset=numbered(60))
     assert facts(threaded) == facts(search)
@@ -280,7 +282,7 @@ def test_a_resumed_search_ends_like_an_uninterrupted_one(cost: str | None, tmp_p
             stopped += 1
             assert (part.result is None) == (stopped == 1)
             with (tmp_path / "study.journal").open("a") as file:
-                file.write('\n\n{"op_code": 4, "half')  # as a network file system and a kill leave it
+                file.write('{"op_code": 4, "half')  # as a kill leaves it
             (tmp_path / "study.journal.lock").touch()  # Optuna's
         else:
             break

@@ -55,9 +55,11 @@ class Tiny(Program):
 
     def forward(self, question: str) -> dspy.Prediction:
         shown = self.exemplars(question, ComplexityEstimator()(question))
-        record(Recalled(tuple(each.question for each in shown)))
+        record(Recalled(tuple(exemplar.question for exemplar in shown)))
         current().trace.calls += 2
-        demos = [dspy.Example(question=each.question, sub_questions=list(each.sub_questions)) for each in shown]
+        demos = [
+            dspy.Example(question=exemplar.question, sub_questions=list(exemplar.sub_questions)) for exemplar in shown
+        ]
         plan = self.planner(question=question, demos=[*self.planner.demos, *demos])
         record(Decomposed(tuple(plan.sub_questions)))
         reply = self.answerer(question=question, effort=self.effort.value, style=self.style.value)

@@ -59,10 +59,10 @@ def players() -> Script:
 
 
 def _answer(request: Request) -> dict[str, Any]:
-    told = MAGIC in request.system or request.demos > 0
-    known = told or "easy" in request.inputs["question"]
+    taught = MAGIC in request.system or request.demos > 0
+    can_answer = taught or "easy" in request.inputs["question"]
     number = int(re.findall(r"Book (\d+)", request.inputs["question"])[0])
-    answer = TOWNS[number % len(TOWNS)] if known else "somewhere"
+    answer = TOWNS[number % len(TOWNS)] if can_answer else "somewhere"
     return {"reasoning": "So it is [2s1].", "answer": answer, "confidence": 0.9}
 
 

@@ -25,6 +25,7 @@ MAN = Passage.of("Alfred Hitchcock", sentences=["Hitchcock made films.", "He cam
 ALBUM = Passage.of("Vertigo (album)", sentences=["Vertigo is an album.", "It was produced by Dan."], id="album")
 
 AGENTS = {
+    "first_fact": "writer",
     "missing": "reader",
     "answer attribution": "verifier",
     "thought sub_questions": "planner",

@@ -10,7 +10,8 @@ import pytest
 
 from polyhop.data.lucene.index import build_index
 
-from .cli import done, refused
+from ..faults.server import Server
+from .cli import done, polyhop, records, refused
 
 TEXTS = {
     "kestrel.md": "# Kestrel Mill\n\nKestrel Mill is a mill on the river Ull. It is owned by Ada Berg.",
@@ -90,9 +91,9 @@ def test_pairs_become_questions(tmp_path: Path) -> None:
     assert len({draft["id"] for draft in drafts}) == 3
     for draft in drafts:
         assert draft["question"] == draft["answer"] == ""
-        assert draft["sentence"] in draft["first"]
         assert len(set(draft["gold"])) == 2
-        assert " mentions " in draft["tie"]
+        assert draft["type"] != "bridge" or " mentions " in draft["tie"]
+        assert len(draft["read"]) == 2
     assert "there already" in refused("draft", "--index", "sample", "--out", str(out))
     assert "question" in refused("evaluate", "--dataset", "own", "--questions", str(out), "--index", "sample")
     written = [draft | {"question": f"Which one is {n}?", "answer": "Tarn"} for n, draft in enumerate(drafts)]
@@ -113,3 +114,34 @@ def test_pairs_become_questions(tmp_path: Path) -> None:
     )
     scored = [json.loads(line) for line in (run / "predictions.jsonl").read_text().splitlines()]
     assert [row["scores"]["answer_em"] for row in scored] == [0.0] * 3
+
+
+def test_the_doctor_says_what_each_retriever_finds(tmp_path: Path, index: Path) -> None:
+    said = done("doctor", "--index", index, "--questions", written(tmp_path, QUESTIONS)).stdout
+    assert said.count("95% interval") == 2  # of BM25 and the chain: the index has no vectors
+    assert "--retriever " in said
+    none = done("doctor", "--index", index, "--questions", written(tmp_path, [{"question": "Who?", "answer": "Orrin"}]))
+    assert "none of them names its gold" in none.stdout
+
+
+REPLY = "[[ ## question ## ]]\nWhich is older?\n[[ ## answer ## ]]\n42\n[[ ## attribution ## ]]\nattributable"
+
+
+def test_a_model_drafts_and_what_one_page_answers_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "q.jsonl"
+    with Server(canned=REPLY) as model:
+        monkeypatch.setenv("OPENAI_BASE_URL", model.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "any")
+        command = "draft", "--index", "sample", "--count", "2", "--out", out, "--lm", "openai/drafts", "--no-cache"
+        spent = polyhop(*command, "--budget-calls", "3")
+        assert (spent.exit_code, "the budget (3 LM calls) is spent" in spent.stderr) == (1, True)
+        said = done(*command).stderr
+        assert f"{out}: 1 question of 2 drafts (1 the first is enough, 1 needs both)" in said
+        asked = model.requests
+        done(*command)
+        assert model.requests == asked  # the run is complete
+    [draft] = records(out)
+    assert (draft["question"], draft["answer"], draft["type"]) == ("Which is older?", "42", "comparison")
+    out.write_text("mine")
+    assert "not as this command wrote it" in refused(*command)
+    assert out.read_text() == "mine"

@@ -11,7 +11,6 @@ import pytest
 
 from polyhop.scripts.table import Paper
 
-from ..faults.server import Server
 from .cli import polyhop
 
 PAPERS = sorted((Path(__file__).parents[2] / "docs" / "papers").glob("*.toml"))
@@ -48,23 +47,3 @@ def test_rows_are_runs_beside_published_figures(
     assert all(tuned[row.name].items() >= row.set.items() for row in paper.rows if row.program)
     assert table(*arguments).stdout == result.stdout
     assert {path: path.read_text() for path in runs} == runs  # nothing was asked again
-
-
-def test_a_language_model_is_named_and_paid_from_one_budget(
-    write_hotpotqa: Callable[[int], Path], tmp_path: Path
-) -> None:
-    with Server([]) as server:  # the embedded engine behind HTTP
-        profile = tmp_path / "server.toml"
-        profile.write_text(
-            f'lm = "openai/served"\n[models."openai/*"]\napi_base = "{server.url}"\napi_key_env = "SERVED"\n'
-        )
-        on = ("--on", f"hotpotqa:{write_hotpotqa(2)}")
-        arguments = [PAPERS[NAMES.index("prism")], *on, "--out", tmp_path / "runs", "--lm", profile, "--limit", 1]
-        result = table(*arguments, "--budget-calls", 2, SERVED="key")
-        assert (result.exit_code, server.requests) == (1, 2)
-        assert "is spent" in result.stderr
-        result = table(*arguments, SERVED="key")
-        assert result.exit_code == 0, result.output
-        assert "hotpotqa distractor, 1 questions: ours (published)" in result.stdout
-        assert "Models: here openai/served; published with GPT-4o" in result.stdout
-        assert "keyless engine" not in result.stdout

@@ -95,8 +95,7 @@ def test_files_of_scores_are_compared_by_id(tmp_path: Path) -> None:
     assert line.split()[-4:] == ["6", "/", "1", f"{2.8 * 0.70711 / 10**0.5:.2f}"]
     odd = [written(tmp_path / f"{name}.jsonl", [{"id": n, "f\x1b[2J": 1} for n in range(3)]) for name in "de"]
     assert "\x1b" not in run("compare", *odd).stdout
-    many = {f"m{n}": n for n in range(101)}
-    for scores, told in (({"f1": 10**400}, "scores.f1"), (many, "more than 100"), ({"note": "none"}, "has no score")):
+    for scores, told in (({"f1": 10**400}, "scores.f1"), ({"note": "none"}, "has no score")):
         written(tmp_path / "c.jsonl", [{"id": 1, **scores}])
         assert told in run("compare", tmp_path / "a.jsonl", tmp_path / "c.jsonl").stderr
 

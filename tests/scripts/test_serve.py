@@ -20,7 +20,6 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from polyhop.data.errors import PolyhopError
 from polyhop.data.lucene.index import build_index
 from polyhop.data.sample import CORPUS
 from polyhop.scripts.options import Serve
@@ -56,7 +55,7 @@ def test_wrong_options_are_told(options: str, told: str) -> None:
     assert "the token is empty" in refused("serve", "--index", "sample", "--token", "")
 
 
-def test_an_index_is_served_by_its_name_and_keeps_no_document_in_itself(tmp_path: Path) -> None:
+def test_an_index_is_served_by_its_name(tmp_path: Path) -> None:
     index = tmp_path / "mine"
     build_index([CORPUS], index)
     with listening(application(Serve(index=index))) as address:
@@ -64,9 +63,6 @@ def test_an_index_is_served_by_its_name_and_keeps_no_document_in_itself(tmp_path
         hits = httpx.post(f"{address}/search", json={"query": "Stalker"}, timeout=60).text
         assert "Stalker" in hits
         assert str(tmp_path) not in hits
-    for folder in (index, index / "new"):
-        with pytest.raises(PolyhopError, match="is the index itself"):
-            application(Serve(index=index, uploads=folder))
 
 
 PROGRAM = """

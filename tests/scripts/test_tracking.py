@@ -41,17 +41,6 @@ def polyhop(*arguments: str | Path, **variables: str) -> subprocess.CompletedPro
     )
 
 
-def test_nothing_is_imported_unless_it_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "mlflow.py").write_text("")  # an empty module is no MLflow
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "mlflow", raising=False)
-    assert (evaluate().stderr, "mlflow" in sys.modules) == ("", False)
-    loud = evaluate("--json", MLFLOW_TRACKING_URI=f"sqlite:///{tmp_path}/mlflow.db")
-    assert sys.modules.pop("mlflow").__file__ == str(tmp_path / "mlflow.py")
-    assert WARNING in loud.stderr
-    assert json.loads(loud.stdout)["counts"]["answered"] == 2
-
-
 def playing(monkeypatch: pytest.MonkeyPatch, **does: Any) -> list[str]:
     """An MLflow that does as it is told; returns what it was asked for."""
     asked: list[str] = []

@@ -6,12 +6,13 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from socket import AF_INET, SOCK_STREAM, socket
 from time import monotonic, sleep
 from typing import Any
 
+import dspy
 import httpx
 import pytest
 
@@ -19,10 +20,10 @@ pytest.importorskip("fastapi")
 pytest.importorskip("mcp")
 import uvicorn
 
+from polyhop.app.named import NamedProgram
+from polyhop.app.options import ProgramOptions
 from polyhop.data.pool import PassagePool
 from polyhop.data.sample import sample_passages
-from polyhop.eval.options import ProgramOptions
-from polyhop.scripts.program import build_program
 from polyhop.serve.app import LOOPBACK, create_app
 from polyhop.serve.service import Service
 
@@ -37,7 +38,11 @@ def sample() -> PassagePool:
 
 def service(lm: str = "lexical", source: Any = None, settings: tuple[str, ...] = (), **limits: Any) -> Service:
     source = source or sample()
-    build = partial(build_program, source=source, options=ProgramOptions(lm=(lm,), set=settings))
+    options = ProgramOptions(lm=(lm,), set=settings)
+
+    def build(name: str) -> dspy.Module:
+        return NamedProgram(name).build(source, options)
+
     return Service(build, ("polyhop", "naive"), source, index="sample", **limits)
 
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import dspy
 import httpx
 import pytest
 
+from polyhop.app.named import NamedProgram
+from polyhop.app.options import ProgramOptions
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import build_index
-from polyhop.eval.options import ProgramOptions
 from polyhop.serve.app import create_app
-from polyhop.serve.service import Service, ServiceError
+from polyhop.serve.service import Service
 from polyhop.serve.uploads import LARGEST_UPLOAD, Uploads
 
 from .conftest import listening
@@ -34,11 +32,12 @@ def index(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def address(index: Path) -> Any:
-    from polyhop.scripts.program import build_program
-
     source = BM25Index(index)
     service = Service(
-        lambda name: build_program(name, source, ProgramOptions(lm=("lexical",))), ["polyhop"], source, index="mine"
+        lambda name: NamedProgram(name).build(source, ProgramOptions(lm=("lexical",))),
+        ["polyhop"],
+        source,
+        index="mine",
     )
     with listening(create_app(service, uploads=Uploads(service, index, index.parent / "added"))) as address:
         yield address
@@ -59,28 +58,6 @@ def test_a_document_is_found_at_once(address: str) -> None:
     assert httpx.post(f"{address}/ask", json=question, timeout=60).json()["answer"] == "Mia Falk"
 
 
-def test_documents_that_wait_are_bounded(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    go_on = threading.Event()
-    monkeypatch.setattr(Uploads, "_indexed", lambda *_: {"waited": go_on.wait(60)})
-
-    async def body() -> AsyncIterator[bytes]:
-        yield b"a"
-
-    async def run() -> None:
-        service = Service(lambda name: dspy.Module(), [], BM25Index(index))
-        uploads = Uploads(service, index, index.parent / "added")
-        waiting = [asyncio.create_task(uploads.add(f"{n}.md", body())) for n in range(8)]
-        await asyncio.sleep(0)
-        with pytest.raises(ServiceError, match="other documents are being added") as refused:
-            await uploads.add("more.md", body())
-        assert refused.value.kind == "busy"
-        go_on.set()
-        assert [each["waited"] for each in await asyncio.gather(*waiting)] == [True] * 8
-        assert (await uploads.add("later.md", body()))["waited"]  # nothing is held
-
-    asyncio.run(run())
-
-
 def test_names_lead_nowhere_else(address: str, index: Path) -> None:
     before = sorted(index.parent.rglob("*.md"))
     for name in ("../x.md", "/etc/x.md", "a/b.md", ".hidden.md", "", " ", "..", "a\0.md", "a" * 200):
@@ -95,7 +72,6 @@ def test_what_cannot_be_read_is_refused_and_not_kept(address: str, index: Path) 
         ("broken.pdf", b"%PDF-1.4 broken"),
         ("x.exe", b"MZ"),
         ("x.md:7:y", b"MZ"),
-        ("node_modules", b"x"),
         ("kestrel.md", b""),
     ):
         reply = add(address, name, content)

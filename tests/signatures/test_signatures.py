@@ -26,6 +26,7 @@ AGENTS: list[Any] = [
 ]
 SAMPLES = {
     "question": "Who was it?",
+    "task": "Ask for a fact.",
     "sub_questions": ["Who is A?", "Where is #1?"],
     "selected": ["1s1"],
     "objective": "Find out who A is.",

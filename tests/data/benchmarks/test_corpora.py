@@ -9,17 +9,18 @@ from typing import Any
 import pytest
 
 from polyhop.data.benchmarks import load_questions
-from polyhop.data.corpora import Corpus
+from polyhop.data.documents.corpus import Corpus
 from polyhop.data.errors import Problem
 from polyhop.data.passages import Passage
 
+from ..reading import placed
 from . import records as r
 
 WITH_CONTEXTS = ["hotpotqa", "2wiki", "musique", "squad", "own"]
 
 
 def passages(path: Path, **options: Any) -> list[Passage]:
-    return [passage for passage, _ in Corpus([path], max_words=0, **options)]
+    return [passage for passage, _ in placed(Corpus([path], max_words=0, **options))]
 
 
 @pytest.mark.parametrize("dataset", WITH_CONTEXTS)
@@ -53,7 +54,7 @@ def test_multihoprag_articles(tmp_path: Path) -> None:
     """They are passages, however long; articles of others are split."""
     others = {"title": "Tin rises", "url": "u", "body": "Tin rose by\n2%. " * 200}
     given = {**others, "author": None, "source": "s", "category": "c", "published_at": "2023-01-02"}
-    ((article, _),) = Corpus([r.write(tmp_path / "corpus.json", json.dumps([given]))])
-    assert len(list(Corpus([r.write(tmp_path / "others.json", json.dumps([others]))]))) > 1
+    ((article, _),) = placed(Corpus([r.write(tmp_path / "corpus.json", json.dumps([given]))]))
+    assert len(list(placed(Corpus([r.write(tmp_path / "others.json", json.dumps([others]))])))) > 1
     (question,) = load_questions("multihoprag", r.write(tmp_path / "q.json", json.dumps([r.MULTIHOPRAG])))
     assert [fact.matches(article) for fact in question.gold] == [True, False]

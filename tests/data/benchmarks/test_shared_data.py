@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from polyhop.data.benchmarks import load_questions
-from polyhop.data.corpora import Corpus
+from polyhop.data.documents.corpus import Corpus
 from polyhop.data.errors import Problem
+
+from ..reading import placed
 
 FILES = {
     "2wiki_open_dev.json.gz": ("2wiki", 509),
@@ -54,7 +56,7 @@ def test_every_record_is_read_and_gold_stands_in_its_pool(name: str, shared_data
 
 @pytest.mark.parametrize("name", CORPORA)
 def test_gold_and_contexts_stand_in_the_corpus(name: str, shared_data: Path) -> None:
-    corpus = {passage.id: passage for passage, _ in Corpus([shared_data / CORPORA[name]])}
+    corpus = {passage.id: passage for passage, _ in placed(Corpus([shared_data / CORPORA[name]]))}
     titles = {passage.title: passage for passage in corpus.values()}
     for question in load(shared_data, name):
         for fact in question.gold:

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from polyhop.data.chain import ChainRetriever
+from polyhop.data.documents.split import Document, Line, split
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import build_index
 from polyhop.data.lucene.update import update_index
 from polyhop.data.passages import Hit, Link, Passage, Place, Reason
 from polyhop.data.pool import PassagePool
-from polyhop.data.splitting import Document, Line, split
 
 from .searching import over
 

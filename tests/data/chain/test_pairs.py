@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import Counter
 from pathlib import Path
 
-from polyhop.data.chain.pairs import Pair, pairs
+from polyhop.data.chain.pairs import pairs
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import build_index
 from polyhop.data.passages import Passage
@@ -14,8 +14,8 @@ from polyhop.data.pool import PassagePool
 LONG = "It was written down by people who had lived there for a long time and had seen what others only heard of."
 
 
-def told(found: list[Pair]) -> set[tuple[str, str, str, str, int]]:
-    return {(pair.first.document, pair.second.document, pair.via, pair.name, pair.sentence) for pair in found}
+def of_kind(pool: PassagePool | BM25Index, kind: str) -> set[tuple[str, str, str, tuple[int | None, int | None]]]:
+    return {(*pair.documents, pair.name, pair.sentences) for pair in pairs(pool) if pair.kind == kind}
 
 
 def test_a_rare_name_in_running_text_is_a_tie() -> None:
@@ -27,7 +27,24 @@ def test_a_rare_name_in_running_text_is_a_tie() -> None:
             Passage.of("Time", f"{LONG} A time.", id="time"),  # "time" is no name in the texts
         ]
     )
-    assert told(list(pairs(pool))) == {("mill", "berg", "link", "ada berg", 1)}
+    [pair] = pairs(pool)
+    assert (pair.kind, pair.documents, pair.sentences) == ("bridge", ("mill", "berg"), (1, None))
+    assert pair.tie == "Kestrel Mill mentions Ada Berg: ada berg"
+
+
+def test_what_two_passages_name_ties_them_and_what_one_names_is_compared() -> None:
+    towns = [
+        Passage.of(f"Tarn{n}", f"A small town of the northern coast, founded in 180{n}. {LONG}", id=f"t{n}")
+        for n in (1, 2)
+    ]
+    mill = Passage.of("Kestrel Mill", f"{LONG} Flour went to Tarn1 and to Tarn2.", id="mill")
+    yard = Passage.of("Kestrel Yard", f"{LONG} Ships were built there for Tarn1.", id="yard")
+    others = [Passage.of(f"Stone {n}", f"{LONG} A stone.", id=f"stone-{n}") for n in range(30)]
+    found = [pair for seed in range(8) for pair in pairs(PassagePool([*towns, mill, yard, *others]), seed)]
+    compared = {frozenset(pair.documents) for pair in found if pair.kind == "comparison"}
+    assert compared == {frozenset({"t1", "t2"})}
+    [shared] = {(frozenset(pair.documents), pair.name, pair.sentences) for pair in found if pair.kind == "intersection"}
+    assert shared == (frozenset({"mill", "yard"}), "Tarn1", (1, 1))
 
 
 def test_a_name_of_many_pages_is_none() -> None:
@@ -49,18 +66,18 @@ def test_links_lead_to_other_documents_and_lists_to_none(tmp_path: Path) -> None
         (tmp_path / "notes" / name).write_text(text)
     build_index([tmp_path / "notes"], tmp_path / "ix")
     with BM25Index(tmp_path / "ix") as index:
-        assert told(list(pairs(index))) == {("notes/mill.md", "notes/berg.md", "hyperlink", "its owner", 1)}
+        assert of_kind(index, "bridge") == {("notes/mill.md", "notes/berg.md", "its owner", (1, None))}
 
 
 def test_pairs_are_spread_and_the_same_for_a_seed() -> None:
     towns = [Passage.of(f"Town{n} Hall", f"{LONG} The mayor of Town{n} Hall is old.", id=f"town{n}") for n in range(20)]
     people = [
-        replace(Passage.of(f"Person {n}", f"{LONG} He lives beside Town{n % 4} Hall all year."), id=f"p{n}")
-        for n in range(12)
+        Passage.of(f"Person {n}", f"{LONG} He lives beside Town{n % 4} Hall all year.", id=f"p{n}") for n in range(12)
     ]
     pool = PassagePool([*towns, *people])
     found = list(pairs(pool, 3))
-    assert [pair.first.id for pair in found] == [pair.first.id for pair in pairs(pool, 3)]
-    assert [pair.first.id for pair in found] != [pair.first.id for pair in pairs(pool, 4)]
-    assert len({pair.first.id for pair in found}) == len(found) == 8  # each of four towns is twice the second one
-    assert max([pair.second.id for pair in found].count(f"town{n}") for n in range(4)) == 2
+    assert [pair.documents for pair in found] == [pair.documents for pair in pairs(pool, 3)]
+    assert [pair.documents for pair in found] != [pair.documents for pair in pairs(pool, 4)]
+    uses = Counter(document for pair in found for document in pair.documents)
+    assert max(uses.values()) == 2
+    assert len({pair.documents for pair in found}) == len(found) >= 10

@@ -15,10 +15,10 @@ import pytest
 from polyhop.data.chain import ChainRetriever, ChainWeights
 from polyhop.data.chain import retriever as chosen
 from polyhop.data.dense import DenseIndex, embed_index
+from polyhop.data.documents.split import Document, Line, split
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.passages import Passage, Reason
 from polyhop.data.pool import PassagePool
-from polyhop.data.splitting import Document, Line, split
 
 from .searching import GENERIC, QUESTIONS, ids, over
 from .world import CASES, WORLD, Case, indexed

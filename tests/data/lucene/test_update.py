@@ -25,7 +25,7 @@ from polyhop.data.lucene.jvm import autoclass, call, open_directory
 from polyhop.data.lucene.update import update_index
 
 from ..dense.hashing import Hashing
-from ..office_files import write_pdf
+from ..documents.office_files import write_pdf
 from .anserini import manifest_of
 
 LONG = "A long sentence about the mill by the river. " * 30
@@ -211,7 +211,7 @@ def test_a_page_that_lost_its_text_is_told_each_time(tmp_path: Path) -> None:
 def none_converted(jobs: Any, on_wait: Any) -> Any:
     for job, path in jobs:
         assert path is None
-        yield job, lambda: None
+        yield job, None
 
 
 def test_what_became_unreadable_is_gone_and_what_cannot_be_opened_stays(
@@ -224,7 +224,7 @@ def test_what_became_unreadable_is_gone_and_what_cannot_be_opened_stays(
         problems: list[Problem] = []
         assert update_index(index, folders=[notes], on_problem=problems.append).unreadable == unreadable
         assert [problem.where for problem in problems] == ["notes/data.jsonl:2", "notes/sub/stork.md"]
-        monkeypatch.setattr("polyhop.data.corpora.conversions", none_converted)
+        monkeypatch.setattr("polyhop.data.documents.corpus.conversions", none_converted)
     monkeypatch.undo()
     assert contents(index) == fresh(tmp_path)
     put(tmp_path, NOTES)
@@ -297,18 +297,6 @@ def test_a_file_and_the_record_that_is_first_keep_their_id(tmp_path: Path) -> No
     build_index([tmp_path / "notes"], tmp_path / "new", on_problem=told.append)
     assert len(told) == 2
     assert contents(tmp_path / "new") == contents(tmp_path / "ix")
-
-
-def test_no_id_is_given_twice(tmp_path: Path) -> None:
-    """To a file, and to a passage of another that has grown; read before it or after it."""
-    put(tmp_path, {"notes/n": "A heron.", "notes/n#1": "Another heron.", "notes/z.md": f"# Z\n\n{LONG * 2}"})
-    put(tmp_path, {"notes/a.jsonl": '{"id": "notes/k#2", "text": "A record."}\n', "notes/k": "A stork."})
-    build_index([tmp_path / "notes"], tmp_path / "ix")
-    record = '{"id": "notes/z.md#2", "text": "A new record."}\n'
-    put(tmp_path, {"notes/n": LONG, "notes/k": LONG.replace("mill", "stork"), "notes/b.jsonl": record})
-    for _ in range(2):
-        update_index(tmp_path / "ix", folders=[tmp_path / "notes"])
-        assert contents(tmp_path / "ix") == fresh(tmp_path)
 
 
 def test_two_folders_of_one_name_and_a_folder_in_another_are_refused(tmp_path: Path, index: Path) -> None:

@@ -109,7 +109,7 @@ def write(folder: Path, lines: list[dict[str, Any]], hash: str = "same", name: s
     program = {"name": name, "class": "Mine", "state_hash": ""}
     manifest = {"schema": 1, "dataset": "hotpotqa", "questions": asked, "program": program}
     (folder / "manifest.json").write_text(json.dumps(manifest))
-    (folder / "predictions.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+    (folder / "predictions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return folder
 
 
@@ -121,7 +121,7 @@ def test_columns(tmp_path: Path) -> None:
     lines = [failed(1), line(0), wrong(n=2, answer="unknown"), wrong(n=3)]
     (group,) = read(write(tmp_path / "a", lines, count=5))
     (run,) = group.runs
-    assert (run.done, run.questions, run.finished, [each.n for each in run.records]) == (4, 5, False, [0, 1, 2, 3])
+    assert (run.done, run.questions, run.finished, [record.n for record in run.records]) == (4, 5, False, [0, 1, 2, 3])
     (columns,) = group.index()["runs"]
     assert columns["em"] == [1.0, 0.0, 0.0, 0.0]
     assert columns["answer"] == ["Blue River", "", "unknown", "Red River"]

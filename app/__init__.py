@@ -1,0 +1,1 @@
+"""What the user named (a program, an index, questions), looked up once: for commands, the server and notebooks."""
