@@ -6,10 +6,11 @@
         draft = polyhop.ask(drafter, example)
         print(draft.stop_reason, draft.question, draft.answer)
 
-A question is usable ("needs both") if both passages together prove its answer, none of them alone does, and nobody
-knows it without a passage. Otherwise one search, or none, was enough. That a reader of one passage guesses right does
-not count: a strong one does so for most good questions, since a passage tells about one thing. A comparison names both
-sides, so it is only answered from both.
+A question is usable ("needs both") if both passages together prove its answer and none of them alone does: otherwise
+one search was enough. That a reader of one passage guesses right does not count: a strong one does so for most good
+questions, since a passage tells about one thing. Nor does what the model knows without a passage, which is most of
+public documentation: such questions are marked, since they test what is retrieved, but not whether it is read. A
+comparison names both sides, so it is only answered from both.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ Question = Mapping[str, Any]
 """A question of one's own, as a file has it."""
 
 USABLE = "needs both"
-"""The check of a question that is."""
+KNOWN = "needs both, known without"
+"""The checks of questions that are."""
 
 _SAME = 0.6  # F1 of two answers that count as the same
 
@@ -105,7 +107,7 @@ class Drafter(Part):
             return "not answered from both"
         if pair.kind == "comparison":
             return USABLE
-        shown = {"the first is enough": [pair.first], "the second is enough": [pair.second], "known without": []}
+        shown = {"the first is enough": [pair.first], "the second is enough": [pair.second], KNOWN: []}
         asked = [partial(self._is_answered, question, answer, passages) for passages in shown.values()]
         enough = zip(shown, together(asked), strict=True)
         return next((check for check, is_answered in enough if is_answered), USABLE)
@@ -148,7 +150,8 @@ def drafted(pair: Pair, record: RunRecord) -> dict[str, Any]:
     """`written` by a `Drafter`, from the record of its run."""
     [step] = [step for step in record.trace if step["step"] == "stepanswered"]
     [plan] = [step for step in record.trace if step["step"] == "decomposed"]
-    return written(pair, step["question"], step["answer"], plan["sub_questions"])
+    known = {"known": True} if record.stop_reason == KNOWN else {}
+    return written(pair, step["question"], step["answer"], plan["sub_questions"]) | known
 
 
 def _id(pair: Pair) -> str:

@@ -15,7 +15,7 @@ from ..app.named import NamedProgram, open_source, paying
 from ..data.errors import PolyhopError
 from ..data.text import count
 from ..engines.models import chosen_models
-from ..eval.drafts import USABLE, drafted, examples, written
+from ..eval.drafts import KNOWN, USABLE, drafted, examples, written
 from ..eval.folder import RunManifest, files_of, read_records
 from ..eval.run import evaluate
 from .ask import check_own, replacing_own, searched_index
@@ -83,8 +83,11 @@ def _write(folder: Path, out: Path, asked: list[dspy.Example]) -> None:
         for record in read_records(folder):
             check = "failed" if record.error else record.stop_reason
             checks[check] += 1
-            if check == USABLE:
+            if check in (USABLE, KNOWN):
                 file.write(json.dumps(drafted(asked[record.n].pair, record), ensure_ascii=False) + "\n")
     ends = ", ".join(f"{number} {check}" for check, number in checks.most_common())
-    typer.echo(f"{out}: {count(checks[USABLE], 'question')} of {count(checks.total(), 'draft')} ({ends})", err=True)
+    typer.echo(
+        f"{out}: {count(checks[USABLE] + checks[KNOWN], 'question')} of {count(checks.total(), 'draft')} ({ends})",
+        err=True,
+    )
     typer.echo(f"Read them: polyhop draft --review {out}", err=True)

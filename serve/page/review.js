@@ -24,7 +24,7 @@ function tell({ train, test }) {
 
 function show() {
   const draft = drafts[current], decision = decisions[draft.id];
-  at("tie").textContent = [draft.type, draft.tie].filter(Boolean).join(" · ");
+  at("tie").textContent = [draft.type, draft.tie, draft.known && "answered without a passage, too"].filter(Boolean).join(" · ");
   at("question").value = decision?.question ?? draft.question;
   at("answer").value = decision?.answer ?? draft.answer;
   at("state").textContent = decision && decision.decision !== "open" ? decision.decision : "not read yet";

@@ -45,7 +45,7 @@ def check(pair: Pair, who_answers: set[str], question: str = QUESTION, right: st
         ({"film", "man", "none"}, "not answered from both"),
         ({"both", "film"}, "the first is enough"),
         ({"both", "man"}, "the second is enough"),
-        ({"both", "none"}, "known without"),
+        ({"both", "none"}, "needs both, known without"),
     ],
 )
 def test_a_question_is_kept_that_only_both_passages_answer(who_answers: set[str], told: str) -> None:
