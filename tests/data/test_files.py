@@ -13,11 +13,9 @@ from polyhop.data.errors import IndexFault, PolyhopError
 from polyhop.data.files import read_json
 from polyhop.data.lucene.index import build_index
 from polyhop.engines.budget import read_spent
-from polyhop.engines.models import read_profile
 from polyhop.optimizers.settings import read_settings
 
 READERS: dict[str, Callable[[Path], Any]] = {
-    "profile.toml": read_profile,
     "settings.toml": read_settings,
     "settings.json": read_settings,
     "spent.json": read_spent,
