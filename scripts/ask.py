@@ -17,13 +17,17 @@ from typing import IO, Any
 
 import dspy
 import typer
+from rich.text import Text
 
 from ..app.named import NamedProgram, NoIndexError, chosen_index, models_of, open_source, paying
+from ..data.chain.pairs import path
 from ..data.errors import PolyhopError
 from ..data.files import read_bytes
-from ..data.passages import one_a_document
+from ..data.lucene.bm25 import BM25Index
+from ..data.passages import Passage, one_a_document
+from ..data.pool import PassagePool
 from ..data.retrievers import build_retriever
-from ..data.text import clean, count
+from ..data.text import clean, count, plain
 from ..engines.costs import FREE, Ledger
 from ..engines.replies import ModelError, model_errors
 from ..eval.folder import RunManifest, files_of, read_records, replacing
@@ -176,7 +180,11 @@ def _write(folder: Path, out: Path) -> None:
 
 def search(options: Search) -> None:
     query = check_question(options.query)
-    retriever = build_retriever(options.retriever, open_source(searched_index(options.index)))
+    source = open_source(searched_index(options.index))
+    if options.to:
+        _print_path(source, options.query, options.to)
+        return
+    retriever = build_retriever(options.retriever, source)
     assert retriever is not None  # there is a source
     find = retriever.search
     hits = one_a_document(find, query, options.k) if options.by == "document" else find(query, options.k)
@@ -188,6 +196,27 @@ def search(options: Search) -> None:
         return
     for line in hit_lines(query, hits):
         new_console().print(line, soft_wrap=True)
+
+
+def _print_path(source: BM25Index | PassagePool, first: str, last: str) -> None:
+    """The chain between two documents, a line for each link with its sentence."""
+    ends = []
+    for name in (first, last):
+        passages = source.named(name) if isinstance(source, BM25Index) else _titled(source, name)
+        if not passages:
+            raise PolyhopError(f"no document is called {name!r}")
+        ends.append(passages[0])
+    links = path(source, *ends)
+    if links is None:
+        raise PolyhopError(f"no chain of links and names was found from {first!r} to {last!r}")
+    for link in links:
+        tie = f" {link.verb} {link.to.heading}: {plain(link.name)}"
+        new_console().print(Text.assemble((plain(link.passage.heading), "bold"), tie), soft_wrap=True)
+        new_console().print(Text(f"    {plain(link.passage.sentences[link.sentence])}", "dim"), soft_wrap=True)
+
+
+def _titled(pool: PassagePool, title: str) -> list[Passage]:
+    return [passage for passage in pool.passages if title in (passage.title, passage.id)]
 
 
 def searched_index(index: Path | None) -> Path:

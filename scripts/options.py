@@ -83,9 +83,10 @@ class Ask(IndexOptions, RunOptions, JsonOptions):
 
 
 class Search(IndexOptions, JsonOptions):
-    """Show what a retriever finds, and why."""
+    """Show what a retriever finds, and why; or with --to the chain of links and names between two documents."""
 
-    query: str = _argument(..., "Words to search for, or a question.", "QUERY")
+    query: str = _argument(..., "Words to search for, or a question; with --to a document.", "QUERY")
+    to: str | None = option(None, "A document by title, id or file: how QUERY, another one, leads to it.", "NAME")
     k: int = option(10, "Hits.", flag="-k", ge=1, le=1000)
     retriever: str = option("chain", "The retriever, as for 'ask'.", "NAME|FILE.py:NAME")
     by: Literal["passage", "document"] = option("passage", "A hit is a passage, or a document.", "passage|document")

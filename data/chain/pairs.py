@@ -1,4 +1,4 @@
-"""Pairs of passages to write questions from that need both.
+"""Pairs of passages that are tied, to write questions from that need both, and the chain between two documents.
 
 for pair in pairs(BM25Index("indexes/mine"), seed=0):
     print(pair.kind, pair.tie)
@@ -6,7 +6,7 @@ for pair in pairs(BM25Index("indexes/mine"), seed=0):
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Literal, NamedTuple
@@ -16,7 +16,7 @@ import numpy as np
 from ..passages import Passage
 from ..text import content_terms
 from .store import ChainSource
-from .words import read, words_of
+from .words import document_of, read, words_of
 
 Kind = Literal["bridge", "comparison", "intersection"]
 
@@ -96,6 +96,59 @@ def pairs(source: ChainSource, seed: int = 0) -> Iterator[Pair]:
                 made += 1
                 yield pair
                 break
+
+
+class Link(NamedTuple):
+    """A step between two documents: a sentence of a passage leads to the other one.
+
+    Attributes:
+        name: The linked text, or the name.
+    """
+
+    passage: Passage
+    sentence: int
+    verb: str
+    name: str
+    to: Passage
+
+
+def path(source: ChainSource, start: Passage, goal: Passage, most: int = 500) -> list[Link] | None:
+    """The shortest chain of links and names between the documents of two passages: from both of them to one that they
+    lead to, so that its last links lead back. None if at most so many documents do not tell of one."""
+    reached: tuple[dict[str, Link | None], ...] = {start.document: None}, {goal.document: None}
+    waiting = deque([start]), deque([goal])
+    for _ in range(most):
+        side = min((0, 1), key=lambda side: (not waiting[side], len(reached[side])))
+        if not waiting[side]:
+            break
+        passage = waiting[side].popleft()
+        for link in _links(source, passage):
+            document = link.to.document
+            if document in reached[side]:
+                continue
+            reached[side][document] = link
+            waiting[side].append(link.to)
+            if document in reached[1 - side]:
+                there, back = (_back(links, document) for links in reached)
+                return [*reversed(there), *back]
+    return None
+
+
+def _back(links: dict[str, Link | None], document: str) -> list[Link]:
+    """The links that lead to a document, the last first."""
+    taken = list[Link]()
+    while link := links[document]:
+        taken.append(link)
+        document = link.passage.document
+    return taken
+
+
+def _links(source: ChainSource, passage: Passage) -> Iterator[Link]:
+    """What all passages of a passage's document lead to."""
+    rows = np.flatnonzero(source.store.documents == document_of(passage)).tolist()
+    for part in source.stored(rows):
+        for tie in _ties(source, part):
+            yield Link(part, tie.sentence, tie.verb, tie.name, tie.passage)
 
 
 def _candidates(passage: Passage, ties: Sequence[_Tie], naming: dict[str, tuple[Passage, _Tie]]) -> list[Pair]:

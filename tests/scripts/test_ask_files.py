@@ -144,6 +144,15 @@ def test_answers_that_come_while_the_command_runs_are_not_replaced(
 # --- search -----------------------------------------------------------------------------------------------------------
 
 
+def test_the_chain_between_two_documents() -> None:
+    shown = done("search", "Stalker (1979 film)", "--to", "Solaris (1972 film)", "--index", "sample").stdout
+    assert [line.partition(" mentions ")[2] for line in shown.splitlines()[::2]] == [
+        "Andrei Tarkovsky: andrei tarkovsky",
+        "Andrei Tarkovsky: andrei tarkovsky",
+    ]
+    assert "no document is called 'Nobody'" in refused("search", "Nobody", "--to", "Apollo 11", "--index", "sample")
+
+
 def test_search_shows_passages_and_reasons() -> None:
     found = run("search", "Tyne Bridge firm", "-k", "2", "--retriever", "bm25")
     assert "mentions it" not in found.stdout

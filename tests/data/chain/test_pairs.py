@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from polyhop.data.chain.pairs import pairs
+from polyhop.data.chain.pairs import pairs, path
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import build_index
 from polyhop.data.passages import Passage
@@ -81,3 +81,26 @@ def test_pairs_are_spread_and_the_same_for_a_seed() -> None:
     uses = Counter(document for pair in found for document in pair.documents)
     assert max(uses.values()) == 2
     assert len({pair.documents for pair in found}) == len(found) >= 10
+
+
+def test_a_path_leads_from_one_document_to_another_or_to_what_both_lead_to() -> None:
+    pool = PassagePool(
+        [
+            Passage.of("Kestrel Mill", f"{LONG} It was bought by Ada Berg.", id="mill"),
+            Passage.of("Ada Berg", f"{LONG} She was born in Tarnwick Harbour.", id="berg"),
+            Passage.of("Tarnwick Harbour", f"{LONG} A place of ships.", id="tarn"),
+            Passage.of("Otto Lind", f"{LONG} He died in Tarnwick Harbour.", id="lind"),
+            Passage.of("Moor Hall", f"{LONG} It stands alone.", id="moor"),
+        ]
+    )
+    mill, _, tarn, lind, moor = pool.passages
+
+    def documents(start: Passage, goal: Passage) -> list[tuple[str, str]] | None:
+        links = path(pool, start, goal)
+        return links if links is None else [(link.passage.document, link.to.document) for link in links]
+
+    assert documents(mill, tarn) == [("mill", "berg"), ("berg", "tarn")]
+    assert documents(tarn, mill) == [("berg", "tarn"), ("mill", "berg")]  # the same, from its other end
+    assert documents(mill, lind) == [("mill", "berg"), ("berg", "tarn"), ("lind", "tarn")]
+    assert documents(mill, moor) is None
+    assert path(pool, mill, lind, most=1) is None
