@@ -40,7 +40,7 @@ test-dspy: $(DEV) ## core tests with another version of DSPy: make test-dspy DSP
 	@sed '/^dspy==/d' constraints.txt > $(VENV)/constraints.txt
 	@$(UV) pip install --quiet --python $(VENV)/dspy/bin/python --overrides overrides.txt \
 		--constraint $(VENV)/constraints.txt 'dspy==$(DSPY)' --editable '.[dev]'
-	$(VENV)/dspy/bin/$(PYTEST) -q tests/signatures tests/programs tests/engines/lexical
+	$(VENV)/dspy/bin/$(PYTEST) -q tests/signatures tests/programs tests/engines/test_lexical.py
 
 mutants: $(DEV) ## change functions, one at a time, and see whether the tests notice (long)
 	$(BIN)/python tests/mutants/run.py

@@ -13,7 +13,7 @@ from itertools import chain
 from posixpath import commonpath, dirname, normpath
 from urllib.parse import unquote, urlsplit
 
-SUFFIXES = frozenset(".html .htm .xhtml .md .markdown .mdx .rst .txt .pdf .docx .epub .ipynb .csv .tsv".split())
+SUFFIXES = frozenset(".html .htm .xhtml .md .markdown .mdx .rst .txt .text .pdf .docx .epub .ipynb .csv .tsv".split())
 """Ends of file names that are left out when addresses are compared."""
 
 LONGEST_TARGET = 500  # characters

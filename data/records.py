@@ -192,7 +192,8 @@ def read_records(
     """
     if not path.is_file():  # nor a pipe, which can be read once
         hub = "A dataset on the Hugging Face hub is written hub:OWNER/NAME[:CONFIG], one in a folder hub:FOLDER."
-        raise DataError(f"There is no file {path}. {hub}")
+        problem = f"{path} is no regular file." if path.exists() else f"There is no file {path}."
+        raise DataError(f"{problem} {hub}")
     with _opened(path) as (_, file):
         layout = _layout(file, {suffix.lower() for suffix in path.suffixes})
 

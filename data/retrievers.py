@@ -34,6 +34,7 @@ class RetrieverEntry(NamedTuple):
 
     summary: str  # one phrase for `--help`
     build: Callable[[Any], Any]  # makes it from what is searched
+    classes: tuple[str, ...] = ()  # of what it makes, by which a retriever that is in use is recognized
 
 
 def _chain(source: SearchSource, *, dense: bool = True) -> Retriever:
@@ -68,17 +69,16 @@ def _fused(source: Any) -> Retriever:
 
 RETRIEVERS: Mapping[str, RetrieverEntry] = MappingProxyType(
     {
-        "chain": RetrieverEntry("follows the chain of evidence, with vectors if the index has them", _chain),
+        "chain": RetrieverEntry(
+            "follows the chain of evidence, with vectors if the index has them", _chain, ("ChainRetriever",)
+        ),
         "chain-bm25": RetrieverEntry("chain without vectors", partial(_chain, dense=False)),
-        "bm25": RetrieverEntry("matches words", lambda source: source),
-        "dense": RetrieverEntry("compares vectors", _dense),
-        "fused": RetrieverEntry("fuses bm25 and dense by rank", _fused),
+        "bm25": RetrieverEntry("matches words", lambda source: source, ("BM25Index", "PassagePool")),
+        "dense": RetrieverEntry("compares vectors", _dense, ("DenseIndex",)),
+        "fused": RetrieverEntry("fuses bm25 and dense by rank", _fused, ("FusedRetriever",)),
     }
 )
-_NAMES = {
-    "ChainRetriever": "chain", "BM25Index": "bm25", "PassagePool": "bm25", "DenseIndex": "dense",
-    "FusedRetriever": "fused",
-}  # fmt: skip
+_NAMES = {made: name for name, entry in RETRIEVERS.items() for made in entry.classes}
 
 
 def build_retriever(name: str, source: SearchSource) -> Retriever | None:
@@ -123,6 +123,13 @@ def retriever_name(retriever: Retriever | None) -> str:
     name = next((_NAMES[base] for base in ours if base in _NAMES), OTHER)
     without = name == "chain" and getattr(retriever, "vectors", None) is None
     return "chain-bm25" if without and has_vectors(getattr(retriever, "source", None)) else name
+
+
+def described_name(described: str | None) -> str:
+    """`retriever_name` of what `describe_retriever` says."""
+    kind, _, vectors = (described or "PassagePool").partition(" ")
+    name = _NAMES.get(kind.partition("+")[0], OTHER)
+    return "chain-bm25" if name == "chain" and not vectors else name
 
 
 def follows_chain(name: str) -> bool:

@@ -9,7 +9,7 @@ It plays every agent from the prompt alone, without a key, a network or labels, 
 4. Each output field has one rule, by its name if that gives a value of its type, else by its type: so other people's
    DSPy modules run on it, too.
 
-The weights in ``lexical.json`` are fitted on train questions by ``python bench/lexical.py``.
+The weights in ``lexical.json`` are fitted on train questions by ``python -m bench.lexical``.
 """
 
 from __future__ import annotations

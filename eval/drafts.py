@@ -3,7 +3,7 @@
     drafter = Drafter()
     drafter.set_lm(dspy.LM("openai/gpt-4o-mini"))
     for example in islice(examples(BM25Index("indexes/mine"), seed=0), 50):
-        draft = polyhop.ask(drafter, example)
+        draft = ask(drafter, example)  # of polyhop.programs.program
         print(draft.stop_reason, draft.question, draft.answer)
 
 A question is usable ("needs both") if both passages together prove its answer and none of them alone does: otherwise

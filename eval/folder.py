@@ -53,7 +53,7 @@ SAMPLING = (
 )  # fmt: skip
 DELETE = "Delete the line to have its question executed again, or choose another --out."
 
-_NOT_COMPARED = ("created", "files", "metrics", "python", "platform", "servers")  # where and when, not what
+_NOT_COMPARED = ("created", "files", "metrics", "python", "servers")  # where and when, not what
 _NAME = "program.name"  # a tuned program is named after its folder, which may have moved
 _OF_THE_BUILD = ("generation", "chain", "created", "polyhop")  # differ between two builds of the same index
 

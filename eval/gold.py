@@ -1,4 +1,4 @@
-"""The gold of a question, read from its example: the only module that knows the fields."""
+"""The gold of a question, read from its example."""
 
 from __future__ import annotations
 

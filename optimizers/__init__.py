@@ -1,1 +1,1 @@
-"""What tunes a program: prompts, exemplars, confidence and thresholds; artifacts, diagnosis and export."""
+"""What tunes a program: prompts, exemplars and tunables; artifacts, diagnosis and export."""

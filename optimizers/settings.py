@@ -94,7 +94,7 @@ def _stages(value: Any) -> Any:
 
 
 def _ranges(value: Any) -> Any:
-    """Of ``rounds=1..3``, ``stop=stable,complete`` or ``search.chain*=all``."""
+    """Of ``rounds=1..3``, ``stop=stable,gain`` or ``search.chain*=all``."""
 
     def read(text: str) -> Any:
         try:

@@ -53,25 +53,16 @@ def verdict(judge: Agent, aspect: str, **asked: Any) -> dspy.Prediction | None:
 class Confidence(Part):
     """Combines the accuracy and the credibility of an answer, both in [0, 1], into a confidence in [0, 1].
 
-    Args:
-        threshold: The minimum confidence of an answer that passes.
-        adaptive: Whether alpha depends on the complexity; otherwise it is ``fixed_alpha``.
-
-    An answer also needs ``least_accuracy`` and ``least_credibility`` to pass.
+    An answer passes from ``threshold`` on; it also needs ``least_accuracy`` and ``least_credibility``. ``adaptive``
+    says whether alpha depends on the complexity; otherwise it is ``fixed_alpha``.
     """
 
-    def __init__(
-        self,
-        threshold: float = 0.75,
-        adaptive: bool = True,
-        least_accuracy: float = 0.05,
-        least_credibility: float = 0.1,
-    ) -> None:
+    def __init__(self, least_accuracy: float = 0.05, least_credibility: float = 0.1) -> None:
         super().__init__()
-        self.threshold = real(threshold, 0.0, 1.0)
+        self.threshold = real(0.75, 0.0, 1.0)
         self.least_accuracy = real(least_accuracy, 0.0, 1.0)
         self.least_credibility = real(least_credibility, 0.0, 1.0)
-        self.adaptive = switch(adaptive)
+        self.adaptive = switch(True)
         self.fixed_alpha = real(0.5, 0.0, 1.0, needs=("adaptive", (False,)))
         self.midpoint = real(2.5, 1.0, 4.0, needs=("adaptive", (True,)))
         self.slope = real(1.0, 0.0, 4.0, needs=("adaptive", (True,)))

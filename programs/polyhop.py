@@ -96,7 +96,7 @@ class PolyHop(Program):
             if reading.text != UNKNOWN and case.votes(reading) == 1 and self.review.value == "always":
                 self._verify(passages, case)
             if case.agreed or (self.review.value == "never" and case.is_sure(reading)):
-                stop = "agreed" if case.agreed else "single pass"
+                stop = "agreed" if case.agreed else "sure"
                 break
             if n == self.rounds.value or (n > 1 and any(map(case.is_sure, case.answered))):
                 break

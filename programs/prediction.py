@@ -21,9 +21,9 @@ from .trace import Answered, Decomposed, Revised, Stopped
 Status = Literal[
     "verified", "supported", "in doubt", "not supported", "contradicted", "not checked", "model knowledge", "no answer"
 ]
-"""How an answer was checked: a verifier found that the passages state it, that it is hardly what was asked for, that
-they do not state it, or that they say otherwise; no verifier read it; it does not come from the passages; there is
-none."""
+"""How an answer was checked: a verifier found that the passages prove it, that a sentence states it, that it is hardly
+what was asked for, that they do not state it, or that they say otherwise; no verifier read it; it does not come from
+the passages; there is none."""
 
 STOPS = {
     "stable": "a round changed nothing",
@@ -36,6 +36,7 @@ STOPS = {
     "sufficient": "an agent found the evidence sufficient",
     "answered": "the reasoning names an answer",
     "agreed": "two readings gave the same answer",
+    "sure": "the reader is sure of its answer",
     "finished": "the agent finished",
     "plan done": "each step of the plan is answered",
     "single pass": "one search and one answer, as the program does",

@@ -73,7 +73,7 @@ class Selected(TraceStep):
     round: int
     kept: tuple[Fact, ...]
     invalid: tuple[str, ...] = ()
-    flagged: tuple[Fact, ...] = ()  # facts that no known fact supports; those not in `kept` were discarded
+    flagged: tuple[Fact, ...] = ()  # those that no known fact supports
     says = "kept {kept} in round {round}"
 
 

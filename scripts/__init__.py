@@ -1,1 +1,1 @@
-"""The command line: one file for each command; `studies` and `training` run from a checkout."""
+"""The command line: a model of options and a function for each command."""

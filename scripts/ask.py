@@ -206,7 +206,7 @@ def _print_path(source: BM25Index | PassagePool, first: str, last: str) -> None:
         if not passages:
             raise PolyhopError(f"no document is called {name!r}")
         ends.append(passages[0])
-    links = path(source, *ends)
+    links = path(source, ends[0], ends[1])
     if links is None:
         raise PolyhopError(f"no chain of links and names was found from {first!r} to {last!r}")
     for link in links:

@@ -16,6 +16,7 @@ from ..app.named import NamedProgram
 from ..app.options import ProgramOptions
 from ..app.task import Task
 from ..data.errors import PolyhopError
+from ..data.retrievers import OTHER, described_name
 from ..engines.budget import Budget, BudgetSpent
 from ..engines.models import language_model, role_groups
 from ..eval.folder import DIAGNOSIS, MANIFEST, RunManifest, read_manifest, write_json
@@ -111,7 +112,9 @@ def _repeated(options: Diagnose, manifest: RunManifest) -> tuple[Task, dspy.Modu
         aliases=Path(files["aliases"]) if "aliases" in files else None,
     )
     task = Task(questions, Path(files["index"]) if "index" in files else None)
-    retriever = _retriever_name(was.retriever) if not stored and "search.k" in was.tunables else None
+    retriever = described_name(was.retriever) if not stored and "search.k" in was.tunables else None
+    if retriever == OTHER:
+        raise PolyhopError(f"{options.run} has a retriever of its own ({was.retriever}), which a replay cannot open")
     as_was = ProgramOptions(lm=options.lm or tuple(specs), retriever=retriever)
     program = NamedProgram(options.program or stored or name).build(task.source, as_was)
     for parameter, tunable in tunables(program).items():
@@ -125,14 +128,6 @@ def _repeated(options: Diagnose, manifest: RunManifest) -> tuple[Task, dspy.Modu
         if before != after:
             raise PolyhopError(f"the {what} of {options.run} has changed since: evaluate it again")
     return task, program
-
-
-def _retriever_name(described: str | None) -> str:
-    """The value of --retriever: a manifest has the retriever's class, and the model of its vectors after it."""
-    kind, _, vectors = (described or "").partition(" ")
-    if kind == "ChainRetriever":
-        return "chain" if vectors else "chain-bm25"
-    return {"DenseIndex": "dense", "FusedRetriever": "fused"}.get(kind.partition("+")[0], "bm25")
 
 
 def _record(options: Diagnose, metrics: Sequence[Metric], result: Diagnosis) -> dict[str, Any]:

@@ -102,9 +102,9 @@ class Index(Options):
 
     names: tuple[str, ...] = _argument(
         (),
-        "Documents (.txt, .md, .html, .pdf, .docx, .csv), records (JSON Lines, plain or gzip; each a 'title' and a "
-        "'text' or 'sentences'), folders of these, or a benchmark's questions with their contexts.  [default: the "
-        "current folder]",
+        "Documents (HTML, Markdown, reStructuredText, text, PDF, Word, epub, notebooks, CSV), records (JSON Lines, "
+        "plain or gzip; each a 'title' and a 'text' or 'sentences'), folders of these, or a benchmark's questions with "
+        "their contexts.  [default: the current folder]",
         "CORPUS...",
     )
     out: Path | None = option(None, "The folder of the index.  [default: .polyhop]", "DIR")
@@ -223,7 +223,7 @@ class Tuning(ProgramOptions, OptimizationSettings):
     program: str = option("polyhop", "A program, or the folder of a saved one.", "NAME|DIR")
     dataset: str | None = option(
         None,
-        "hotpotqa, 2wiki, musique, multihoprag, squad; own, for your own questions; or sample.  [default: recognized "
+        "As for 'evaluate'; own, for your own questions; or sample.  [default: recognized "
         "from --train; without it sample]",
         "NAME",
     )

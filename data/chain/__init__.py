@@ -5,6 +5,7 @@ store.py      what a collection is asked: who has a title, where a link leads, h
 question.py   the words of a question, and where passages have them
 graph.py      the passages around a question, and the ties between them
 retriever.py  the weights, the greedy choice, and `ChainRetriever`
+pairs.py      pairs of passages to write questions from, and the path between two documents
 """
 
 # DSPy 3.4.0 puts a proxy of numpy into sys.modules, over which numpy.typing fails until an attribute has loaded numpy.

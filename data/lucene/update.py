@@ -229,8 +229,9 @@ class _Update:
                 if not is_in(where, self._covered) and where.partition(":")[0] not in self._covered:
                     yield Problem(**{name: record[name] for name in Problem._fields if name in record})
 
-    def _passages_of(self, document: str, most: int = MOST_NAMED) -> list[Passage]:
-        passages = [passage for field in (DOCUMENT, ID) for passage in self._lucene.look_up(field, document, most)]
+    def _passages_of(self, document: str) -> list[Passage]:
+        look_up = self._lucene.look_up
+        passages = [*look_up(DOCUMENT, document, MOST_NAMED), *look_up(ID, document, MOST_NAMED)]
         return [passage for passage in passages if passage.document == document]
 
     def named(self, name: str) -> list[str]:

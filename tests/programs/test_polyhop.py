@@ -125,7 +125,7 @@ def test_a_county_that_no_passage_calls_so_is_looked_for_in_another_round() -> N
 def test_without_review_an_answer_is_read_once() -> None:
     script, prediction = play(settings={"review": "never"})
     assert script.order == ["reader"]
-    assert (prediction.status, prediction.stop_reason) == ("supported", "single pass")
+    assert (prediction.status, prediction.stop_reason) == ("supported", "sure")
 
 
 def test_nothing_is_asked_where_nothing_is_found() -> None:
