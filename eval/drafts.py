@@ -59,9 +59,6 @@ TASKS: dict[Kind, str] = {
     "comparison": "Compare the two things that the passages tell about, by a value that each passage states of its "
     "own and that differs, such as a date, a number or a kind. Name both things. The answer is the name of one of "
     "them, or yes or no.",
-    "intersection": 'Both passages name "{name}". Ask for it by two conditions: what passage [1] states of it, and '
-    'what passage [2] states of it, of which each alone fits other things, too. Do not write "{name}": it is the '
-    "answer.",
 }
 """How a question of each kind needs both passages."""
 
@@ -81,11 +78,7 @@ class Drafter(Part):
 
     def forward(self, pair: Pair) -> dspy.Prediction:
         both = Candidates([pair.first, pair.second])
-        named = [
-            Evidence(passage, sentence)
-            for passage, sentence in zip(both.passages, pair.sentences, strict=True)
-            if sentence is not None
-        ]
+        named = [] if pair.sentence is None else [Evidence(pair.first, pair.sentence)]
         task = TASKS[pair.kind].format(name=pair.name)
         reply = self.writer(passages=both.show(selected=named), task=task)
         # "None" may be an answer about Python.
@@ -133,7 +126,6 @@ def examples(source: ChainSource, seed: int = 0) -> Iterator[dspy.Example]:
 
 def written(pair: Pair, question: str = "", answer: str = "", sub_questions: Sequence[str] = ()) -> dict[str, Any]:
     """A question of one's own, as `polyhop.data.benchmarks.own` reads it, with what it is written from."""
-    parts = zip((pair.first, pair.second), pair.sentences, strict=True)
     return {
         "id": _id(pair),
         "question": question,
@@ -142,8 +134,14 @@ def written(pair: Pair, question: str = "", answer: str = "", sub_questions: Seq
         "type": pair.kind,
         "sub_questions": list(sub_questions),
         "tie": pair.tie,
-        "read": [{"title": passage.heading, "sentences": passage.sentences, "naming": n} for passage, n in parts],
+        "read": [_shown(pair.first, pair.sentence), _shown(pair.second, None)],
     }
+
+
+def _shown(passage: Passage, naming: int | None) -> dict[str, Any]:
+    """A passage as the page of a review shows it, with the number of the sentence with the name."""
+    shown = {"document": passage.document, "title": passage.heading, "sentences": passage.sentences}
+    return {**shown, "naming": naming}
 
 
 def drafted(pair: Pair, record: RunRecord) -> dict[str, Any]:

@@ -203,15 +203,20 @@ def _print_path(source: BM25Index | PassagePool, first: str, last: str) -> None:
     ends = []
     for name in (first, last):
         passages = source.named(name) if isinstance(source, BM25Index) else _titled(source, name)
-        if not passages:
-            raise PolyhopError(f"no document is called {name!r}")
+        documents = list(dict.fromkeys(passage.document for passage in passages))
+        if len(documents) != 1:
+            listed = f"{len(documents)} documents: {', '.join(documents[:5])}" if documents else "no document"
+            raise PolyhopError(f"{name!r} names {listed}")
         ends.append(passages[0])
+    if ends[0].document == ends[1].document:
+        raise PolyhopError(f"{first!r} and {last!r} name the same document")
     links = path(source, ends[0], ends[1])
     if links is None:
         raise PolyhopError(f"no chain of links and names was found from {first!r} to {last!r}")
     for link in links:
-        tie = f" {link.verb} {link.to.heading}: {plain(link.name)}"
-        new_console().print(Text.assemble((plain(link.passage.heading), "bold"), tie), soft_wrap=True)
+        one, other = (f"{passage.heading} ({passage.document})" for passage in (link.passage, link.to))
+        tie = f" {link.verb} {plain(other)}: {plain(link.name)}"
+        new_console().print(Text.assemble((plain(one), "bold"), tie), soft_wrap=True)
         new_console().print(Text(f"    {plain(link.passage.sentences[link.sentence])}", "dim"), soft_wrap=True)
 
 

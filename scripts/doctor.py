@@ -160,7 +160,8 @@ def _figures(index: BM25Index, questions: str) -> Iterator[Finding]:
     best = max(names, key=lambda name: sum(recall[name]))
     others = [(name, compare(recall[best], recall[name])) for name in names if name != best]
     gains = (f"{100 * gain.difference.mean:+.1f} over {name} (p {gain.p_permutation:.3f})" for name, gain in others)
-    yield Finding("ok", "use", f"--retriever {best}: {', '.join(gains)}")
+    few = "too few to tell: draft more" if all(gain.p_permutation > 0.05 for _, gain in others) else ""
+    yield Finding("warning" if few else "ok", "use", f"--retriever {best}: {', '.join(gains)}", few)
 
 
 def _sharing(index: BM25Index) -> str:

@@ -54,10 +54,8 @@ def _write_sheet(out: Path, asked: list[dspy.Example]) -> None:
     lines = [json.dumps(written(example.pair), ensure_ascii=False) + "\n" for example in asked]
     out.write_text("".join(lines), encoding="utf-8")
     typer.echo(f"{out}: {count(len(lines), 'pair')} of passages")
-    typer.echo(
-        f"Write a question that needs both, and its answer: polyhop draft --review {out}, or in the file itself."
-    )
-    typer.echo(f"Then: polyhop evaluate --dataset own --questions {out}")
+    typer.echo(f"Write a question that needs both, and its answer: polyhop draft --review {out}")
+    typer.echo("Or write them into the file, and delete the lines that you leave out.")
 
 
 def _draft(options: Draft, out: Path, asked: list[dspy.Example], files: dict[str, Any]) -> None:
@@ -85,7 +83,7 @@ def _write(folder: Path, out: Path, asked: list[dspy.Example]) -> None:
             checks[check] += 1
             if check in (USABLE, KNOWN):
                 file.write(json.dumps(drafted(asked[record.n].pair, record), ensure_ascii=False) + "\n")
-    ends = ", ".join(f"{number} {check}" for check, number in checks.most_common())
+    ends = "; ".join(f"{number} {check}" for check, number in checks.most_common())
     typer.echo(
         f"{out}: {count(checks[USABLE] + checks[KNOWN], 'question')} of {count(checks.total(), 'draft')} ({ends})",
         err=True,

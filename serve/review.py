@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 import uvicorn
-from fastapi import FastAPI
+from fastapi import FastAPI, HTTPException
 from fastapi.responses import FileResponse, Response
 from fastapi.staticfiles import StaticFiles
 from pydantic import Field
@@ -54,12 +54,20 @@ class Review:
         self._log = self.path("reviewed")
         decided = map(Decision.model_validate, _lines(self._log) if self._log.exists() else ())
         self.decisions = {decision.id: decision for decision in decided}
+        train, _ = split(self.drafts)  # of all drafts, so that none changes sides
+        self._train = {draft["id"] for draft in train}
 
     def path(self, name: str) -> Path:
         return self.file.with_suffix(f".{name}.jsonl")
 
     def decide(self, decision: Decision) -> dict[str, int]:
-        """Keep a decision; returns how many questions are in each file."""
+        """Keep a decision; returns how many questions are in each file.
+
+        Raises:
+            HTTPException: there is no such draft.
+        """
+        if all(draft["id"] != decision.id for draft in self.drafts):
+            raise HTTPException(404, f"no draft {decision.id!r}")
         with self._log.open("a", encoding="utf-8") as file:
             file.write(decision.model_dump_json() + "\n")
         self.decisions[decision.id] = decision
@@ -73,7 +81,9 @@ class Review:
             if decision and decision.decision == "accepted":
                 kept = {name: value for name, value in draft.items() if name not in ("read", "tie")}
                 accepted.append({**kept, "question": decision.question, "answer": decision.answer})
-        parts = dict(zip(("train", "test"), split(accepted), strict=True))
+        parts: dict[str, list[Record]] = {"train": [], "test": []}
+        for question in accepted:
+            parts["train" if question["id"] in self._train else "test"].append(question)
         for name, questions in parts.items():
             with replacing(self.path(name)) as file:
                 file.writelines(json.dumps(question, ensure_ascii=False) + "\n" for question in questions)
@@ -105,11 +115,15 @@ def create_review(review: Review) -> FastAPI:
 
 def serve_review(file: Path, port: int) -> None:
     """Serve the page until Ctrl-C."""
-    config = uvicorn.Config(create_review(Review(file)), host="127.0.0.1", port=port, log_level="warning")
+    review = Review(file)
+    config = uvicorn.Config(create_review(review), host="127.0.0.1", port=port, log_level="warning")
     with config.bind_socket() as socket:
         socket.listen()
-        typer.echo(f"Read the questions at http://127.0.0.1:{socket.getsockname()[1]}/ (Ctrl-C stops it)")
+        typer.echo(f"Read the questions at http://127.0.0.1:{socket.getsockname()[1]}/ (Ctrl-C stops it; it can go on)")
         uvicorn.Server(config).run([socket])
+    for name, count in review.write().items():
+        typer.echo(f"{review.path(name)}: {count} accepted")
+    typer.echo(f"Then: polyhop doctor --index DIR --questions {review.path('test')}")
 
 
 def _lines(file: Path) -> Iterator[Record]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, cycle
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -18,11 +18,10 @@ from ..text import content_terms
 from .store import ChainSource
 from .words import document_of, read, words_of
 
-Kind = Literal["bridge", "comparison", "intersection"]
+Kind = Literal["bridge", "comparison"]
 
-KINDS: tuple[Kind, ...] = ("bridge", "comparison", "intersection")
+KINDS: tuple[Kind, ...] = ("bridge", "comparison")
 
-_ORDER: tuple[Kind, ...] = ("bridge", "comparison", "bridge", "intersection")  # in turn, where there are such pairs
 _LEAST = 20  # words of a passage that says enough
 _MOST_LINKED = 0.3  # share of its words in links: more are a list
 _BEARERS = 3  # passages that a name may lead to
@@ -38,11 +37,10 @@ class Pair(NamedTuple):
 
     Attributes:
         kind: "bridge": the first one names what the second one tells about. "comparison": a third passage names what
-            each of them tells about, and both have a number. "intersection": both name the same thing, of which a third
-            passage tells.
+            each of them tells about, and both have a number.
         tie: What ties them, in words.
-        name: What the first one names, or both; empty for a comparison.
-        sentences: The number of the sentence with the name in each; None for none.
+        name: What the first one names; empty for a comparison.
+        sentence: The number of the sentence of the first one with the name; None for none.
     """
 
     kind: Kind
@@ -50,7 +48,7 @@ class Pair(NamedTuple):
     second: Passage
     tie: str
     name: str
-    sentences: tuple[int | None, int | None]
+    sentence: int | None
 
     @property
     def documents(self) -> tuple[str, str]:
@@ -73,10 +71,9 @@ class _Tie(NamedTuple):
 def pairs(source: ChainSource, seed: int = 0) -> Iterator[Pair]:
     """The pairs of a collection in a random order, the same for a seed: of the kinds in turn, each document in at most
     two pairs. Ties are specific: a link in running text, or a rare name that few passages have as their title."""
-    store = source.store
-    uses, made = Counter[str](), 0
+    store, uses = source.store, Counter[str]()
     waiting: dict[Kind, list[Pair]] = {kind: [] for kind in KINDS}
-    naming: dict[str, tuple[Passage, _Tie]] = {}  # by what is named: the last passage that names it
+    kinds = cycle(KINDS)
     for row in np.random.default_rng(seed).permutation(len(store)).tolist():
         if not store.documents[row]:
             continue  # deleted
@@ -84,16 +81,14 @@ def pairs(source: ChainSource, seed: int = 0) -> Iterator[Pair]:
         if not _says_enough(passage):
             continue
         ties = [tie for tie in _ties(source, passage) if tie.passage.document != passage.document][:_MOST_TIES]
-        for pair in _candidates(passage, ties, naming):
+        for pair in _candidates(passage, ties):
             waiting[pair.kind].append(pair)
-        naming |= {tie.passage.id: (passage, tie) for tie in ties}
-        for kind in (_ORDER[made % len(_ORDER)], *KINDS):
+        for kind in (next(kinds), *KINDS):
             free = [pair for pair in waiting[kind] if max(map(uses.__getitem__, pair.documents)) < _USES]
             waiting[kind] = free
             if free:
                 pair = free.pop()
                 uses.update(pair.documents)
-                made += 1
                 yield pair
                 break
 
@@ -151,25 +146,17 @@ def _links(source: ChainSource, passage: Passage) -> Iterator[Link]:
             yield Link(part, tie.sentence, tie.verb, tie.name, tie.passage)
 
 
-def _candidates(passage: Passage, ties: Sequence[_Tie], naming: dict[str, tuple[Passage, _Tie]]) -> list[Pair]:
-    """The pairs that a passage gives, the first of each kind."""
-    pairs_by_kind: dict[Kind, Pair] = {}
-    for tie in ties:
-        if "bridge" not in pairs_by_kind and _says_enough(tie.passage):
-            words = f"{passage.heading} {tie.verb} {tie.passage.heading}: {tie.name}"
-            pairs_by_kind["bridge"] = Pair("bridge", passage, tie.passage, words, tie.name, (tie.sentence, None))
-        other, earlier = naming.get(tie.passage.id, (passage, tie))
-        if "intersection" not in pairs_by_kind and other.document != passage.document:
-            words = f"both name {tie.passage.heading}: {tie.name}"
-            where = earlier.sentence, tie.sentence
-            pairs_by_kind["intersection"] = Pair("intersection", other, passage, words, tie.name, where)
-    comparable = [tie for tie in ties if tie.has_number and _says_enough(tie.passage)]
-    for one, two in combinations(comparable, 2):
+def _candidates(passage: Passage, ties: Sequence[_Tie]) -> Iterator[Pair]:
+    """The pairs that a passage gives, at most one of each kind."""
+    telling = [tie for tie in ties if _says_enough(tie.passage)]
+    for tie in telling[:1]:
+        words = f"{passage.heading} {tie.verb} {tie.passage.heading}: {tie.name}"
+        yield Pair("bridge", passage, tie.passage, words, tie.name, tie.sentence)
+    for one, two in combinations([tie for tie in telling if tie.has_number], 2):
         if _are_alike(one.passage, two.passage):
             words = f"{passage.heading} names both: {one.name}; {two.name}"
-            pairs_by_kind["comparison"] = Pair("comparison", one.passage, two.passage, words, "", (None, None))
+            yield Pair("comparison", one.passage, two.passage, words, "", None)
             break
-    return list(pairs_by_kind.values())
 
 
 def _are_alike(one: Passage, two: Passage) -> bool:

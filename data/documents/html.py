@@ -36,6 +36,7 @@ _SEE_LEVEL = 7  # of "See also" where it is no heading, and of terms: below all 
 _VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 _TRANSPARENT = _VOID | (INLINE - {"a"})  # nothing depends on where they end
 _LISTS = frozenset("ul ol dl table menu".split())
+_SECTION = re.compile(r"\d{1,2}(?:\.\d{1,2})*\.?\s")
 _UNSHOWN = frozenset("a button script select style noscript template svg title".split())
 _LABELS = frozenset(  # of boxes: no headings, but the start of what follows: "Note: It is hot."
     "note notes tip hint warning caution important attention danger error info abstract example achtung hinweis".split()
@@ -83,7 +84,11 @@ def of_html(markup: str, *, title: str = "", first_heading: bool = False) -> Tex
         return Text(title, [])
     named = root.find("head/title")
     page_title = "" if named is None else folded("".join(named.itertext()))[:LONGEST_HEADING]
-    if not title and not first_heading and next(root.iter("h1"), None) is None:
+    first = next(root.iter("h1"), None)
+    heading = "" if first is None else folded("".join(first.itertext()))
+    # In 98 pages of SQLite's manual the first heading is that of a section, such as "1. Overview".
+    is_section = _SECTION.match(heading) and heading.casefold() not in page_title.casefold()
+    if not title and not first_heading and (not heading or is_section):
         title = page_title
     visible = _size("".join(_unlinked(root)))
     for table in list(root.iter("table")):

@@ -19,7 +19,8 @@ _SKIPPED_NAMES = frozenset(  # of classes and ids, by which generators mark navi
     "nav navbar navigation breadcrumb breadcrumbs sidebar pagination footer cookie-banner toc skip-link sr-only "
     "related sphinxsidebar headerlink linenos prev-next-area "
     "navheader navfooter topnav subnav bottomnav skipnav navlist md-header md-sidebar md-nav md-footer md-tabs "
-    "rst-versions wy-nav-side book-summary book-header page-toc bd-sidebar on-this-page".split()
+    "rst-versions wy-nav-side book-summary book-header page-toc bd-sidebar on-this-page "
+    "nosearch".split()  # SQLite's manual, in 760 of 765 pages
 )
 _NOTES = frozenset("admonition footnote footnote-list footnotes".split())
 _ROWS = frozenset("p div ul ol table center header span dl".split())

@@ -13,7 +13,7 @@ from polyhop.programs.program import ask
 
 from ..programs.scripted import FILM, MAN, Request, answer, scripted
 
-BRIDGE = Pair("bridge", FILM, MAN, "", "Alfred Hitchcock", (1, None))
+BRIDGE = Pair("bridge", FILM, MAN, "", "Alfred Hitchcock", 1)
 QUESTION = "Where did the director of Vertigo come from?"
 
 
@@ -67,7 +67,7 @@ def test_a_question_that_gives_its_answer_away_is_not_checked() -> None:
 
 
 def test_a_comparison_names_its_answer_and_who_sees_one_side_may_guess() -> None:
-    pair = BRIDGE._replace(kind="comparison", sentences=(None, None))
+    pair = BRIDGE._replace(kind="comparison", sentence=None, name="")
     draft = check(pair, {"both", "film", "man", "none"}, "Which is older, Vertigo or Hitchcock?", "Vertigo")
     assert (draft.stop_reason, draft.trace.lm_calls) == ("needs both", 2)
 

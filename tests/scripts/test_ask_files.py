@@ -147,10 +147,11 @@ def test_answers_that_come_while_the_command_runs_are_not_replaced(
 def test_the_chain_between_two_documents() -> None:
     shown = done("search", "Stalker (1979 film)", "--to", "Solaris (1972 film)", "--index", "sample").stdout
     assert [line.partition(" mentions ")[2] for line in shown.splitlines()[::2]] == [
-        "Andrei Tarkovsky: andrei tarkovsky",
-        "Andrei Tarkovsky: andrei tarkovsky",
+        "Andrei Tarkovsky (andrei-tarkovsky): andrei tarkovsky",
+        "Andrei Tarkovsky (andrei-tarkovsky): andrei tarkovsky",
     ]
-    assert "no document is called 'Nobody'" in refused("search", "Nobody", "--to", "Apollo 11", "--index", "sample")
+    assert "name the same document" in refused("search", "Apollo 11", "--to", "Apollo 11", "--index", "sample")
+    assert "'Nobody' names no document" in refused("search", "Nobody", "--to", "Apollo 11", "--index", "sample")
 
 
 def test_search_shows_passages_and_reasons() -> None:

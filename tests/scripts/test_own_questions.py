@@ -132,11 +132,11 @@ def test_a_model_drafts_and_what_one_page_answers_is_left_out(tmp_path: Path, mo
     with Server(canned=REPLY) as model:
         monkeypatch.setenv("OPENAI_BASE_URL", model.url)
         monkeypatch.setenv("OPENAI_API_KEY", "any")
-        command = "draft", "--index", "sample", "--count", "2", "--out", out, "--lm", "openai/drafts", "--no-cache"
+        command = "draft", "--index", "sample", "--count", "3", "--out", out, "--lm", "openai/drafts", "--no-cache"
         spent = polyhop(*command, "--budget-calls", "3")
         assert (spent.exit_code, "the budget (3 LM calls) is spent" in spent.stderr) == (1, True)
         said = done(*command).stderr
-        assert f"{out}: 1 question of 2 drafts (1 the first is enough; 1 needs both)" in said
+        assert f"{out}: 1 question of 3 drafts (2 the first is enough; 1 needs both)" in said
         asked = model.requests
         done(*command)
         assert model.requests == asked  # the run is complete

@@ -14,7 +14,7 @@ from polyhop.data.chain.pairs import Pair
 from polyhop.data.errors import PolyhopError
 from polyhop.data.passages import Passage
 from polyhop.eval.drafts import written
-from polyhop.serve.review import Review, create_review
+from polyhop.serve.review import Decision, Review, create_review
 
 from .conftest import faults, listening
 
@@ -24,7 +24,7 @@ def drafts(file: Path, count: int = 3) -> Path:
     for n in range(count):
         mill = Passage.of(f"Mill {n}", sentences=["A mill.", f"Its owner is <b>Ada {n}</b>."], id=f"mill{n}")
         owner = Passage.of(f"Ada {n}", sentences=["A baker from Tarn."], id=f"ada{n}")
-        pair = Pair("bridge", mill, owner, f"Mill {n} mentions Ada {n}: ada {n}", f"ada {n}", (1, None))
+        pair = Pair("bridge", mill, owner, f"Mill {n} mentions Ada {n}: ada {n}", f"ada {n}", 1)
         lines.append(json.dumps(written(pair, f"Where is the owner of Mill {n} from?", "Tarn", ["Who owns it?"])))
     file.write_text("\n".join(lines) + "\n")
     return file
@@ -53,19 +53,34 @@ def test_questions_are_read_with_keys_and_the_accepted_ones_are_split(
         page.locator("#index", has_text="3 of 3, 1 to read").wait_for()
         page.keyboard.press("k")
         page.locator("#state", has_text="accepted").wait_for()
+        page.fill("#answer", "Tarnwick")  # what is typed is kept, whatever comes next
+        page.keyboard.press("Escape")
         page.keyboard.press("j")
+        page.locator("#index", has_text="3 of 3").wait_for()
         page.fill("#answer", "")
         page.keyboard.press("Escape")
         page.keyboard.press("a")
         assert page.inner_text("#notice") == "A question and an answer are needed."
         page.keyboard.press("r")
-        page.locator("#index", has_text="0 to read; accepted: 1 to train, 1 to test").wait_for()
+        page.locator("#index", has_text="0 to read; accepted: ").wait_for()
     train, test = (records(tmp_path / f"q.{name}.jsonl") for name in ("train", "test"))
     questions = {question["question"]: question["gold"] for question in (*train, *test)}
     assert list(questions.values()) in ([["mill0", "ada0"], ["mill1", "ada1"]], [["mill1", "ada1"], ["mill0", "ada0"]])
     assert set(questions) == {"Where is the owner of Mill 0 from?", "Where is the owner of Mill 1 from?? aar"}
+    assert {question["answer"] for question in (*train, *test)} == {"Tarn", "Tarnwick"}
     again = Review(file)  # goes on where it was
     assert [again.decisions[draft["id"]].decision for draft in again.drafts] == ["accepted", "accepted", "rejected"]
+
+
+def test_no_question_changes_sides_while_others_are_accepted(tmp_path: Path) -> None:
+    review = Review(drafts(tmp_path / "q.jsonl", 6))
+    sides = dict[str, str]()
+    for draft in review.drafts:
+        review.decide(Decision(id=draft["id"], decision="accepted", question="Who?", answer="Ada"))
+        for side in ("train", "test"):
+            for question in records(tmp_path / f"q.{side}.jsonl"):
+                assert sides.setdefault(question["id"], side) == side
+    assert sorted(sides.values()) == ["test"] * 3 + ["train"] * 3
 
 
 def test_another_site_may_not_decide_and_a_wrong_file_is_told(tmp_path: Path) -> None:
@@ -75,6 +90,7 @@ def test_another_site_may_not_decide_and_a_wrong_file_is_told(tmp_path: Path) ->
         foreign = {"origin": "http://elsewhere.example"}
         assert httpx.post(f"{address}/drafts", json=decision, headers=foreign).status_code == 403
         assert httpx.post(f"{address}/drafts", json=decision | {"decision": "perhaps"}).status_code == 422
+        assert httpx.post(f"{address}/drafts", json=decision).status_code == 404
     assert not (tmp_path / "q.reviewed.jsonl").exists()
     file.write_text('{"question": "Who?"}\n')
     with pytest.raises(PolyhopError, match="no drafts as 'polyhop draft' writes them"):

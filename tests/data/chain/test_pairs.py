@@ -14,8 +14,8 @@ from polyhop.data.pool import PassagePool
 LONG = "It was written down by people who had lived there for a long time and had seen what others only heard of."
 
 
-def of_kind(pool: PassagePool | BM25Index, kind: str) -> set[tuple[str, str, str, tuple[int | None, int | None]]]:
-    return {(*pair.documents, pair.name, pair.sentences) for pair in pairs(pool) if pair.kind == kind}
+def bridges(pool: PassagePool | BM25Index) -> set[tuple[str, str, str, int | None]]:
+    return {(*pair.documents, pair.name, pair.sentence) for pair in pairs(pool) if pair.kind == "bridge"}
 
 
 def test_a_rare_name_in_running_text_is_a_tie() -> None:
@@ -28,23 +28,18 @@ def test_a_rare_name_in_running_text_is_a_tie() -> None:
         ]
     )
     [pair] = pairs(pool)
-    assert (pair.kind, pair.documents, pair.sentences) == ("bridge", ("mill", "berg"), (1, None))
+    assert (pair.kind, pair.documents, pair.sentence) == ("bridge", ("mill", "berg"), 1)
     assert pair.tie == "Kestrel Mill mentions Ada Berg: ada berg"
 
 
-def test_what_two_passages_name_ties_them_and_what_one_names_is_compared() -> None:
-    towns = [
-        Passage.of(f"Tarn{n}", f"A small town of the northern coast, founded in 180{n}. {LONG}", id=f"t{n}")
-        for n in (1, 2)
-    ]
+def test_two_things_of_a_kind_that_a_page_names_are_compared() -> None:
+    opening = "A small town of the northern coast, founded in 180"
+    towns = [Passage.of(f"Tarn{n}", f"{opening}{n}. {LONG}", id=f"t{n}") for n in (1, 2)]
     mill = Passage.of("Kestrel Mill", f"{LONG} Flour went to Tarn1 and to Tarn2.", id="mill")
-    yard = Passage.of("Kestrel Yard", f"{LONG} Ships were built there for Tarn1.", id="yard")
     others = [Passage.of(f"Stone {n}", f"{LONG} A stone.", id=f"stone-{n}") for n in range(30)]
-    found = [pair for seed in range(8) for pair in pairs(PassagePool([*towns, mill, yard, *others]), seed)]
-    compared = {frozenset(pair.documents) for pair in found if pair.kind == "comparison"}
-    assert compared == {frozenset({"t1", "t2"})}
-    [shared] = {(frozenset(pair.documents), pair.name, pair.sentences) for pair in found if pair.kind == "intersection"}
-    assert shared == (frozenset({"mill", "yard"}), "Tarn1", (1, 1))
+    found = [pair for seed in range(8) for pair in pairs(PassagePool([*towns, mill, *others]), seed)]
+    compared = {(frozenset(pair.documents), pair.sentence) for pair in found if pair.kind == "comparison"}
+    assert compared == {(frozenset({"t1", "t2"}), None)}
 
 
 def test_a_name_of_many_pages_is_none() -> None:
@@ -66,7 +61,7 @@ def test_links_lead_to_other_documents_and_lists_to_none(tmp_path: Path) -> None
         (tmp_path / "notes" / name).write_text(text)
     build_index([tmp_path / "notes"], tmp_path / "ix")
     with BM25Index(tmp_path / "ix") as index:
-        assert of_kind(index, "bridge") == {("notes/mill.md", "notes/berg.md", "its owner", (1, None))}
+        assert bridges(index) == {("notes/mill.md", "notes/berg.md", "its owner", 1)}
 
 
 def test_pairs_are_spread_and_the_same_for_a_seed() -> None:
@@ -80,7 +75,7 @@ def test_pairs_are_spread_and_the_same_for_a_seed() -> None:
     assert [pair.documents for pair in found] != [pair.documents for pair in pairs(pool, 4)]
     uses = Counter(document for pair in found for document in pair.documents)
     assert max(uses.values()) == 2
-    assert len({pair.documents for pair in found}) == len(found) >= 10
+    assert len({pair.documents for pair in found}) == len(found) == 8
 
 
 def test_a_path_leads_from_one_document_to_another_or_to_what_both_lead_to() -> None:

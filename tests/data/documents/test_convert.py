@@ -537,6 +537,16 @@ def test_tables(tmp_path: Path) -> None:
         assert texts(text) == [*above, "pH: 7; Straße: Tarn; x; pH: 8; more.", "Straße: a, b, c."]
 
 
+def test_a_numbered_section_is_no_title_of_a_page_that_has_one(tmp_path: Path) -> None:
+    body = '<div class="nosearch">Small. Fast.</div><h1>1. Overview</h1><p>It is a log.</p>'
+    page = "<html><head><title>{}</title></head><body>" + body + "</body></html>"
+    text = convert(written(tmp_path / "a.html", page.format("Write-Ahead Logging")))
+    assert (text.title, texts(text)) == ("Write-Ahead Logging", ["1. Overview:", "It is a log."])
+    for title in ("", "1. Overview — The manual"):
+        text = convert(written(tmp_path / "b.html", page.format(title)))
+        assert (text.title, texts(text)) == ("1. Overview", ["It is a log."])
+
+
 RST = """
 Kiln
 ====
