@@ -198,3 +198,34 @@ def test_a_metered_endpoint_gets_what_it_would_get_without_and_counts_each_use_o
     assert (first["model"], first["temperature"], first["key"]) == ("some-model", 0.25, "Bearer sk-planted")
     assert (budget.spent.calls, budget.spent.tokens_in, budget.spent.tokens_out) == (1, 7, 3)
     assert "sk-planted" not in repr(metered.kwargs)
+
+
+def test_a_call_is_guessed_to_cost_what_a_usual_one_does_until_one_was_paid() -> None:
+    budget = Budget(usd=1.0)
+    assert budget.usd_a_call == 0.0
+    budget.meter(model(Scripted(), PRICED))
+    assert budget.usd_a_call == price(PRICED, 2_000, 400) > 0
+    budget.pay(0.5)
+    budget.pay(0.1)
+    assert budget.usd_a_call == pytest.approx(0.3)
+
+
+def test_keeping_back_seconds_keeps_back_no_call() -> None:
+    budget = Budget(calls=1, minutes=10)
+    with budget.keeping_back(seconds=60):
+        budget.pay()
+    with pytest.raises(BudgetSpent):
+        budget.pay()
+
+
+def test_an_account_in_a_file_is_shared_and_keeps_its_file(tmp_path: Path) -> None:
+    budget = Budget(calls=2)
+    budget.pay()
+    budget.keep_in_file()
+    assert budget.file is not None
+    Budget(calls=2, file=budget.file).pay()  # as another process would
+    with pytest.raises(BudgetSpent):
+        budget.pay()
+    own = Budget(file=tmp_path / "spent.json")
+    own.keep_in_file()
+    assert own.file == tmp_path / "spent.json"
