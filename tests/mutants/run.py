@@ -111,8 +111,8 @@ def changes(source: str, name: str, seed: object = None) -> Iterator[Change]:
 
 
 def _places(function: AnyFunction) -> Iterator[tuple[ast.AST, str, int]]:
-    """The nodes that can be changed, with the field and the index that the change is in."""
-    for node in ast.walk(function):
+    """The nodes of the body that can be changed, with the field and the index that the change is in."""
+    for node in (function, *(inner for statement in function.body for inner in ast.walk(statement))):
         match node:
             case ast.Compare():
                 yield from ((node, "ops", n) for n, sign in enumerate(node.ops) if type(sign) in _OTHER)
