@@ -89,7 +89,7 @@ class Drafter(Part):
         return dspy.Prediction(question=question, answer=answer, sub_questions=sub_questions, stop_reason=check)
 
     def _check(self, pair: Pair, question: str, answer: str) -> str:
-        if not any(map(str.isalnum, question.removeprefix("none"))) or not answer:
+        if question.casefold().strip('."') in ("", "none") or not answer:
             return "no question"
         if pair.kind != "comparison" and mentions(question, [answer]):
             return "has its answer"

@@ -21,12 +21,14 @@ from ..eval.run import evaluate
 from .ask import check_own, replacing_own, searched_index
 from .options import Draft
 from .results import evaluation_bar
+from .serve import check_installed
 
 _DRAFTER = "polyhop.eval.drafts:Drafter"
 
 
 def draft(options: Draft) -> None:
     if options.review:
+        check_installed()
         from ..serve.review import serve_review
 
         serve_review(options.review, options.port)

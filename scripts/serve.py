@@ -39,8 +39,7 @@ _NOT_SERVED = ("oracle", "full_context")
 
 
 def serve(options: Serve) -> None:
-    if not find_spec("fastapi") or not find_spec("mcp") or not find_spec("uvicorn"):
-        raise PolyhopError(f"the server needs more packages: {installs('serve')}")
+    check_installed()
     if options.mcp:
         from ..serve.tools import tool_server
 
@@ -69,6 +68,12 @@ def serve(options: Serve) -> None:
         where = f"{_in_address(options.host)}:{socket.getsockname()[1]}"
         typer.echo(f"polyhop answers on http://{where}/ (Ctrl-C stops it)")
         uvicorn.Server(config).run([socket])
+
+
+def check_installed() -> None:
+    """Raise what to install, if the server's packages are missing."""
+    if not find_spec("fastapi") or not find_spec("mcp") or not find_spec("uvicorn"):
+        raise PolyhopError(f"the server needs more packages: {installs('serve')}")
 
 
 def application(options: Serve) -> Any:

@@ -204,7 +204,7 @@ def test_a_call_is_guessed_to_cost_what_a_usual_one_does_until_one_was_paid() ->
     budget = Budget(usd=1.0)
     assert budget.usd_a_call == 0.0
     budget.meter(model(Scripted(), PRICED))
-    assert budget.usd_a_call == price(PRICED, 2_000, 400) > 0
+    assert budget.usd_a_call == (price(PRICED, 2_000, 400) or 0.0) > 0
     budget.pay(0.5)
     budget.pay(0.1)
     assert budget.usd_a_call == pytest.approx(0.3)

@@ -62,7 +62,7 @@ def test_a_question_that_gives_its_answer_away_is_not_checked() -> None:
     assert (draft.stop_reason, draft.trace.lm_calls) == ("names what it is to describe", 1)
     call = BRIDGE._replace(name="read()")
     assert check(call, {"both"}, "Which read-only place is it?").stop_reason == "needs both"
-    assert check(BRIDGE, {"both"}, "none").stop_reason == "no question"
+    assert [check(BRIDGE, {"both"}, said).stop_reason for said in ("none", "None.", "")] == ["no question"] * 3
     assert check(BRIDGE, {"both"}, right="None").stop_reason == "needs both"
 
 
