@@ -80,10 +80,10 @@ class Task:
         self.look_up: Callable[[str], list[Passage]] | None = None
         if index is not None or questions.dataset == SAMPLE:
             self.source = open_source(index or Path(SAMPLE))
+        if self.source is not None:
+            self.look_up = self.source.named
         if isinstance(self.source, BM25Index):
-            self.index, self.look_up = self.source, self.source.named
-        elif pool := self.source:
-            self.look_up = lambda title: [passage for passage in pool.passages if passage.title == title]
+            self.index = self.source
 
     def program(self, named: NamedProgram, options: ProgramOptions) -> dspy.Module:
         """A program, which searches. Where all questions have answers, it does not abstain unless it is told to."""

@@ -74,6 +74,10 @@ class PassagePool(SearchTool):
         ranking = enumerate(self.ranking(query, k, offset), offset + 1)
         return [Hit(self.passages[i], score, rank) for rank, (i, score) in ranking]
 
+    def named(self, name: str) -> list[Passage]:
+        """The passages with a title, an id or a document, as `BM25Index.named` finds them."""
+        return [passage for passage in self.passages if name in (passage.title, passage.id, passage.document)]
+
     @property
     def store(self) -> Store:
         """The words of the passages, for the chain retriever; read once for all views."""

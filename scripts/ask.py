@@ -24,7 +24,7 @@ from ..data.chain.pairs import path
 from ..data.errors import PolyhopError
 from ..data.files import read_bytes
 from ..data.lucene.bm25 import BM25Index
-from ..data.passages import Passage, one_a_document
+from ..data.passages import one_a_document
 from ..data.pool import PassagePool
 from ..data.retrievers import build_retriever
 from ..data.text import clean, count, plain
@@ -202,7 +202,7 @@ def _print_path(source: BM25Index | PassagePool, first: str, last: str) -> None:
     """The chain between two documents, a line for each link with its sentence."""
     ends = []
     for name in (first, last):
-        passages = source.named(name) if isinstance(source, BM25Index) else _titled(source, name)
+        passages = source.named(name)
         documents = list(dict.fromkeys(passage.document for passage in passages))
         if len(documents) != 1:
             listed = f"{len(documents)} documents: {', '.join(documents[:5])}" if documents else "no document"
@@ -218,10 +218,6 @@ def _print_path(source: BM25Index | PassagePool, first: str, last: str) -> None:
         tie = f" {link.verb} {plain(other)}: {plain(link.name)}"
         new_console().print(Text.assemble((plain(one), "bold"), tie), soft_wrap=True)
         new_console().print(Text(f"    {plain(link.passage.sentences[link.sentence])}", "dim"), soft_wrap=True)
-
-
-def _titled(pool: PassagePool, title: str) -> list[Passage]:
-    return [passage for passage in pool.passages if title in (passage.title, passage.id)]
 
 
 def searched_index(index: Path | None) -> Path:

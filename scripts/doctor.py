@@ -19,6 +19,7 @@ import numpy as np
 import typer
 
 from ..app.named import default_index
+from ..app.task import Task
 from ..data.benchmarks import SAMPLE
 from ..data.chain.words import words_of
 from ..data.errors import PolyhopError
@@ -36,7 +37,7 @@ from ..engines.secrets import without_secrets
 from ..eval.gold import ProgramOutput, gold_facts
 from ..eval.metrics import score
 from ..eval.questions import Questions
-from ..eval.statistics import compare, intervals
+from ..eval.statistics import compare, holm, intervals
 from ..signatures import AnalyzeQuestion
 from .options import Doctor
 from .probes import Finding, probes
@@ -140,10 +141,15 @@ def _ties(index: BM25Index) -> Iterator[Finding]:
 
 def _figures(index: BM25Index, questions: str) -> Iterator[Finding]:
     """What each retriever finds for questions with gold documents, and which one to use."""
-    asked = [question for question in Questions("own", questions, setting="open") if gold_facts(question)]
+    file = Questions("own", questions, setting="open")
+    asked = [question for question in file if gold_facts(question)]
+    if file.skipped:
+        first = file.problems[0]
+        yield Finding("warning", "questions", f"{file.skipped} cannot be read: {first.where}: {first.reason}")
     if not asked:
         yield Finding("warning", "questions", "none of them names its gold", "see the documentation of own questions")
         return
+    Task(file, index.path).check_gold(asked)
     names = ["bm25", "chain", *(["chain-bm25", "dense"] if has_vectors(index) else [])]
     recall: dict[str, list[float]] = {}
     for name in names:
@@ -159,8 +165,12 @@ def _figures(index: BM25Index, questions: str) -> Iterator[Finding]:
         yield Finding("ok", name, f"{values} on {count(len(asked), 'question')}, 95% interval")
     best = max(names, key=lambda name: sum(recall[name]))
     others = [(name, compare(recall[best], recall[name])) for name in names if name != best]
-    gains = (f"{100 * gain.difference.mean:+.1f} over {name} (p {gain.p_permutation:.3f})" for name, gain in others)
-    few = "too few to tell: draft more" if all(gain.p_permutation > 0.05 for _, gain in others) else ""
+    chances = holm([gain.p_permutation for _, gain in others])
+    gains = (
+        f"{100 * gain.difference.mean:+.1f} over {name} (p {p:.3f})"
+        for (name, gain), p in zip(others, chances, strict=True)
+    )
+    few = "too few to tell: draft more" if min(chances) > 0.05 else ""
     yield Finding("warning" if few else "ok", "use", f"--retriever {best}: {', '.join(gains)}", few)
 
 

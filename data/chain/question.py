@@ -40,9 +40,8 @@ class Question(Words):
         self._written: list[Word] = read(clean(text), language)[:_MOST_WORDS]
         self.forms, self.stems, self.cased = [], [], []  # cased: a word may be in a name, by its capital
         self.words, self._numbers, places = list[str](), dict[str, int](), list[int]()
-        verbs = dict[
-            str, int
-        ]()  # "directed" counts for "director": Porter's stems differ, unlike composed and composer
+        # "directed" counts for "director": Porter's stems differ, unlike those of composed and composer.
+        verbs = dict[str, int]()
         for word, is_cased in zip(self._written, may_be_names(text, self._written, language), strict=True):
             for form, stem in zip(word.forms, word.stems, strict=True):
                 if stem and stem not in self._numbers:

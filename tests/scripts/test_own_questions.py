@@ -120,6 +120,12 @@ def test_the_doctor_says_what_each_retriever_finds(tmp_path: Path, index: Path) 
     said = done("doctor", "--index", index, "--questions", written(tmp_path, QUESTIONS)).stdout
     assert said.count("95% interval") == 2  # of BM25 and the chain: the index has no vectors
     assert "--retriever " in said
+    elsewhere = written(tmp_path, [{"question": "Who?", "answer": "Orrin", "gold": "nowhere.md"}])
+    assert "no gold passage is in" in polyhop("doctor", "--index", index, "--questions", elsewhere).stderr
+    bad = done(
+        "doctor", "--index", index, "--questions", written(tmp_path, [*QUESTIONS, {"question": "", "answer": "x"}])
+    )
+    assert "1 cannot be read" in bad.stdout
     none = done("doctor", "--index", index, "--questions", written(tmp_path, [{"question": "Who?", "answer": "Orrin"}]))
     assert "none of them names its gold" in none.stdout
 
