@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,6 +21,7 @@ from pydantic import Field
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from ..data.errors import PolyhopError
+from ..engines.replies import explain
 from ..eval.drafts import split
 from ..eval.folder import replacing
 from ..programs.prediction import MAX_QUESTION
@@ -128,10 +130,13 @@ def serve_review(file: Path, port: int) -> None:
 
 def _lines(file: Path) -> Iterator[Record]:
     try:
-        for number, line in enumerate(file.read_text("utf-8").splitlines(), 1):
-            record = json.loads(line)
-            if not isinstance(record, dict):
-                raise PolyhopError(f"{file}, line {number}: no JSON object")
-            yield record
+        lines = file.read_text("utf-8").splitlines()
     except (OSError, ValueError) as error:
-        raise PolyhopError(f"{file}: {error}") from error
+        raise PolyhopError(f"{file} cannot be read: {explain(error)}") from error
+    for number, line in enumerate(lines, 1):
+        record: Any = None
+        with suppress(ValueError):
+            record = json.loads(line)
+        if not isinstance(record, dict):
+            raise PolyhopError(f"{file}, line {number}: no JSON object")
+        yield record

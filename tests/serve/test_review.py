@@ -95,5 +95,8 @@ def test_another_site_may_not_decide_and_a_wrong_file_is_told(tmp_path: Path) ->
     file.write_text('{"question": "Who?"}\n')
     with pytest.raises(PolyhopError, match="no drafts as 'polyhop draft' writes them"):
         Review(file)
-    with pytest.raises(PolyhopError, match="No such file"):
+    file.write_text('{"id": "a"}\nno json\n')
+    with pytest.raises(PolyhopError, match="line 2: no JSON object"):
+        Review(file)
+    with pytest.raises(PolyhopError, match="none.jsonl cannot be read: .*No such file"):
         Review(tmp_path / "none.jsonl")
