@@ -24,8 +24,8 @@ from sklearn.linear_model import LogisticRegression
 
 from polyhop.data.benchmarks import load_questions
 from polyhop.data.chain import ChainRetriever
+from polyhop.data.form import replace_references
 from polyhop.data.pool import PassagePool
-from polyhop.data.references import replace_references
 from polyhop.data.sample import load_sample, sample_passages
 from polyhop.data.text import title_key
 from polyhop.engines import lexical

@@ -1,12 +1,14 @@
 """The form of a question, independent of its topic.
 
 `features` counts kinds of words, for a classifier; `masked` replaces names by one symbol, for comparisons. The features
-ignore case, final punctuation and names: "who wrote solaris" equals "Who wrote Solaris?".
+ignore case, final punctuation and names: "who wrote solaris" equals "Who wrote Solaris?". `references` are those to
+earlier answers: "#1" in "Where was #1 born?" is the answer to the first sub-question.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from .text import FUNCTION_WORDS, title_key
 
@@ -22,6 +24,7 @@ _NAMED = re.compile(
     r"|\b\d[\w,.]*"
 )
 _ENDING = re.compile(r"['’]s$")
+_REFERENCE = re.compile(r"#(\d{1,9})\b")  # "#1s" is a name
 _WORD = re.compile(r"[^\W_]+(?:['.-][^\W_]+)*'?")
 
 _PLACE = (
@@ -217,3 +220,18 @@ def is_called(question: str, answer: str, text: str) -> bool:
     return (
         kind in key.split() or f" {key} {kind} " in words or f" {kind} of {key} " in words.replace(" of the ", " of ")
     )
+
+
+def references(text: str) -> list[int]:
+    """The distinct numbers that a text refers to, in order."""
+    return list(dict.fromkeys(map(int, _REFERENCE.findall(text))))
+
+
+def replace_references(text: str, answer: Callable[[int], str | None]) -> str:
+    """The text with each reference replaced by its answer, unless that is None."""
+
+    def put(reference: re.Match[str]) -> str:
+        replacement = answer(int(reference[1]))
+        return reference.group() if replacement is None else replacement
+
+    return _REFERENCE.sub(put, text)

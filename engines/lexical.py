@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 
 from dspy import lm15
 
+from ..data.form import references, replace_references
 from ..data.languages import is_english
-from ..data.references import references, replace_references
 from ..data.text import FUNCTION_WORDS, MONTH, MONTHS, content_terms, split_sentences, stem, title_key, title_names
 from .replies import as_events, read_request, respond
 

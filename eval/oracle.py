@@ -19,8 +19,8 @@ from typing import Any
 
 import dspy
 
+from ..data.form import references, replace_references
 from ..data.passages import Passage
-from ..data.references import references, replace_references
 from ..data.sample import SubQuestion
 from ..data.text import bare_title, content_terms, title_key
 from ..programs.candidates import split_citations

@@ -29,8 +29,7 @@ from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, field_va
 from pydantic.dataclasses import dataclass
 
 from ..data.files import read_bytes
-from ..data.form import masked
-from ..data.references import references
+from ..data.form import masked, references
 from ..data.text import title_key
 from .agent import Agent, Part
 from .complexity import Complexity

@@ -21,8 +21,8 @@ import dspy
 
 from .. import signatures
 from ..data.chain import ChainRetriever
+from ..data.form import references, replace_references
 from ..data.passages import Evidence, Retriever
-from ..data.references import references, replace_references
 from ..data.text import title_key
 from ..signatures.fields import read_probability, read_texts
 from .agent import Agent, Part

@@ -22,9 +22,8 @@ from itertools import islice, zip_longest
 
 import dspy
 
-from ..data.form import fits, is_called, names
+from ..data.form import fits, is_called, names, references, replace_references
 from ..data.passages import Evidence, Passage, Retriever
-from ..data.references import references, replace_references
 from ..data.text import FUNCTION_WORDS, key_words, split_sentences, title_key, title_names
 from ..signatures import AnswerWithCitations, PlanSteps, VerifyAnswer
 from .agent import Agent

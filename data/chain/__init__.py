@@ -2,8 +2,7 @@
 
 words.py      the words and names of a passage
 store.py      what a collection is asked: who has a title, where a link leads, how rare a word is
-question.py   the words of a question, and where passages have them
-graph.py      the passages around a question, and the ties between them
+graph.py      a question, the passages around it, and the ties between them
 retriever.py  the weights, the greedy choice, and `ChainRetriever`
 pairs.py      pairs of passages to write questions from, and the path between two documents
 """

@@ -17,11 +17,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from functools import partial
 from itertools import accumulate
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import PolyhopError
-from ..lucene.searcher import chain_source
 from ..passages import Hit, Reason, SearchTool, Shared, check_page
 from .graph import DIGITS, Graph, Node, Tie, is_copy, specificity
 from .store import ChainSource
@@ -384,38 +382,40 @@ class ChainRetriever(SearchTool, Shared):
     A question costs at most three searches, or four for more than 30 passages. Copying returns the retriever itself.
 
     Args:
-        source: A `BM25Index` or its folder, a `LuceneSearcher` of Pyserini or a `PassagePool`; None if every question
-            has its own pool (see `over`).
+        source: A `BM25Index` or a `PassagePool`; None if every question has its own pool (see `over`).
         weights: The weights of the features.
         vectors: Vectors of the same index; what is near to the question, alone or with a chosen passage, becomes a
             candidate and gains.
         adaptive: Return as many passages as the chain needs (1 to 6, and at most ``k``) instead of ``k``.
 
     Raises:
-        PolyhopError: the index is one of Anserini or Pyserini that is not adopted (see `adopt_index`).
+        PolyhopError: the source is neither, or an index of Anserini or Pyserini that is not adopted (see
+            `adopt_index`).
         ValueError: the vectors belong to another index.
     """
 
     def __init__(
         self,
-        source: ChainSource | str | Path | None = None,
+        source: ChainSource | None = None,
         weights: ChainWeights | None = None,
         *,
         vectors: DenseIndex | None = None,
         adaptive: bool = False,
     ) -> None:
-        searched = cast(ChainSource | None, chain_source(source))
-        if not getattr(searched, "has_titles", True):
-            path = getattr(searched, "path", "DIR")
+        if source is not None and not hasattr(source, "pinned"):
+            kind = type(source).__name__
+            raise PolyhopError(f"a chain is searched in a BM25Index('DIR') or a PassagePool, got {kind}")
+        if not getattr(source, "has_titles", True):
+            path = getattr(source, "path", "DIR")
             raise PolyhopError(
                 f"the chain retriever looks up titles, which the index {path} does not have. Add them once: polyhop "
                 f"index --adopt {path}. Or search with BM25 alone: --retriever bm25"
             )
-        if vectors is not None and getattr(searched, "manifest", None) != vectors.manifest:
+        if vectors is not None and getattr(source, "manifest", None) != vectors.manifest:
             raise ValueError("the vectors belong to another index than the one to search")
-        if searched is not None and vectors is not None:
-            searched = searched.pinned()  # the vectors are of this state
-        self.source, self.vectors, self.adaptive = searched, vectors, adaptive
+        if source is not None and vectors is not None:
+            source = source.pinned()  # the vectors are of this state
+        self.source, self.vectors, self.adaptive = source, vectors, adaptive
         self.weights = weights or ChainWeights()
 
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:

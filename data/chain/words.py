@@ -33,6 +33,7 @@ from ..text import (
 )
 
 END = "\n"  # stands as a word after the title and after each sentence
+_END_ROW = END, "", False, False
 LONGEST_NAME = 12  # words; of a longer title the beginning is compared
 SEARCHED_FORMS = 4  # of `title_forms`, those by which an index finds a title
 _CACHED = 200_000  # words
@@ -48,16 +49,17 @@ class Word(NamedTuple):
 
     Attributes:
         upper: It starts with a capital.
-        starts: Whether a name may start with the word, for each form: it does not start with a lower-case letter.
-        cased: Whether a form has no lower case, as numbers and many scripts have.
+        starts: A name may start with it: it does not start with a lower-case letter.
+        rows: Of each form: the form, its stem, `starts`, and whether it has no lower case, as numbers and many scripts
+            have none.
     """
 
     written: str
     forms: tuple[str, ...]
     stems: tuple[str, ...]
     upper: bool
-    starts: tuple[bool, ...]
-    cased: tuple[bool, ...]
+    starts: bool
+    rows: tuple[tuple[str, str, bool, bool], ...]
 
 
 class _Vocabulary(dict[str, Word]):
@@ -74,8 +76,9 @@ class _Vocabulary(dict[str, Word]):
             parts = (part.lower() for part in code_parts(written))
             forms = tuple(unspaced_forms(written)) or (*key_words(written), *parts)
         stems = tuple(stem_of(form, self._language, written) for form in forms)
-        starts, cased = (not written[0].islower(),) * len(forms), tuple(not form.islower() for form in forms)
-        self[written] = Word(written, forms, stems, written[0].isupper(), starts, cased)
+        starts = not written[0].islower()
+        rows = tuple((form, stem, starts, not form.islower()) for form, stem in zip(forms, stems, strict=True))
+        self[written] = Word(written, forms, stems, written[0].isupper(), starts, rows)
         return self[written]
 
 
@@ -182,11 +185,22 @@ class PassageWords(Words):
 
     def __init__(self, passage: Passage) -> None:
         self.texts, self.language = texts_of(passage), passage.language
-        self.forms, self.stems, self.sentence = list[str](), list[str](), list[int]()
-        self.starts, self.cased, self.names = list[bool](), list[bool](), list[tuple[int, int]]()
-        self._sentence_starts = list[int]()
-        for text in self.texts:
-            self._add(prepared(text))
+        vocabulary = _vocabularies[self.language]
+        rows, self.sentence = list[tuple[str, str, bool, bool]](), list[int]()
+        self.names, self._sentence_starts = list[tuple[int, int]](), list[int]()
+        for number, text in enumerate(self.texts):
+            text, first = prepared(text), len(rows)
+            words = list(map(vocabulary.__getitem__, WORD.findall(text)))
+            if number and (spans := list(self._names_of(text, words))):
+                places = list(accumulate((len(word.rows) for word in words), initial=first))
+                self.names += [(places[start], places[end]) for start, end in spans]
+            rows += [row for word in words for row in word.rows]
+            rows.append(_END_ROW)
+            self.sentence += [number] * (len(rows) - first)
+            self._sentence_starts.append(first)
+        self.forms, self.stems, self.starts, self.cased = map(list, zip(*rows, strict=True))  # faster than four lists
+        for start, end in self.names:
+            self.cased[start:end] = [True] * (end - start)
         self.joined = f" {' '.join(self.forms)} "
         self.title_length = self.forms.index(END)
         self.titles = tuple(form if self._has_topic(form) else "" for form in title_forms(passage))
@@ -198,43 +212,25 @@ class PassageWords(Words):
         before = self._sentence_starts[text]
         return wording(read(self.texts[text], self.language), start - before, end - before)
 
-    def _add(self, text: str) -> None:
-        vocabulary, first = _vocabularies[self.language], len(self.forms)
-        matches = list(WORD.finditer(text))
-        words = [vocabulary[match[0]] for match in matches]
-        self.forms += [form for word in words for form in word.forms]
-        self.stems += [stem for word in words for stem in word.stems]
-        self.starts += [may_start for word in words for may_start in word.starts]
-        self.cased += [is_cased for word in words for is_cased in word.cased]
-        is_title = not self._sentence_starts
-        if not is_title and (spans := list(self._names_of(text, matches, words))):
-            places = list(accumulate((len(word.forms) for word in words), initial=first))
-            for span in spans:
-                start, end = (places[at] for at in span)
-                self.names.append((start, end))
-                self.cased[start:end] = [True] * (end - start)
-        self.forms.append(END)
-        self.stems.append("")
-        self.starts.append(False)
-        self.cased.append(False)
-        self.sentence += [len(self._sentence_starts)] * (len(self.forms) - first)
-        self._sentence_starts.append(first)
-
-    def _names_of(
-        self, text: str, matches: Sequence[re.Match[str]], words: Sequence[Word]
-    ) -> Iterator[tuple[int, int]]:
+    def _names_of(self, text: str, words: Sequence[Word]) -> Iterator[tuple[int, int]]:
         """The capitalized names of a text, as numbers of its words: "University of Amsterdam" is one, "Moore, Smith"
         are two.
 
         A single word at the start is none: every sentence starts with a capital. Nor is any in German, where all nouns
         do.
         """
+        starts = [number for number, word in enumerate(words) if word.upper]
+        if starts in ([], [0]):
+            return  # most sentences
+        matches = list(WORD.finditer(text))
         german = self.language == NOUNS
         within = " \u00a0" if german else " \u00a0-–"  # stands between the words of a name
         joining = _JOINING_NOUNS if german else _JOINING
         at = 0
-        while at < len(words):
-            start, end = at, at
+        for start in starts:
+            if start < at:
+                continue  # it is in the name before
+            at = end = start
             while at < len(words) and (words[at].upper or (end > start and words[at].written in joining)):
                 if end > start:
                     gap = text[matches[at - 1].end() : matches[at].start()].strip(within)
@@ -244,7 +240,6 @@ class PassageWords(Words):
                         break
                 at += 1
                 end = at if words[at - 1].upper else end
-            at = max(at, start + 1)
             while start < end and not any(words[start].stems):
                 start += 1
             if end > start + 1 or (end > start and start > 0 and not german):
@@ -341,10 +336,10 @@ def may_be_names(text: str, words: Sequence[Word], language: str) -> list[bool]:
     if is_caseless:
         return [word.upper or word.written[0].isdigit() for word in words]
     if language != NOUNS:
-        return [word.starts[0] for word in words]
+        return [word.starts for word in words]
     inside = [any(c.isupper() or c.isdigit() for c in word.written[1:]) for word in words]
     beside = _side_by_side(text)
-    return [(word.starts[0] and inside[at]) or at in beside for at, word in enumerate(words)]
+    return [(word.starts and inside[at]) or at in beside for at, word in enumerate(words)]
 
 
 def _side_by_side(text: str) -> set[int]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from polyhop.data.chain.graph import specificity
-from polyhop.data.chain.question import Question
+from polyhop.data.chain.graph import Question, specificity
 from polyhop.data.chain.store import Store
 from polyhop.data.chain.words import PassageWords, read
 from polyhop.data.passages import Passage
