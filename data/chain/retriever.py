@@ -29,31 +29,19 @@ if TYPE_CHECKING:
 
 _SURE = 0.7  # strength of a title in the question from which on BM25 counts as little as `bm25` says
 _FEW_NAMES, _MORE_NAMES = 0.15, 0.05  # share of words in names: documentation has 0.1 to 0.15, Wikipedia 0.27 to 0.33
-_AT_FIRST = 0.5  # share of what BM25 weighs more, for the first passage where names are many
-_LISTING = 0.3  # share of words in links from which on a passage is taken for a list
-# Losses by the share above that, by the logarithm of the passage's words in hundreds, and by words of its
-# title that the question does not have.
-_LISTING_LOSS, _LENGTH_LOSS, _SURPLUS_LOSS = 2.0, 0.1, 0.07
-_EXPANDED = 3  # chosen passages whose neighbors become candidates
-_SEARCHED = 2  # of these, those whose names are searched; of the others the titles that they mention must do
+_LISTING, _LISTING_LOSS = 0.3, 2.0  # share of words in links from which on a passage is a list; its loss by the rest
+_EXPANDED = 2  # chosen passages whose neighbors become candidates
 LONGEST_CHAIN = 6  # passages chosen one by one; the rest keep the order they have then
 _BEST, _FURTHER = 3, 4  # chosen passages after which BM25 has its say, see `_Chain._overlooked`
-_UNTOLD = 0.2  # how specific a hyperlink is at least, whose text may be "here"
 _IN_QUESTION = 0.4  # factor for an edge by a name that the question contains
 _TITLE_RARITY = 1 / 3  # factor for `rarity`: a title in the question is rarely a coincidence
-_ASTRAY = 0.6  # factor for the ties of a chosen passage that explains nothing of what the others left
-_ON_TRACK = 0.36  # share of what they left from which on its ties count in full
-_SECOND = 1.5  # factor for the strongest tie of another relation than the strongest one
+_ASTRAY = 0.6  # factor for the ties of a chosen passage that explains nothing of what the others left, 1 if all of it
 _LED = 0.9  # factor for the ties of a passage for each chosen one that it led to
 _COPY = -9.0  # gain of a copy of a chosen passage
 _AGAIN = 0.45  # factor for a passage whose document has a better one in the ranking
 _TAKEN = 0.33  # factor for a title in the question once a passage with an overlapping title was chosen
 _LATER = 0.65  # factor for a title that is named or mentioned, of a passage that does not open its document
-_IN_TITLE = 1.54  # factor for a shared name in the title
-_BACK, _LINKED = (
-    0.861,
-    0.583,
-)  # factors for a mention and a hyperlink of the other passage, which leads to the chosen one
+_LINKED = 0.5  # factor for a hyperlink of the other passage, which leads to the chosen one
 _ORIGIN = 0.5  # factor for the words in the sentence in which the chosen passage has a shared name first
 _AMBIGUITY = -0.28  # exponent of the number of passages that have a name, by which it loses weight
 _SIMILAR, _ALIKE = 0.4, 0.5  # of `near`: the cosine with the question alone; the loss by that with a chosen passage
@@ -68,8 +56,8 @@ class ChainWeights:
     """The weights in a passage's gain. A gain of 1 is a question whose every word is explained at once."""
 
     bm25: float = _weight(0.065, 2.0)  # BM25 score divided by the best passage's
-    # What BM25 weighs more if the question has no title, less for a title that is less sure: for the first passage,
-    # and for further ones as far as the passages have few names.
+    # What BM25 weighs more if the question has no title, less for a title that is less sure, as far as the passages
+    # have few names.
     unnamed: float = _weight(0.9, 5.0)
     coverage: float = _weight(0.73, 3.0)  # the question's words in the passage that no chosen passage explains
     sentence: float = _weight(0.9, 3.0)  # those of them in the title and the best single sentence
@@ -79,7 +67,7 @@ class ChainWeights:
     # Share of a word's weight that a chosen passage with it takes away; 1 takes all.
     explained: float = _weight(0.56, 1.0)
     named: float = _weight(0.9, 3.0)  # a title that the question contains
-    link: float = _weight(0.72, 3.0)  # a chosen passage mentions the title, or `_BACK` its title is mentioned
+    link: float = _weight(0.72, 3.0)  # a chosen passage mentions the title, or its title is mentioned
     shared: float = _weight(0.6, 3.0)  # a chosen passage and this one mention the same name
     hyperlink: float = _weight(1.2, 3.0)  # a chosen passage links to this one or its document, or `_LINKED` back
     others: float = _weight(0.3, 3.0)  # further ties: of another relation, and to other chosen passages
@@ -119,7 +107,7 @@ def follow(graph: Graph, weights: ChainWeights, most: int, *, adaptive: bool = F
         if len(steps) < most:
             chain.take(step)
             if len(steps) <= _EXPANDED:
-                chain.add(graph.neighbors(step.node, names=len(steps) <= _SEARCHED))
+                chain.add(graph.neighbors(step.node))
     if adaptive or len(steps) == most:
         return steps
     steps += chain.rest(most - len(steps))
@@ -153,7 +141,7 @@ class _Chain:
         self._words, self._pairs = graph.question.weights, graph.question.pairs
         self._relations = {
             "link": weights.link,
-            "back": weights.link * _BACK,
+            "back": weights.link,
             "shared": weights.shared,
             "hyperlink": weights.hyperlink,
             "linked": weights.hyperlink * _LINKED,
@@ -184,7 +172,7 @@ class _Chain:
         self._words = [weight * left if word in node.has else weight for word, weight in enumerate(before)]
         self._pairs = [0.0 if pair in node.pairs else weight for pair, weight in enumerate(self._pairs)]
         share = _sum(before, node.has) / (sum(before) or 1.0)
-        trust = _ASTRAY + (1 - _ASTRAY) * min(share / _ON_TRACK, 1.0)
+        trust = _ASTRAY + (1 - _ASTRAY) * share
         self._chosen.append(_Chosen(node, before, self._words, trust))
 
     def next(self, *, adaptive: bool) -> ChainStep | None:
@@ -258,15 +246,14 @@ class _Chain:
 
     def _gain(self, node: Node) -> float:
         weights, words = self._weights, self._words
-        # BM25 counts more for a question without a title: in part for the first passage, and for all where names are
-        # few, as in documentation, since they are what ties passages.
-        bm25 = weights.bm25 + weights.unnamed * self._unsure * max(self._nameless, 0.0 if self._chosen else _AT_FIRST)
+        # BM25 counts more for a question without a title where names are few, as in documentation, since they are what
+        # ties passages.
+        bm25 = weights.bm25 + weights.unnamed * self._unsure * self._nameless
         tied, others = self._ties(node)
         gain = self._still_named(node) + tied + weights.others * others + bm25 * node.bm25
         gain += weights.coverage * _sum(words, node.has) + weights.pairs * _sum(self._pairs, node.pairs)
         gain += weights.sentence * max(_sum(words, sentence) for sentence in node.evidence)
         gain += weights.opening * _sum(words, node.opening)
-        gain -= _LENGTH_LOSS * node.length + _SURPLUS_LOSS * node.surplus
         gain -= _LISTING_LOSS * max(node.listing - _LISTING, 0.0)
         if self._graph.has_vectors:
             gain += weights.near * _SIMILAR * self._graph.nearness(node)
@@ -309,7 +296,7 @@ class _Chain:
         if not best:
             return 0.0, 0.0
         first, second, *_ = sorted((*relations.values(), 0.0, 0.0), reverse=True)
-        return first, _SECOND * second + sum(best) - first
+        return first, second + sum(best) - first
 
     def _compare(self) -> None:
         """Compare the chosen passages with the nodes that they were not compared with."""
@@ -328,12 +315,11 @@ class _Chain:
         specific = specificity(tie.rarity, weights.rarity)
         strength = self._relations[tie.relation] * chosen.trust * tie.certainty
         if tie.relation in ("hyperlink", "linked"):
-            strength *= max(specific, _UNTOLD)  # and not ambiguous
+            strength *= specific  # and not ambiguous
         else:
             bearers = tie.bearers or self._bearers(tie.name)
             strength *= specific * bearers**_AMBIGUITY
         strength *= _IN_QUESTION if tie.in_question else 1.0
-        strength *= _IN_TITLE if tie.in_title else 1.0
         strength *= _LATER if tie.relation == "link" and node.is_later else 1.0
         leads = tie.relation in ("link", "hyperlink")
         about = _sum(chosen.before if leads else chosen.after, tie.beside)
@@ -352,7 +338,7 @@ class _Chain:
         if tied <= named:
             return ChainStep(node, gain, self._reason_of(node))
         ties = [
-            (_LED**chosen.led * strength / (_IN_TITLE if tie.in_title else 1.0), chosen.node, tie)
+            (_LED**chosen.led * strength, chosen.node, tie)
             for chosen in self._chosen
             for strength, tie in chosen.ties.get(node, {}).values()
         ]
