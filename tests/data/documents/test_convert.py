@@ -641,34 +641,31 @@ def test_restructured_text(tmp_path: Path) -> None:
 
 
 def test_a_notebook(tmp_path: Path) -> None:
-    cells = [
-        {"cell_type": "markdown", "source": ["# Kiln\n", "It is [hot](heat.md)."]},
-        {
-            "cell_type": "code",
-            "source": "print('```')\n",
-            "outputs": [{"text": ["```\n"]}, {"data": {"text/plain": "x" * 5000, "image/png": "y"}}, {"ename": "E"}],
-        },
-    ]
-    text = convert(written(tmp_path / "a.ipynb", json.dumps({"cells": cells})))
-    assert (text.title, [line.text[:20] for line in text.lines]) == (
-        "Kiln",
-        ["It is hot.", "print('```')", "```", "x" * 20],
-    )
-    assert text.lines[0].links[0].target == "heat.md"
-    assert len(text.lines[-1].text) < 2001
-
-
-def test_what_cells_of_notebooks_show(tmp_path: Path) -> None:
+    """Texts, code, and what its cells have shown: as a text, or as a page where the text names an object only."""
     shown = [
+        {"text": ["```\n"]},
         {"data": {"text/plain": "<IPython.core.display.HTML object>", "text/html": "<p>Feverfew <b>made</b> it.</p>"}},
         {"data": {"text/markdown": ["**Nettle** too."]}},
         {"data": {"text/plain": "\x1b[31m3\x1b[0m\n", "text/html": "<b>4</b>"}},
-        {"ename": "KeyError", "evalue": "no heat"},
+        {"ename": "KeyError", "evalue": "no heat\n"},
+        {"data": {"text/plain": "x" * 5000, "image/png": "y"}},
+        {"ename": "E"},
     ]
-    cells = [{"source": "No type."}, {"cell_type": "code", "source": ["run()"], "outputs": shown}, 7]
+    cells = [
+        {"cell_type": "markdown", "source": ["# Kiln\n", "It is [hot](heat.md)."]},
+        {"source": "No type."},
+        {"cell_type": "code", "source": "print('```')\n", "outputs": shown},
+        7,
+    ]
     text = convert(written(tmp_path / "a.ipynb", json.dumps({"cells": cells})))
-    assert texts(text) == ["No type.", "run()", "3", "no heat", "Feverfew made it.", "Nettle too."]
-    assert text.lost == "1 cell of it damaged"
+    assert (text.title, text.lost) == ("Kiln", "1 cell of it damaged")
+    printed = "```\n3\nno heat\n" + "x" * 5000
+    assert texts(text) == [
+        *("It is hot.", "No type.", "print('```')"),
+        *printed[:2000].splitlines(),
+        *("Feverfew made it.", "Nettle too."),
+    ]
+    assert text.lines[0].links[0].target == "heat.md"
 
 
 def test_a_book(tmp_path: Path) -> None:
