@@ -10,7 +10,6 @@ import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
-from urllib.parse import urljoin
 
 import numpy as np
 from lxml import etree
@@ -112,18 +111,6 @@ def _unlinked(root: Any) -> Iterator[str]:
             yield element.text or ""
 
 
-def _from_base(base: str, href: str) -> str:
-    """A reference of a page as seen from the page itself. A fragment alone stays on the page, as its readers expect."""
-    if not base or href.startswith(("#", "[[", "{")):
-        return href
-    if "//" in base:
-        try:
-            return urljoin(base, href)
-        except ValueError:  # no address at all
-            return href
-    return href if re.match(r"/|[a-zA-Z][\w+.-]*:", href) else base[: base.rfind("/") + 1] + href
-
-
 class _Entry(NamedTuple):
     """A line, and what tells later whether it is kept."""
 
@@ -146,7 +133,6 @@ class _Reader:
         self._has_heading = False  # outside of the main part
         self._code = self._list_count = 0
         self._lists: list[int] = []
-        self._base = ""
         self._link: tuple[str, int, int] | None = None  # an open one: its target, its `Href.at`, texts before it
         self._image = ""  # what it shows instead of a text
         self._next_block()
@@ -159,7 +145,6 @@ class _Reader:
 
     def read(self, root: Any) -> None:
         left_out = None
-        self._base = next((base.get("href") for base in root.iter("base") if base.get("href")), "")
         walk = etree.iterwalk(root, events=("start", "end"))
         for event, element in walk:
             if event == "end":
@@ -192,8 +177,6 @@ class _Reader:
 
     def _start(self, element: Any) -> None:
         tag, attributes = element.tag, element.attrib
-        if tag == "dt" and self._open["dt"]:  # whose end is left out
-            self._end_term()
         if tag not in INLINE:
             self._break(is_last=tag in ("pre", *HEADINGS))
         if tag in _VOID:
@@ -216,7 +199,7 @@ class _Reader:
         if tag == "a":
             self._end_link()
             if target := attributes.get("href"):
-                self._link = _from_base(self._base, target), self._size, len(self._text)
+                self._link = target, self._size, len(self._text)
         elif tag in _LISTS:
             self._list_count += 1
             self._lists.append(self._list_count)
