@@ -11,7 +11,6 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 from lxml import etree
 
 from ..passages import LinkKind
@@ -351,26 +350,40 @@ def _before_stop(row: str) -> str:
     return re.sub(r" (?=;|\.$)", "", row)
 
 
+class _Measure(NamedTuple):
+    """How much of a line or of a list is links."""
+
+    lines: int
+    begun: int  # lines that start with a link
+    letters: int
+    linked: int  # letters of links
+    links: int
+    away: int  # links to other pages
+
+
+def _measured(line: Line) -> _Measure:
+    away = sum(not link.target.startswith("#") for link in line.links)
+    linked = sum(_letters(link.text) for link in line.links)
+    begun = bool(line.links) and line.links[0].at == 0
+    return _Measure(1, begun, _letters(line.text), linked, len(line.links), away)
+
+
 def _with_kinds(entries: Sequence[_Entry]) -> list[Line]:
     """The lines with the kinds of their links. A list that leads to parts of its own page is left out."""
-    measured = []  # one; starts with a link; letters, those of links; links, those that lead to other pages
-    totals = defaultdict[int, Any](lambda: np.zeros(6, np.int64))
-    for line, _, lists in entries:
-        links = line.links
-        away = sum(not link.target.startswith("#") for link in links)
-        begins = bool(links) and links[0].at == 0
-        linked = sum(_letters(link.text) for link in links)
-        measured.append(np.array((1, begins, _letters(line.text), linked, len(links), away)))
-        for listing in {*lists}:
-            totals[listing] += measured[-1]
-    dense = {  # and whether it leads away, or says something
-        listing: away > 0 or linked < _DENSE_LIST * letters
-        for listing, (count, first, letters, linked, links, away) in totals.items()
-        if (links >= _FEWEST_LINKS and linked >= _DENSE_LIST * letters)
-        or (count >= _LONG_LIST and first >= _MOST_LINES * count)
-    }
+    measures = [_measured(entry.line) for entry in entries]
+    parts = defaultdict[int, list[_Measure]](list)  # of each list
+    for entry, measure in zip(entries, measures, strict=True):
+        for listing in {*entry.lists}:
+            parts[listing].append(measure)
+    dense = dict[int, bool]()  # lists of links, and whether they lead away, or say something
+    for listing, inside in parts.items():
+        whole = _Measure(*map(sum, zip(*inside, strict=True)))
+        is_linked = whole.links >= _FEWEST_LINKS and whole.linked >= _DENSE_LIST * whole.letters
+        is_index = whole.lines >= _LONG_LIST and whole.begun >= _MOST_LINES * whole.lines
+        if is_linked or is_index:
+            dense[listing] = whole.away > 0 or whole.linked < _DENSE_LIST * whole.letters
     lines: list[Line] = []
-    for (line, _, lists), (_, _, letters, linked, links, away) in zip(entries, measured, strict=True):
+    for (line, _, lists), (_, _, letters, linked, links, away) in zip(entries, measures, strict=True):
         listed = links > _FEWEST_LINKS and not line.is_heading and linked >= _DENSE_LINE * letters
         leads_nowhere = listed and not away and letters - linked <= _BESIDE
         if leads_nowhere or not all(dense.get(listing, True) for listing in lists):
