@@ -41,7 +41,7 @@ def load_questions(
 
     Args:
         dataset: hotpotqa, 2wiki, musique, multihoprag, nq, squad, triviaqa, hover, frames, bamboogle, popqa,
-            browsecomp-plus or one of their aliases; own, for your own questions (see `own`); or sample.
+            or browsecomp-plus; own, for your own questions (see `own`); or sample.
         source: A file in one of the benchmark's formats (JSON, JSON Lines or a table, plain or gzip), or
             ``hub:OWNER/NAME[:CONFIG]``; by default the benchmark's dataset on the hub. The sample has none.
         split: Of a dataset on the hub, by default the one to evaluate on; or of the sample, by default all of it.
