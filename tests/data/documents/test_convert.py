@@ -235,7 +235,7 @@ PARAGRAPH = "It is the heat to which the kiln is fired before any of the pots ar
 
 def test_a_term_stays_with_its_definition() -> None:
     page = f"""<title>T</title><p>{PARAGRAPH * 6}<dl><dt id=h>heat (<a href=d.html>default</a>: 900)
-    <dd><p>{PARAGRAPH * 3}<dt>-a<dt>--ash<dd>{PARAGRAPH * 5}<dl><dt>Why?<dd>Dust.</dl><dt>none</dl><p>After."""
+    <dd><p>{PARAGRAPH * 3}<dt>-a</dt><dt>--ash<dd>{PARAGRAPH * 5}<dl><dt>Why?<dd>Dust.</dl><dt>none</dl><p>After."""
     text = of_html(page)
     assert [(line.text, line.is_term) for line in text.lines if line.text != PARAGRAPH.strip()] == [
         *((term, True) for term in ("heat (default: 900)", "-a", "--ash", "Why?")),
