@@ -179,7 +179,11 @@ ODD += "".join(f"&#{ord(character)};&#x{ord(character):X};" for character in ODD
             "<a href='#c'>DUST_OF_ALL_THE_OVENS_OF_IT</a> are set.",
             ["The options HEAT_OF_THE_KILN, ASH_TO_THE_GROUND and DUST_OF_ALL_THE_OVENS_OF_IT are set."],
         ),
-        ("<p>Jump to: <a href='#a'>HEAT</a>, <a href='#b'>ASH_TO</a>, <a href='#c'>DUST_OF_X</a>.<p>x", ["x"]),
+        (
+            "<p>Jump from here: <a href='#a'>HEAT_OF_KILN</a>, <a href='#b'>ASH_TO_GROUND</a>, "
+            "<a href='#c'>DUST_OF_OVENS</a>.<p>x",
+            ["x"],
+        ),
         # marks of notes, and other superscripts
         ("<p>Ada<sup><a href=#n1>1</a></sup> in 1873<a href=#n2><sup>[2]</sup></a>.", ["Ada in 1873."]),
         ("<p>Ada<a class=footnote-ref href=#n>*</a> left.", ["Ada left."]),
@@ -254,6 +258,13 @@ def test_a_term_stays_with_its_definition() -> None:
             assert passage.place.headings == goes_on
     passages = split(Document("t", "T", text.lines), 40)
     assert {"T > heat", "T > -a > --ash"} <= {passage.heading for passage in passages}
+
+
+def test_see_also_among_terms_is_said_of_its_own_links() -> None:
+    page = "<dl><dt>See also<dd>The <a href=a>ash</a> of it.<dt>heat<dd>The <a href=b>kiln</a> is hot.</dl>"
+    assert [(link.text, link.kind) for line in of_html(page).lines for link in line.links] == [
+        *(("ash", "see"), ("kiln", "text")),
+    ]
 
 
 PIECES = st.sampled_from("< > / &nbsp; p td tr table h1 pre nav main <td> <tr> </h1> x".split())
