@@ -2,6 +2,9 @@
 
 Tables become rows of inline text in the tree first ("Service: Ledger; Owner: Ada Berg."); then the tree is walked once.
 A term (``<dt>``) begins the first sentence of its definition.
+
+Where a comment here, in `navigation` or in `tables` says how many files need a rule, it is of 3,589: the manuals of
+SQLite, Apache and Python, the documentation of Redis and Argo CD, and what is installed on a Debian.
 """
 
 from __future__ import annotations
@@ -36,10 +39,10 @@ _TRANSPARENT = _VOID | (INLINE - {"a"})  # nothing depends on where they end
 _LISTS = frozenset("ul ol dl table menu".split())
 _SECTION = re.compile(r"\d{1,2}(?:\.\d{1,2})*\.?\s")
 _UNSHOWN = frozenset("a button script select style noscript template svg title".split())
-_LABELS = frozenset(  # of boxes: no headings, but the start of what follows: "Note: It is hot."
+_LABELS = frozenset(  # of boxes: no headings (in 189 files), but the start of what follows: "Note: It is hot."
     "note notes tip hint warning caution important attention danger error info abstract example achtung hinweis".split()
 )
-_SEE = re.compile(
+_SEE = re.compile(  # in 253 files where it is no heading
     r"(?:see also|related(?: \w+){0,2}|further reading|read more|learn more|external links|siehe auch|voir aussi"
     r"|véase también|vedi anche|veja também|zie ook|関連項目|参见)\W*",
     re.IGNORECASE,
@@ -161,7 +164,7 @@ class _Reader:
                 self._start(element)
                 self._add(element.text)
         self._flush(is_last=True)
-        if self._anchors and self._entries:
+        if self._anchors and self._entries:  # behind the last line, in 4 files
             last = self._entries[-1]
             anchors = (*last.line.anchors, *(name for _, name in self._anchors))
             self._entries[-1] = last._replace(line=last.line._replace(anchors=anchors))
@@ -184,7 +187,7 @@ class _Reader:
         name = attributes.get("id") or (tag == "a" and attributes.get("name"))
         if name and len(name) <= _LONGEST_ANCHOR:
             self._anchors.append((self._size, name))
-        if tag == "sup" and self._text:
+        if tag == "sup" and self._text:  # in 31 files
             self._add(_raised(element, self._text[-1]))
         if tag in _TRANSPARENT:
             return
@@ -324,7 +327,7 @@ class _Reader:
         path = tuple(part for part in self._path if part[0] < level)
         if not self.title and level <= self._title_level:
             self.title, self._shown_title, self._path = text, text, ()
-        elif text.casefold() == (path[-1][1] if path else self._shown_title).casefold():  # once is enough
+        elif text.casefold() == (path[-1][1] if path else self._shown_title).casefold():  # once is enough, in 311 files
             self._path = path
         else:
             self._path = (*path, (level, text))
