@@ -174,5 +174,3 @@ def test_encoders_that_misbehave(own: Path) -> None:
     for made in several:
         with pytest.raises(ValueError, match="the encoder tests/bad must return 1 rows"):
             embed_index(own, Bad(made))
-    with pytest.raises(ValueError, match="batch must be positive"):
-        embed_index(own, Hashing(), batch=0)
