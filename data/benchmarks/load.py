@@ -161,10 +161,6 @@ def hub_records(name: str, split: str) -> Iterator[Record | Problem]:
 
 def sample_questions(split: str | None) -> Iterator[QuestionRecord]:
     """The questions of a split of the sample (train, dev, test), or all of them."""
-    try:
-        examples = load_sample(cast(Split, split))
-    except ValueError as error:
-        raise DataError(f"{error}.") from error
     titles = {passage.id: passage.title for passage in sample_passages()}
     return (
         QuestionRecord(
@@ -179,7 +175,7 @@ def sample_questions(split: str | None) -> Iterator[QuestionRecord]:
             answerable=example.kind != "unanswerable",
             sub_questions=example.sub_questions,
         )
-        for example in examples
+        for example in load_sample(cast(Split, split))
     )
 
 
