@@ -26,7 +26,6 @@ from .split import Line
 from .tables import LONGEST_CELL
 
 _LARGEST_FILE = 256 << 20  # bytes of a PDF, Word file or book
-_TOO_LARGE = f"its text is larger than {LARGEST_RECORD >> 20} MB: split it"
 _MOST_LINES = 400_000  # of a document
 
 
@@ -58,7 +57,7 @@ def convert(path: Path) -> Text:
     if not text.lines and (text.lost or not text.title):
         raise Unreadable(text.lost or "empty")
     if sum(len(line.text) for line in text.lines) > LARGEST_RECORD:
-        raise Unreadable(_TOO_LARGE)
+        raise Unreadable(f"its text is larger than {LARGEST_RECORD >> 20} MB: split it")
     if len(text.lines) > _MOST_LINES:
         raise Unreadable(f"more than {_MOST_LINES:,} sentences: split it")
     return text

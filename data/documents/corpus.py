@@ -155,7 +155,7 @@ class Corpus:
 
     def read(self, unchanged: Collection[str] = ()) -> Iterator[Entry]:
         """Every document and record; the documents with the names ``unchanged`` without their passages."""
-        for (source, twins), text in conversions(self._jobs(unchanged), lambda job: self._waits(job[0])):
+        for (source, twins), text in conversions(self._jobs(unchanged), self._waits):
             before = self._done
             if not source.is_document:
                 yield from self._records(source)
@@ -199,8 +199,8 @@ class Corpus:
                 is_new = source.is_document and source.name not in unchanged
                 yield (source, twins), source.path if is_new else None
 
-    def _waits(self, source: Source) -> None:
-        self.file = source.name
+    def _waits(self, job: _Job) -> None:
+        self.file = job[0].name
         self._on_progress()
 
     def _in_path(self, path: Path, roots: Collection[str]) -> Iterator[Source]:
@@ -353,9 +353,8 @@ def _looked_at(sources: Iterable[Source]) -> tuple[set[str], list[tuple[str, str
                 pages[folder] += 1
                 if heading := _HEADING.search(start) or _PAGE_TITLE.search(start):
                     titles[folder, _plain_title(heading[heading.lastindex or 0])].append(source.name)
-                for listed in (
-                    _ADDRESSES.findall(start.split("\n---")[0].split("\n+++")[0]) if start[:3] in _FRONT else ()
-                ):
+                front = start.split("\n---")[0].split("\n+++")[0] if start[:3] in _FRONT else ""
+                for listed in _ADDRESSES.findall(front):
                     addresses += ((source.name, address) for address in re.findall(r"[\w./][^\s\"',\[\]]*", listed))
     shared = (names for (folder, _), names in titles.items() if len(names) >= max(_MANY, pages[folder] / 2))
     return {name for names in shared for name in names}, addresses
