@@ -84,6 +84,12 @@ def test_words_that_are_not_marked_are_counted_and_only_small_metadata_is_kept()
     assert [*map(count_words, texts)] == [5, 20, 100]
 
 
+@pytest.mark.parametrize(("most", "texts"), [(4, ["a b term one", "c d e"]), (5, ["a b", "term one c d e"])])
+def test_a_term_goes_with_its_definition_where_both_fit(most: int, texts: list[str]) -> None:
+    lines = [Line("a b"), Line("term one", is_term=True), Line("c d e")]
+    assert [passage.text for passage in split(Document("d", "T", lines), most)] == texts
+
+
 def test_links_and_anchors_go_with_their_lines() -> None:
     document = Document(
         "a/b.md",
@@ -127,10 +133,10 @@ HEADINGS = st.sampled_from(["A", "B", "C c"])
 PATHS = st.lists(HEADINGS, max_size=2).map(tuple)
 LINES = st.lists(
     st.builds(
-        lambda text, path, heading, apart: Line(text, path, bool(path) and heading, apart),
+        lambda text, path, kind, apart: Line(text, path, bool(path) and kind == 1, apart, is_term=kind == 2),
         st.text(st.sampled_from("ab 北."), min_size=1, max_size=80).map(str.strip).filter(bool),
         PATHS,
-        st.booleans(),
+        st.integers(0, 2),  # a sentence, a heading or a term
         st.sampled_from([0, 0, 0, 1]),
     ),
     min_size=1,
