@@ -68,13 +68,14 @@ def test_code_is_kept_apart_and_in_lines() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "most"),
-    [("霧の港町には灯台がある" * 200, 240), ("x" * 5000, 720), ("word " * 700, 600), ("ก" * 3000, 240)],
+    ("text", "most", "count"),
+    [("霧の港町には灯台がある" * 200, 240, 11), ("x" * 5000, 720, 8), ("word " * 720, 600, 8), ("ก" * 3000, 240, 14)],
     ids=["Japanese", "one word", "one sentence", "Thai"],
 )
-def test_what_has_no_end_is_cut(text: str, most: int) -> None:
+def test_what_has_no_end_is_cut(text: str, most: int, count: int) -> None:
     passages = split(Document("d", "T", [Line("Before."), Line(text), Line("After.")]))
     assert max(len(passage.text) for passage in passages) <= most
+    assert len(passages) == count  # the last part, if it is short, with what follows
     assert "".join("".join(passage.text for passage in passages).split()) == "".join(f"Before.{text}After.".split())
     assert [passage.fact_of(0).sentence for passage in passages][1:-1] == [1] * (len(passages) - 2)
 
