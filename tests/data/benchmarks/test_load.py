@@ -76,6 +76,7 @@ def test_another_benchmarks_file_is_told(load: Load, asked: str) -> None:
         ("nq", {"split": "train"}),
         ("nq", {"setting": "closed"}),
         ("sample", {}),
+        ("sample", {"source": None, "split": "all"}),
         ("nq", {"source": "none"}),
     ],
 )
