@@ -25,11 +25,10 @@ from lxml import etree
 
 from polyhop.data.documents.convert import convert
 from polyhop.data.documents.html import Unreadable
+from polyhop.data.files import FORMATS
 from polyhop.data.text import clean
 
 _WORD = re.compile(r"[^\W_]+")
-_HTML = (".html", ".htm", ".xhtml")
-_FORMATS = (*_HTML, ".md", ".rst", ".csv", ".ipynb", ".docx", ".epub", ".pdf")
 _PARTS = re.compile(r"word/(?:document|footnotes|endnotes|comments)\.xml|.*\.x?html?")  # of Word files and books
 _WORST = 10
 
@@ -52,7 +51,7 @@ def written(path: Path) -> str:
         case ".ipynb":
             cells = json.loads(path.read_bytes()).get("cells", [])
             return "\n".join("".join(cell.get("source", "")) for cell in cells)
-        case suffix if suffix in _HTML:
+        case suffix if FORMATS.get(suffix) == "html":
             root = etree.HTML(path.read_bytes())
             return "" if root is None else "\n".join(text for _, text in texts_of(root))
     return path.read_bytes().decode("utf-8", "replace")
@@ -101,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     shares = defaultdict[str, list[tuple[float, int, str, str]]](list)
     unread, places, examples = Counter[str](), Counter[str](), defaultdict[str, Counter[str]](Counter)
     for folder in options.folders:
-        paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _FORMATS and path.is_file())
+        paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in FORMATS and path.is_file())
         for path in paths[:: options.every]:
             try:
                 shown = words_of(written(path))
@@ -115,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 share = 1 - lost.total() / shown.total()
                 most = " ".join(word for word, _ in lost.most_common(8))
                 shares[path.suffix.lower()].append((share, shown.total(), str(path), most))
-            if path.suffix.lower() in _HTML:
+            if FORMATS[path.suffix.lower()] == "html":
                 for place, part in texts_of(etree.HTML(path.read_bytes())):
                     if lost_here := (words_of(part) & lost).total():
                         places[place] += lost_here

@@ -221,8 +221,6 @@ def embed_index(
         batch: Passages encoded and written at a time.
         on_progress: Called with the number of embedded passages, earlier runs included, and the total.
     """
-    if batch < 1:
-        raise ValueError(f"batch must be positive, got {batch}")
     path, encoder = locate(index_path), encoder or SentenceEncoder()
     with closing(LuceneReader.open(path)) as lucene:
         if not lucene.manifest.chain:

@@ -15,6 +15,23 @@ from typing import IO, TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+FORMATS = {
+    **dict.fromkeys((".html", ".htm", ".xhtml"), "html"),
+    **dict.fromkeys((".md", ".markdown", ".mdx"), "markdown"),
+    ".rst": "rst",
+    ".ipynb": "notebook",
+    ".docx": "word",
+    ".epub": "book",
+    **dict.fromkeys((".txt", ".text"), "text"),
+    ".pdf": "pdf",
+    **dict.fromkeys((".csv", ".tsv"), "table"),
+}
+"""The formats of documents by the suffixes of their files, in small letters, richest first: HTML is what Markdown and
+other sources were made into, with the names of its links; a PDF has lost the structure of its text, and some the
+spaces."""
+LINES = (".jsonl", ".ndjson")
+"""The suffixes of files with a record in each line."""
+
 LARGEST_JSON = 64 << 20  # bytes of a file of JSON that is read whole, and of a line of a run
 LARGEST_RECORD = 32 << 20  # bytes of a line or a text of a corpus, and of a line of questions
 

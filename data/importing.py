@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, requires
+from importlib.metadata import requires
 from pathlib import Path
 from shlex import join
 from typing import Any
@@ -36,10 +36,6 @@ def installs(extra: str) -> str:
     """The command that installs what an extra needs: a target of the checkout's Makefile, or pip with its packages."""
     if (Path(__file__).parents[1] / "Makefile").exists():
         return f"make {extra}"
-    try:
-        requirements = requires("polyhop") or []
-    except PackageNotFoundError:  # neither a checkout nor installed, such as a copy of the source
-        requirements = []
-    parts = (requirement.partition(";") for requirement in requirements)
+    parts = (requirement.partition(";") for requirement in requires("polyhop") or [])
     needed = [name.strip() for name, _, marker in parts if f"extra == '{extra}'" in marker.replace('"', "'")]
     return join(["pip", "install", *needed])

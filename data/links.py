@@ -13,8 +13,7 @@ from itertools import chain
 from posixpath import commonpath, dirname, normpath
 from urllib.parse import unquote, urlsplit
 
-SUFFIXES = frozenset(".html .htm .xhtml .md .markdown .mdx .rst .txt .text .pdf .docx .epub .ipynb .csv .tsv".split())
-"""Ends of file names that are left out when addresses are compared."""
+from .files import FORMATS
 
 LONGEST_TARGET = 500  # characters
 
@@ -92,7 +91,7 @@ def address(target: str) -> str:
         path = path.rstrip("/")
         folder, slash, name = path.rpartition("/")
         stem, _, suffix = name.rpartition(".")
-        if stem and f".{suffix}" in SUFFIXES:
+        if stem and f".{suffix}" in FORMATS:
             path = folder + slash + stem
         elif slash and folder.strip("/") and name in _OPENING:
             path = folder
@@ -105,9 +104,9 @@ def file_words(document: str) -> str:
     "" of an id that names no file."""
     folder, _, name = document.rpartition("/")
     stem, _, suffix = name.rpartition(".")
-    if not stem or f".{suffix}".lower() not in SUFFIXES:
+    if not stem or f".{suffix}".lower() not in FORMATS:
         return ""
-    stem = stem.rpartition(".")[0] if f".{stem.rpartition('.')[2]}".lower() in SUFFIXES else stem
+    stem = stem.rpartition(".")[0] if f".{stem.rpartition('.')[2]}".lower() in FORMATS else stem
     stem = folder.rpartition("/")[2] if stem.casefold() in _OPENING else stem
     return " ".join(_NAME.findall(stem))
 

@@ -22,7 +22,7 @@ import ijson
 import ujson
 
 from .errors import DataError, Problem
-from .files import LARGEST_RECORD, bounded_lines, table_rows
+from .files import LARGEST_RECORD, LINES, bounded_lines, table_rows
 from .passages import Passage
 from .text import clean, plain
 
@@ -228,7 +228,7 @@ def _opened(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
 
 def _layout(file: IO[bytes], suffixes: set[str]) -> Callable[[IO[bytes]], _Placed]:
     start = file.read(4096).lstrip()
-    is_lines = not suffixes.isdisjoint((".jsonl", ".ndjson"))
+    is_lines = not suffixes.isdisjoint(LINES)
     if start and not suffixes.isdisjoint((".csv", ".tsv")):
         return _rows
     if start.startswith(b"["):

@@ -285,7 +285,6 @@ class Benchmark:
     layouts."""
     hub: str | None = None  # `OWNER/NAME[:CONFIG]` on the Hugging Face hub, if it is there
     split: str = "validation"  # the hub's split to evaluate on
-    aliases: tuple[str, ...] = ()  # other names
     has_contexts: bool = False  # its questions have passages of their own, so the setting `distractor` exists
     unnest: Callable[[Iterable[Record | Problem], _Report], Iterable[Record | Problem]] | None = field(
         default=None, repr=False
@@ -323,18 +322,15 @@ class Benchmark:
 _BENCHMARKS = (
     Benchmark(
         *("hotpotqa", "HotpotQA", hotpotqa, "context supporting_facts -evidences", "hotpotqa/hotpot_qa:distractor"),
-        aliases=("hotpot",),
         has_contexts=True,
     ),
     Benchmark(
         *("2wiki", "2WikiMultihopQA", twowiki, "context supporting_facts -level | supporting_titles"),
         hub="framolfese/2WikiMultihopQA",
-        aliases=("2wikimultihop",),
         has_contexts=True,
     ),
     Benchmark(
         *("musique", "MuSiQue", musique, "paragraphs question -possible_answers", "dgslibisey/MuSiQue"),
-        aliases=("musique-ans", "musique-full"),
         has_contexts=True,
     ),
     Benchmark(
@@ -344,11 +340,9 @@ _BENCHMARKS = (
     Benchmark(
         *("nq", "Natural Questions (open)", natural_questions),
         *("question answer[] | question golden_answers[]", "google-research-datasets/nq_open"),
-        aliases=("nq-open", "natural-questions"),
     ),
     Benchmark(
         *("squad", "SQuAD", squad, "data | context answers", "rajpurkar/squad"),
-        aliases=("squad-v1.1", "squad1.1"),
         has_contexts=True,
         unnest=_articles,
     ),
@@ -375,13 +369,13 @@ BENCHMARKS = {benchmark.name: benchmark for benchmark in _BENCHMARKS}
 
 
 def find_benchmark(name: str) -> Benchmark:
-    """The benchmark with a name or alias; case, spaces, hyphens and underscores are ignored."""
+    """The benchmark with a name or title; case, spaces, hyphens and underscores are ignored."""
 
     def folded(name: str) -> str:
         return "".join(filter(str.isalnum, name.casefold()))
 
     for benchmark in BENCHMARKS.values():
-        if folded(name) in map(folded, (benchmark.name, benchmark.title, *benchmark.aliases)):
+        if folded(name) in map(folded, (benchmark.name, benchmark.title)):
             return benchmark
     raise DataError(f"There is no benchmark {name!r}. Known are {', '.join(BENCHMARKS)} and {SAMPLE}.")
 

@@ -41,7 +41,7 @@ def load_questions(
 
     Args:
         dataset: hotpotqa, 2wiki, musique, multihoprag, nq, squad, triviaqa, hover, frames, bamboogle, popqa,
-            browsecomp-plus or one of their aliases; own, for your own questions (see `own`); or sample.
+            or browsecomp-plus; own, for your own questions (see `own`); or sample.
         source: A file in one of the benchmark's formats (JSON, JSON Lines or a table, plain or gzip), or
             ``hub:OWNER/NAME[:CONFIG]``; by default the benchmark's dataset on the hub. The sample has none.
         split: Of a dataset on the hub, by default the one to evaluate on; or of the sample, by default all of it.
@@ -161,10 +161,6 @@ def hub_records(name: str, split: str) -> Iterator[Record | Problem]:
 
 def sample_questions(split: str | None) -> Iterator[QuestionRecord]:
     """The questions of a split of the sample (train, dev, test), or all of them."""
-    try:
-        examples = load_sample(cast(Split, split))
-    except ValueError as error:
-        raise DataError(f"{error}.") from error
     titles = {passage.id: passage.title for passage in sample_passages()}
     return (
         QuestionRecord(
@@ -179,7 +175,7 @@ def sample_questions(split: str | None) -> Iterator[QuestionRecord]:
             answerable=example.kind != "unanswerable",
             sub_questions=example.sub_questions,
         )
-        for example in examples
+        for example in load_sample(cast(Split, split))
     )
 
 

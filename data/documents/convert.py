@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from zipfile import BadZipFile
 
-from ..files import LARGEST_RECORD, read_bytes, table_rows
+from ..files import FORMATS, LARGEST_RECORD, read_bytes, table_rows
 from ..importing import installs
 from ..text import split_sentences, undivided
 from .decode import decoded, decoded_html
@@ -26,21 +26,20 @@ from .split import Line
 from .tables import LONGEST_CELL
 
 _LARGEST_FILE = 256 << 20  # bytes of a PDF, Word file or book
-_TOO_LARGE = f"its text is larger than {LARGEST_RECORD >> 20} MB: split it"
 _MOST_LINES = 400_000  # of a document
-
-_LARGE = frozenset((".pdf", ".docx", ".epub"))
 
 
 def convert(path: Path) -> Text:
-    """Convert a file of one of the suffixes in `CONVERTERS`; one with another is plain text.
+    """Convert a file of one of the suffixes in `FORMATS`; one with another is plain text.
 
     Raises:
         Unreadable: it is damaged, encrypted, too large, has no text, or a library is missing.
     """
     suffix = path.suffix.lower()
+    form = FORMATS.get(suffix, "text")
     try:
-        text = CONVERTERS.get(suffix, _plain)(read_bytes(path, _LARGEST_FILE if suffix in _LARGE else LARGEST_RECORD))
+        most = _LARGEST_FILE if form in ("pdf", "word", "book") else LARGEST_RECORD
+        text = _CONVERTERS[form](read_bytes(path, most))
     except Unreadable:
         raise
     except BadZipFile:
@@ -58,7 +57,7 @@ def convert(path: Path) -> Text:
     if not text.lines and (text.lost or not text.title):
         raise Unreadable(text.lost or "empty")
     if sum(len(line.text) for line in text.lines) > LARGEST_RECORD:
-        raise Unreadable(_TOO_LARGE)
+        raise Unreadable(f"its text is larger than {LARGEST_RECORD >> 20} MB: split it")
     if len(text.lines) > _MOST_LINES:
         raise Unreadable(f"more than {_MOST_LINES:,} sentences: split it")
     return text
@@ -68,18 +67,6 @@ def _plain(content: bytes) -> Text:
     """The sentences of its paragraphs."""
     text = re.sub(".\x08", "", decoded(content))  # letters that are printed twice are bold
     return Text("", [Line(sentence) for sentence in split_sentences(undivided(text, typeset=False))])
-
-
-def _html(content: bytes) -> Text:
-    return of_html(decoded_html(content))
-
-
-def _markdown(content: bytes) -> Text:
-    return of_markdown(decoded(content))
-
-
-def _rst(content: bytes) -> Text:
-    return of_html(rendered(decoded(content)), first_heading=True)
 
 
 def _table(content: bytes) -> Text:
@@ -96,22 +83,15 @@ def _table(content: bytes) -> Text:
     return Text("", [Line(text) for text in lines])
 
 
-CONVERTERS: dict[str, Callable[[bytes], Text]] = {
-    "": _plain,
-    ".txt": _plain,
-    ".text": _plain,
-    ".md": _markdown,
-    ".markdown": _markdown,
-    ".mdx": _markdown,
-    ".rst": _rst,
-    ".ipynb": lambda content: of_notebook(decoded(content)),
-    ".html": _html,
-    ".htm": _html,
-    ".xhtml": _html,
-    ".epub": of_epub,
-    ".pdf": of_pdf,
-    ".docx": of_docx,
-    ".csv": _table,
-    ".tsv": _table,
+_CONVERTERS: dict[str, Callable[[bytes], Text]] = {
+    "html": lambda content: of_html(decoded_html(content)),
+    "markdown": lambda content: of_markdown(decoded(content)),
+    "rst": lambda content: of_html(rendered(decoded(content)), first_heading=True),
+    "notebook": lambda content: of_notebook(decoded(content)),
+    "word": of_docx,
+    "book": of_epub,
+    "text": _plain,
+    "pdf": of_pdf,
+    "table": _table,
 }
-"""By suffix, in small letters."""
+"""By the formats of `FORMATS`."""

@@ -22,23 +22,22 @@ import ujson
 
 from ..benchmarks.corpora import passages_of
 from ..errors import DataError, Problem
+from ..files import FORMATS, LINES
 from ..importing import installs
 from ..links import LinkMap
 from ..passages import Passage
 from ..records import LONGEST_ID, read_records
 from ..text import clean
-from .convert import CONVERTERS
 from .html import Text, Unreadable
 from .processes import conversions
 from .split import LONGEST_PASSAGE, MAX_WORDS, USUAL_PASSAGE, Document, count_words, split
-from .walk import LINES, UNOPENED, Source, source_of, suffix_of, walk, why_unread
+from .walk import UNOPENED, Source, source_of, suffix_of, walk, why_unread
 
 _MOST_LOST = 0.3  # of the words of a page, without links; of 1,500 pages of manuals, one that was broken had less
 _SAME = 0.5
 """The share of the three-word runs of a file that its twin in a richer format has. Of 766 files with the name of a
 richer one (the manuals of Python and git, Debian's policy), 749 have more; of 1,500 pairs with other names, one has."""
 _LOOKED_AT = 100  # records, to tell what a file has
-_MARKUP = frozenset(".html .htm .xhtml .md .markdown .mdx".split())
 _HEADING = re.compile(
     r"<h1\b[^<>]{0,200}>(.{1,400}?)</h1>|^#[ \t]+([^\n]{1,200})", re.DOTALL | re.IGNORECASE | re.MULTILINE
 )
@@ -96,7 +95,7 @@ class Corpus:
     A document that has the name of another and mostly its text in a poorer format is left out (see `FORMATS`).
 
     Args:
-        paths: Documents with one of the suffixes in `CONVERTERS`; records with the text of one passage or document each
+        paths: Documents with one of the suffixes in `FORMATS`; records with the text of one passage or document each
             (JSON Lines, gzip or plain; a JSON list; a table with a column for texts) with the fields of polyhop,
             Pyserini, BEIR, LangChain, LlamaIndex or Haystack; folders of these (see `walk`); and benchmarks, such as
             HotpotQA questions, whose contexts are pooled (see `passages_of`).
@@ -156,7 +155,7 @@ class Corpus:
 
     def read(self, unchanged: Collection[str] = ()) -> Iterator[Entry]:
         """Every document and record; the documents with the names ``unchanged`` without their passages."""
-        for (source, twins), text in conversions(self._jobs(unchanged), lambda job: self._waits(job[0])):
+        for (source, twins), text in conversions(self._jobs(unchanged), self._waits):
             before = self._done
             if not source.is_document:
                 yield from self._records(source)
@@ -200,8 +199,8 @@ class Corpus:
                 is_new = source.is_document and source.name not in unchanged
                 yield (source, twins), source.path if is_new else None
 
-    def _waits(self, source: Source) -> None:
-        self.file = source.name
+    def _waits(self, job: _Job) -> None:
+        self.file = job[0].name
         self._on_progress()
 
     def _in_path(self, path: Path, roots: Collection[str]) -> Iterator[Source]:
@@ -242,7 +241,7 @@ class Corpus:
                 self.closed.update([name] if reason == UNOPENED else ())
                 self._on_problem(Problem(name, reason, "damaged" if is_missed else "other"))
         if not count:
-            kinds = ", ".join(filter(None, (*CONVERTERS, *LINES)))
+            kinds = ", ".join((*FORMATS, *LINES))
             raise DataError(f"The folder {path} has no file of a kind that is read: {kinds}.")
 
     # --- reading ---
@@ -348,15 +347,14 @@ def _looked_at(sources: Iterable[Source]) -> tuple[set[str], list[tuple[str, str
     address that it gives itself (140 of 924 pages of Redis and Argo CD)."""
     pages, titles, addresses = Counter[str](), defaultdict[tuple[str, str], list[str]](list), list[tuple[str, str]]()
     for source in sources:
-        if source.path.suffix.lower() in _MARKUP:
+        if FORMATS.get(source.path.suffix.lower()) in ("html", "markdown"):
             with suppress(OSError), source.path.open("rb") as file:
                 start, folder = file.read(_START).decode("utf-8", "replace"), dirname(source.name)
                 pages[folder] += 1
                 if heading := _HEADING.search(start) or _PAGE_TITLE.search(start):
                     titles[folder, _plain_title(heading[heading.lastindex or 0])].append(source.name)
-                for listed in (
-                    _ADDRESSES.findall(start.split("\n---")[0].split("\n+++")[0]) if start[:3] in _FRONT else ()
-                ):
+                front = start.split("\n---")[0].split("\n+++")[0] if start[:3] in _FRONT else ""
+                for listed in _ADDRESSES.findall(front):
                     addresses += ((source.name, address) for address in re.findall(r"[\w./][^\s\"',\[\]]*", listed))
     shared = (names for (folder, _), names in titles.items() if len(names) >= max(_MANY, pages[folder] / 2))
     return {name for names in shared for name in names}, addresses

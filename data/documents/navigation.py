@@ -8,9 +8,8 @@ from typing import Any
 from .tables import HEADINGS, folded
 
 _LONGEST_ROW, _MOST_WORDS_BESIDE = 300, 12  # characters of a row of navigation; words beside its links
-_SKIPPED = frozenset("script style noscript template nav select svg iframe title object dialog".split())
+_SKIPPED = frozenset("script style noscript template nav footer select svg iframe title object dialog".split())
 _SKIPPED_ROLES = frozenset("navigation banner contentinfo search menu dialog doc-toc doc-pagebreak".split())
-_SKIPPED_TYPES = frozenset("toc landmarks page-list pagebreak".split())  # of EPUB
 _FEWEST_WORDS = 3  # of a button that opens a part of the page and says what is in it
 _NOTE_MARK = re.compile(r"[\[(]?(?:\d{1,4}|[*†‡§¶]{1,3}|[a-z])[\])]?", re.IGNORECASE)
 _NOTE_NAMES = frozenset("noteref footnote-ref footnote-reference footnote fn reference label".split())
@@ -38,22 +37,18 @@ def is_left_out(element: Any) -> bool:
     tag, attributes = element.tag, element.attrib
     if tag in _ROWS and _is_row(element):
         return True
-    if tag == "form":  # some programs put a whole page into one
+    if tag == "form":  # in 80 files; some programs put a whole page into one
         return next(element.iter("h1", "h2", "h3", "main", "article"), None) is None
     if tag in _SKIPPED or (tag == "button" and not _is_told(element)):
         return True
-    if tag == "footer":  # of the page; that of a quotation says whose it is
-        return next(element.iterancestors("blockquote", "figure"), None) is None
     if tag in ("a", "sup", "span") and _is_note_mark(element):
         return True
     if not attributes and tag != "aside":
         return False
     if "hidden" in attributes or attributes.get("aria-hidden") == "true" or attributes.get("role") in _SKIPPED_ROLES:
         return True
-    if not _SKIPPED_TYPES.isdisjoint(attributes.get("epub:type", "").split()):
-        return True
     if tag == "a" and attributes.get("href", "").startswith("#") and not re.search(r"\w", "".join(element.itertext())):
-        return True  # the mark of a permanent link
+        return True  # the mark of a permanent link, in 1,320 files
     if tag == "aside":
         return _is_beside(element)
     marks = f"{attributes.get('class', '')} {attributes.get('id', '')}".lower().split()
@@ -84,7 +79,8 @@ def _is_beside(aside: Any) -> bool:
 
 
 def _is_note_mark(element: Any) -> bool:
-    """Whether a link, a superscript or a label is the mark of a note, which is no part of the text beside it."""
+    """Whether a link, a superscript or a label is the mark of a note, which is no part of the text beside it;
+    in 79 files."""
     text = _short_text(element)
     if text is None or not _NOTE_MARK.fullmatch(text):
         return False
@@ -99,8 +95,8 @@ def _is_note_mark(element: Any) -> bool:
 
 
 def _is_row(element: Any) -> bool:
-    """Whether this is a row such as "Prev Up Home Next": a short element of links that say so, as in 13 of 135 pages of
-    manuals."""
+    """Whether this is a row such as "Prev Up Home Next": a short element of links that say so; in 44 of 242 pages of
+    installed packages, while the manuals mark theirs."""
     text = _short_text(element)
     if text is None or next(element.iter(*HEADINGS), None) is not None:
         return False

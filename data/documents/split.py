@@ -132,8 +132,6 @@ def split(document: Document, max_words: int = MAX_WORDS) -> list[Passage]:
     The passages keep the title, have the ids ``<id>#1``, ``<id>#2``, ..., and know their `Place`. A sentence that is
     longer is cut between words. A short document becomes one passage with its own id.
     """
-    if max_words < 1:
-        raise ValueError(f"max_words must be positive, got {max_words}")
     sized = [_Sized(line, number, count_words(line.text)) for number, line in enumerate(document.lines)]
     if sum(sentence.size for sentence in sized) <= max_words and len({sentence.line.apart for sentence in sized}) <= 1:
         return [document.whole()]

@@ -12,10 +12,9 @@ from warnings import catch_warnings
 import re2
 from pathspec import GitIgnoreSpec
 
-from ..files import check_regular, read_bytes
+from ..files import FORMATS, LINES, check_regular, read_bytes
 from ..records import TEXTS
 from ..text import clean
-from .convert import CONVERTERS
 from .decode import looks_like_text
 
 SKIPPED = frozenset(("node_modules", "__pycache__", "__MACOSX"))
@@ -27,10 +26,7 @@ _OUTSIDE = "a link out of the folder, or to itself: name its target, if you want
 
 _Rules = tuple[tuple[Path, GitIgnoreSpec], ...]  # of the lists that count in a folder, the nearest first
 
-LINES = (".jsonl", ".ndjson")
-FORMATS = ".html .htm .xhtml .md .markdown .mdx .rst .ipynb .docx .epub .txt .text .pdf".split()
-"""The formats that a document may have beside others, richest first. HTML is what Markdown and other sources were made
-into, with the names of its links; a PDF has lost the structure of its text, and some the spaces."""
+_RANKS = [suffix for suffix, form in FORMATS.items() if form != "table"]  # of one document in several formats
 _WORD = re.compile(r"\.(?:[A-Z][A-Za-z]{2,}|\w*-.*)")  # for a suffix; those of code are shorter, or in small letters
 _README = re.compile(r"(?:README|NEWS|ANNOUNCE|CHANGES|INSTALL|TODO|FAQ|NOTES|COPYING|AUTHORS)\b")
 _RECORDS = re.compile(rb'\s*(?:(?:\[\s*)?\{\s*"|\x1f\x8b)')  # how JSON of records begins, or what is packed
@@ -51,9 +47,9 @@ class Source(NamedTuple):
         """The rank of a document's format, and what its twins have in common: the name without the formats, and without
         the folder in which Sphinx keeps the sources of its pages ("_sources/library/os.rst.txt" of
         "library/os.html")."""
-        name, rank = self.name.replace("/_sources/", "/"), len(FORMATS)
-        while self.is_document and (suffix := PurePosixPath(name).suffix) and suffix.lower() in FORMATS:
-            name, rank = name.removesuffix(suffix), FORMATS.index(suffix.lower())
+        name, rank = self.name.replace("/_sources/", "/"), len(_RANKS)
+        while self.is_document and (suffix := PurePosixPath(name).suffix) and suffix.lower() in _RANKS:
+            name, rank = name.removesuffix(suffix), _RANKS.index(suffix.lower())
         return rank, name
 
 
@@ -137,13 +133,13 @@ def suffix_of(path: Path) -> str:
     """The suffix in small letters; "" where it is a word of the name, as in "kiln.FAQ" and "README.kiln"."""
     suffix = path.suffix.lower()
     is_word = _WORD.fullmatch(path.suffix) or (_README.match(path.name) and suffix != ".gz")
-    return "" if is_word and suffix not in (*CONVERTERS, *LINES) else suffix
+    return "" if is_word and suffix not in (*FORMATS, *LINES) else suffix
 
 
 def why_unread(path: Path) -> str:
     """Why nobody expects that a file of a folder is read, or ""."""
     suffix = suffix_of(path)
-    if suffix in LINES or (suffix and suffix in CONVERTERS):
+    if suffix in (*FORMATS, *LINES):
         return ""
     if suffix == ".gz":
         return "" if Path(path.stem).suffix.lower() in LINES else "compressed: unpack it, if you want it read"
@@ -164,11 +160,11 @@ def source_of(path: Path, name: str, in_folder: bool) -> Source:
     """
     check_regular(path)
     suffix = suffix_of(path)
-    is_document = suffix in CONVERTERS
+    is_document = suffix in FORMATS
     if not suffix:
         with path.open("rb") as file:
             is_document = not _RECORDS.match(file.read(_START))
-    if suffix in (".csv", ".tsv"):  # of documents, or of records
+    if FORMATS.get(suffix) == "table":  # of documents, or of records
         with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
             names = re.split("[,;\t]", file.readline(1 << 20).casefold())
         is_document = {*TEXTS, "sentences"}.isdisjoint(name.strip(' "\r\n') for name in names)

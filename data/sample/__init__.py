@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
+from ..errors import DataError
 from ..passages import Fact, Passage
 
 if TYPE_CHECKING:
@@ -48,10 +49,10 @@ def load_sample(split: Split | None = None) -> list[dspy.Example]:
     yes_no, unanswerable, false_premise), ``sub_questions`` (`SubQuestion`), ``split``.
 
     Raises:
-        ValueError: there is no such split.
+        DataError: there is no such split.
     """
     if split not in (None, *get_args(Split)):
-        raise ValueError(f"the sample has the splits {', '.join(get_args(Split))}, not {split!r}")
+        raise DataError(f"The sample has the splits {', '.join(get_args(Split))}, not {split!r}.")
     file = "unanswerable.jsonl" if split == "unanswerable" else "questions.jsonl"
     return [_example(record) for record in _records(CORPUS.with_name(file)) if split in (None, record["split"])]
 

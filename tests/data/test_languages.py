@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -147,13 +148,26 @@ NOTES = {
 }
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    home = tmp_path / "notes"
+def notes(parent: Path) -> Path:
+    home = parent / "notes"
     home.mkdir()
     for name, text in NOTES.items():
         (home / name).write_text(text, encoding="utf-8")
     return home
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return notes(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BM25Index]:
+    home = notes(tmp_path_factory.mktemp("languages"))
+    manifest = build_index([home], home.parent / "ix")
+    assert set(manifest.languages) == {"de", "en", "ja", "zh"}
+    with BM25Index(home.parent / "ix") as opened:
+        yield opened
 
 
 def first(index: BM25Index | ChainRetriever, question: str) -> str:
@@ -169,12 +183,9 @@ def first(index: BM25Index | ChainRetriever, question: str) -> str:
         ("磨坊的主人住了多久？", "notes/mofang.md"),
     ],
 )
-def test_documents_are_found_in_the_language_of_the_question(folder: Path, question: str, document: str) -> None:
-    manifest = build_index([folder], folder.parent / "ix")
-    assert set(manifest.languages) == {"de", "en", "ja", "zh"}
-    with BM25Index(folder.parent / "ix") as index:
-        assert first(index, question) == document
-        assert first(ChainRetriever(index), question) == document
+def test_documents_are_found_in_the_language_of_the_question(index: BM25Index, question: str, document: str) -> None:
+    assert first(index, question) == document
+    assert first(ChainRetriever(index), question) == document
 
 
 @pytest.mark.parametrize(
@@ -184,14 +195,12 @@ def test_documents_are_found_in_the_language_of_the_question(folder: Path, quest
         ("水車小屋の持ち主はどこで生まれましたか", ["notes/suisha.md", "notes/yamada.md"]),
     ],
 )
-def test_a_chain_follows_names_in_every_language(folder: Path, question: str, chain: list[str]) -> None:
-    build_index([folder], folder.parent / "ix")
-    with BM25Index(folder.parent / "ix") as index:
-        hits = ChainRetriever(index).search(question, 2)
-        assert [hit.passage.document for hit in hits] == chain
-        assert hits[1].reason is not None
-        assert hits[1].reason.via in ("link", "back", "shared")
-        assert hits[1].reason.name in ("ada berg", "山田花子")
+def test_a_chain_follows_names_in_every_language(index: BM25Index, question: str, chain: list[str]) -> None:
+    hits = ChainRetriever(index).search(question, 2)
+    assert [hit.passage.document for hit in hits] == chain
+    assert hits[1].reason is not None
+    assert hits[1].reason.via in ("link", "back", "shared")
+    assert hits[1].reason.name in ("ada berg", "山田花子")
 
 
 def test_the_language_can_be_given_and_stays_in_updates(folder: Path) -> None:

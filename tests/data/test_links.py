@@ -146,36 +146,6 @@ def test_pages_give_themselves_addresses(tmp_path: Path) -> None:
     assert links == [kilns, kilns, f"{kilns}#x", ash, ash, "/no"]
 
 
-@pytest.mark.parametrize(
-    ("base", "href", "target"),
-    [
-        ("../../", "site/ash.html", "site/ash.html"),
-        ("../../", "site/ash.html#dust", "site/ash.html#dust"),
-        ("../page/", "b.html", "site/page/b.html"),
-        ("../../", "#heat", "site/kilns/a.html#heat"),  # as readers expect
-        ("../../", "/rooted.html", "/rooted.html"),
-        ("../../", "https://kilns.example/x", "//kilns.example/x"),
-        ("https://kilns.example/docs/", "b.html", "//kilns.example/docs/b.html"),
-        ("https://kilns.example/docs/", "/b.html", "//kilns.example/b.html"),
-        ("https://kilns.example/docs/", "[[Ash]]", "[[Ash]]"),
-    ],
-)
-def test_references_are_seen_from_the_base_of_a_page(tmp_path: Path, base: str, href: str, target: str) -> None:
-    page = tmp_path / "site" / "kilns" / "a.html"
-    page.parent.mkdir(parents=True)
-    page.write_text(f'<head><base href="{base}"></head><p>The kiln is hot, see <a href="{href}">the ash</a> below.')
-    [passage] = [passage for passage, _ in placed(Corpus([tmp_path / "site"]))]
-    assert [link.target for link in passage.links] == [target]
-
-
-def test_a_link_that_is_no_address_does_not_cost_its_page(tmp_path: Path) -> None:
-    (tmp_path / "a.html").write_text(
-        '<base href="https://kilns.example/"><p>It is <a href="http://[bad">hot</a> there.'
-    )
-    [passage] = [passage for passage, _ in placed(Corpus([tmp_path / "a.html"]))]
-    assert (passage.text, passage.links) == ("It is hot there.", ())
-
-
 PATHS = st.one_of(IDS, IDS.map("/{}".format), IDS.map("//{}".format), SOUP)
 
 

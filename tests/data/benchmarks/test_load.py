@@ -32,15 +32,6 @@ def numbered(count: int) -> list[dict[str, Any]]:
     return [{"question": f"What is {number}?", "answer": [str(number)]} for number in range(count)]
 
 
-# --- the shape -------------------------------------------------------------------------------------------------------
-
-
-# --- settings --------------------------------------------------------------------------------------------------------
-
-
-# --- limits and samples ----------------------------------------------------------------------------------------------
-
-
 def test_limit_takes_the_first_and_reads_no_further(load: Load) -> None:
     content = r.lines(numbered(3)) + "broken\n"
     problems: list[Problem] = []
@@ -49,9 +40,6 @@ def test_limit_takes_the_first_and_reads_no_further(load: Load) -> None:
     assert len(load("nq", content, limit=9)) == 3
     drawn, all_ids = ([q.id for q in load("nq", numbered(50), limit=limit, seed=1)] for limit in (10, 50))
     assert [id for id in all_ids if id in drawn] == drawn != all_ids[:10]
-
-
-# --- what is wrong ---------------------------------------------------------------------------------------------------
 
 
 def test_malformed_records_are_left_out_and_reported(load: Load) -> None:
@@ -88,6 +76,7 @@ def test_another_benchmarks_file_is_told(load: Load, asked: str) -> None:
         ("nq", {"split": "train"}),
         ("nq", {"setting": "closed"}),
         ("sample", {}),
+        ("sample", {"source": None, "split": "all"}),
         ("nq", {"source": "none"}),
     ],
 )

@@ -122,7 +122,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, fields: dict[str, Any], reason: s
 # --- what a file looks like ------------------------------------------------------------------------------------------
 
 
-def test_what_cannot_be_recognize_file(tmp_path: Path) -> None:
+def test_what_cannot_be_recognized(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"a\.jsonl:1 looks like none of hotpotqa, .* name the --dataset"):
         recognize_file(r.write(tmp_path / "a.jsonl", '{"text": "x"}\n'))
     with pytest.raises(DataError, match=r"b\.jsonl:1 may be of nq or triviaqa: name the --dataset"):

@@ -68,14 +68,20 @@ def assert_encoded(path: Path, encoder: Hashing) -> None:
         assert index.rows(range(len(index))) == pytest.approx(encode(encoder, texts), abs=1e-3)
 
 
-def test_another_model_of_the_same_name_encodes_all_again(tmp_path: Path) -> None:
+class Shifted(Hashing):
+    """Another model of the same name and dimension."""
+
+    def _word(self, word: str) -> Any:
+        return super()._word(f"{word}!")
+
+
+@pytest.mark.parametrize(("encoder", "calls"), [(Shifted(), 2 + 19), (Hashing(dimension=8), 1 + 19)])
+def test_another_model_of_the_same_name_encodes_all_again(tmp_path: Path, encoder: Hashing, calls: int) -> None:
     path = build(tmp_path, records(20))
     embed_index(path, Hashing())
     update_index(path, delete=["p00003"])
-    encoder = Hashing()
-    encoder._word = lambda word: Hashing._word(encoder, f"retrained {word}")  # type: ignore[method-assign]
-    embed_index(path, encoder, batch=8)
-    assert sum(encoder.calls) == 2 + 19
+    assert embed_index(path, encoder, batch=8).dimension == encoder.dimension
+    assert sum(encoder.calls) == calls
     assert_encoded(path, encoder)
 
 
@@ -92,15 +98,6 @@ def test_keys_without_their_vectors_are_not_used(tmp_path: Path) -> None:
     embed_index(path, encoder)
     assert sum(encoder.calls) == 2  # the pair of the state before the last one
     assert_encoded(path, encoder)
-
-
-def test_another_dimension_is_encoded_again(tmp_path: Path) -> None:
-    path = build(tmp_path, records(20))
-    embed_index(path, Hashing())
-    update_index(path, delete=["p00003"])
-    encoder = Hashing(dimension=8)
-    assert embed_index(path, encoder).dimension == 8
-    assert sum(encoder.calls) == 1 + 19
 
 
 def test_an_interrupted_run_is_resumed(own: Path, built: Path) -> None:
@@ -128,13 +125,6 @@ def test_an_interrupted_run_is_resumed(own: Path, built: Path) -> None:
     assert told[0] == kept
     assert sum(encoder.calls) == 1000 - kept + 1  # and a first one, which tells the dimension
     assert file(own).read_bytes() == whole
-
-
-class Shifted(Hashing):
-    """Another model of the same name and dimension."""
-
-    def _word(self, word: str) -> Any:
-        return super()._word(f"{word}!")
 
 
 @pytest.mark.parametrize("other", [Hashing(dimension=8), Shifted()])
@@ -184,5 +174,3 @@ def test_encoders_that_misbehave(own: Path) -> None:
     for made in several:
         with pytest.raises(ValueError, match="the encoder tests/bad must return 1 rows"):
             embed_index(own, Bad(made))
-    with pytest.raises(ValueError, match="batch must be positive"):
-        embed_index(own, Hashing(), batch=0)

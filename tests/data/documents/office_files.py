@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
+from textwrap import wrap
 from zipfile import ZIP_DEFLATED, ZipFile
+
+from pypdf import PdfWriter
+from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject, PdfObject
 
 _PER_PAGE = 50  # lines
 _WIDTH = 90  # characters
-_MARKS = re.compile(rb"([_^])\{(\d+)\}")
+_MARKS = re.compile(r"([_^])\{(\d+)\}")
+_SPECIAL, _ESCAPED = re.compile(r"[\\()]"), r"\\\g<0>"
 _NAMESPACE = "http://schemas.openxmlformats.org"
 _TYPES = (
     f'<Types xmlns="{_NAMESPACE}/package/2006/content-types">'
@@ -26,53 +32,39 @@ _RELATIONS = (
 def write_pdf(path: Path, paragraphs: Sequence[str], header: str = "") -> None:
     """Write a PDF of pages of text in Latin-1, with a header and the number of the page on all but the first. "^{2}" is
     raised, "_{2}" lowered."""
-    lines = [line for paragraph in paragraphs for line in [*_wrapped(paragraph), ""]]
+    lines = [line for paragraph in paragraphs for line in [*wrap(paragraph, _WIDTH), ""]]
     pages = [lines[at : at + _PER_PAGE] for at in range(0, len(lines), _PER_PAGE)] or [[]]
-    objects = [
-        b"<< /Type /Catalog /Pages 2 0 R >>",
-        b"<< /Type /Pages /Count %d /Kids [%s] >>"
-        % (len(pages), b" ".join(b"%d 0 R" % (4 + 2 * n) for n in range(len(pages)))),
-        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
-    ]
+    contents = list[str]()
     for number, page in enumerate(pages, 1):
         shown = [header, *page, str(number)] if header and number > 1 else page
-        text = b"".join(b"(%s) Tj T*\n" % _MARKS.sub(_small, _escaped(line)) for line in shown)
-        content = b"BT /F1 10 Tf 12 TL 50 780 Td\n" + text + b"ET"
-        objects.append(
-            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents %d 0 R "
-            b"/Resources << /Font << /F1 3 0 R >> >> >>" % (3 + 2 * number)
-        )
-        objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(content), content))
-    out = bytearray(b"%PDF-1.4\n")
-    places = list[int]()
-    for number, written in enumerate(objects, 1):
-        places.append(len(out))
-        out += b"%d 0 obj\n%s\nendobj\n" % (number, written)
-    table = b"".join(b"%010d 00000 n \n" % place for place in places)
-    path.write_bytes(
-        bytes(out)
-        + b"xref\n0 %d\n0000000000 65535 f \n%s" % (len(objects) + 1, table)
-        + b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, len(out))
-    )
+        text = "".join(f"({_MARKS.sub(_small, _SPECIAL.sub(_ESCAPED, line))}) Tj T*\n" for line in shown)
+        contents.append(f"BT /F1 10 Tf 12 TL 50 780 Td\n{text}ET")
+    font = {"/BaseFont": NameObject("/Helvetica"), "/Encoding": NameObject("/WinAnsiEncoding")}
+    pdf_of(contents, font).write(path)
 
 
-def _small(mark: re.Match[bytes]) -> bytes:
-    return b") Tj /F1 6 Tf %d Ts (%s) Tj /F1 10 Tf 0 Ts (" % (4 if mark[1] == b"^" else -2, mark[2])
+def pdf_of(contents: Sequence[str], font: Mapping[str, PdfObject]) -> PdfWriter:
+    """A PDF with a page for each content, whose font F1 is of Type 1."""
+    writer, whole, packed = PdfWriter(), PdfWriter(), io.BytesIO()
+    named = {"/Type": NameObject("/Font"), "/Subtype": NameObject("/Type1"), **font}
+    fonts = DictionaryObject({NameObject("/F1"): _dictionary(named)})
+    for content in contents:
+        page = writer.add_blank_page(595, 842)
+        page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
+        stream = DecodedStreamObject()
+        stream.set_data(content.encode("cp1252", "replace"))
+        page[NameObject("/Contents")] = stream
+    writer.write(packed)
+    whole.append(packed)  # which gives the streams numbers
+    return whole
 
 
-def _wrapped(paragraph: str) -> list[str]:
-    lines = [""]
-    for word in paragraph.split():
-        if len(lines[-1]) + len(word) > _WIDTH:
-            lines.append("")
-        lines[-1] += f" {word}" if lines[-1] else word
-    return lines
+def _dictionary(values: Mapping[str, PdfObject]) -> DictionaryObject:
+    return DictionaryObject({NameObject(name): value for name, value in values.items()})
 
 
-def _escaped(line: str) -> bytes:
-    for mark in "\\()":
-        line = line.replace(mark, f"\\{mark}")
-    return line.encode("cp1252", "replace")
+def _small(mark: re.Match[str]) -> str:
+    return f") Tj /F1 6 Tf {4 if mark[1] == '^' else -2} Ts ({mark[2]}) Tj /F1 10 Tf 0 Ts ("
 
 
 def write_docx(path: Path, blocks: Sequence[tuple[str, str] | list[list[str]]]) -> None:

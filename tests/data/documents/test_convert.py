@@ -168,10 +168,7 @@ ODD += "".join(f"&#{ord(character)};&#x{ord(character):X};" for character in ODD
         ("<h2>Heat <button>Copy</button></h2><p>900.", ["Heat:", "900."]),
         ("<button aria-expanded=false>How hot is it?</button><p>900.", ["How hot is it?", "900."]),
         ("<button aria-expanded=false>Menu</button><button><h3>Ash</h3></button><p>Grey.", ["Ash:", "Grey."]),
-        (
-            "<blockquote>It burns.<footer>Ada Berg</footer></blockquote><footer>Imprint</footer>",
-            ["It burns.", "Ada Berg"],
-        ),
+        ("<p>It burns.<footer>Imprint</footer>", ["It burns."]),
         # lists and lines of links to their own page that say something
         (
             "<ul>" + "<li><a href='#a'>heat</a> - how hot the kiln is" * 11 + "</ul>",
@@ -182,7 +179,11 @@ ODD += "".join(f"&#{ord(character)};&#x{ord(character):X};" for character in ODD
             "<a href='#c'>DUST_OF_ALL_THE_OVENS_OF_IT</a> are set.",
             ["The options HEAT_OF_THE_KILN, ASH_TO_THE_GROUND and DUST_OF_ALL_THE_OVENS_OF_IT are set."],
         ),
-        ("<p>Jump to: <a href='#a'>HEAT</a>, <a href='#b'>ASH_TO</a>, <a href='#c'>DUST_OF_X</a>.<p>x", ["x"]),
+        (
+            "<p>Jump from here: <a href='#a'>HEAT_OF_KILN</a>, <a href='#b'>ASH_TO_GROUND</a>, "
+            "<a href='#c'>DUST_OF_OVENS</a>.<p>x",
+            ["x"],
+        ),
         # marks of notes, and other superscripts
         ("<p>Ada<sup><a href=#n1>1</a></sup> in 1873<a href=#n2><sup>[2]</sup></a>.", ["Ada in 1873."]),
         ("<p>Ada<a class=footnote-ref href=#n>*</a> left.", ["Ada left."]),
@@ -238,7 +239,7 @@ PARAGRAPH = "It is the heat to which the kiln is fired before any of the pots ar
 
 def test_a_term_stays_with_its_definition() -> None:
     page = f"""<title>T</title><p>{PARAGRAPH * 6}<dl><dt id=h>heat (<a href=d.html>default</a>: 900)
-    <dd><p>{PARAGRAPH * 3}<dt>-a<dt>--ash<dd>{PARAGRAPH * 5}<dl><dt>Why?<dd>Dust.</dl><dt>none</dl><p>After."""
+    <dd><p>{PARAGRAPH * 3}<dt>-a</dt><dt>--ash<dd>{PARAGRAPH * 5}<dl><dt>Why?<dd>Dust.</dl><dt>none</dl><p>After."""
     text = of_html(page)
     assert [(line.text, line.is_term) for line in text.lines if line.text != PARAGRAPH.strip()] == [
         *((term, True) for term in ("heat (default: 900)", "-a", "--ash", "Why?")),
@@ -257,6 +258,13 @@ def test_a_term_stays_with_its_definition() -> None:
             assert passage.place.headings == goes_on
     passages = split(Document("t", "T", text.lines), 40)
     assert {"T > heat", "T > -a > --ash"} <= {passage.heading for passage in passages}
+
+
+def test_see_also_among_terms_is_said_of_its_own_links() -> None:
+    page = "<dl><dt>See also<dd>The <a href=a>ash</a> of it.<dt>heat<dd>The <a href=b>kiln</a> is hot.</dl>"
+    assert [(link.text, link.kind) for line in of_html(page).lines for link in line.links] == [
+        *(("ash", "see"), ("kiln", "text")),
+    ]
 
 
 PIECES = st.sampled_from("< > / &nbsp; p td tr table h1 pre nav main <td> <tr> </h1> x".split())
@@ -514,9 +522,9 @@ def test_front_matter(source: str, title: str, lines: list[str], metadata: dict[
 
 
 def test_footnotes_of_markdown(tmp_path: Path) -> None:
-    source = "# Mill\n\n1873[^2], says Rosk[^a]^[It was hot.].\n\n[^2]: Otto\n[^a]: https://a.org\n\n[^b]: Unnamed."
+    source = "# Mill\n\n1873[^2], says Rosk[^a]^[It was hot.].\n\n[^2]: Otto\n[^a]: https://a.org"
     text = convert(written(tmp_path / "a.md", source))
-    assert texts(text) == ["1873, says Rosk.", "[^b]: Unnamed.", "Otto", "https://a.org", "It was hot."]
+    assert texts(text) == ["1873, says Rosk.", "Otto", "https://a.org", "It was hot."]
 
 
 def test_tables(tmp_path: Path) -> None:
@@ -641,34 +649,31 @@ def test_restructured_text(tmp_path: Path) -> None:
 
 
 def test_a_notebook(tmp_path: Path) -> None:
-    cells = [
-        {"cell_type": "markdown", "source": ["# Kiln\n", "It is [hot](heat.md)."]},
-        {
-            "cell_type": "code",
-            "source": "print('```')\n",
-            "outputs": [{"text": ["```\n"]}, {"data": {"text/plain": "x" * 5000, "image/png": "y"}}, {"ename": "E"}],
-        },
-    ]
-    text = convert(written(tmp_path / "a.ipynb", json.dumps({"cells": cells})))
-    assert (text.title, [line.text[:20] for line in text.lines]) == (
-        "Kiln",
-        ["It is hot.", "print('```')", "```", "x" * 20],
-    )
-    assert text.lines[0].links[0].target == "heat.md"
-    assert len(text.lines[-1].text) < 2001
-
-
-def test_what_cells_of_notebooks_show(tmp_path: Path) -> None:
+    """Texts, code, and what its cells have shown: as a text, or as a page where the text names an object only."""
     shown = [
+        {"text": ["```\n"]},
         {"data": {"text/plain": "<IPython.core.display.HTML object>", "text/html": "<p>Feverfew <b>made</b> it.</p>"}},
         {"data": {"text/markdown": ["**Nettle** too."]}},
         {"data": {"text/plain": "\x1b[31m3\x1b[0m\n", "text/html": "<b>4</b>"}},
-        {"ename": "KeyError", "evalue": "no heat"},
+        {"ename": "KeyError", "evalue": "no heat\n"},
+        {"data": {"text/plain": "x" * 5000, "image/png": "y"}},
+        {"ename": "E"},
     ]
-    cells = [{"source": "No type."}, {"cell_type": "code", "source": ["run()"], "outputs": shown}, 7]
+    cells = [
+        {"cell_type": "markdown", "source": ["# Kiln\n", "It is [hot](heat.md)."]},
+        {"source": "No type."},
+        {"cell_type": "code", "source": "print('```')\n", "outputs": shown},
+        7,
+    ]
     text = convert(written(tmp_path / "a.ipynb", json.dumps({"cells": cells})))
-    assert texts(text) == ["No type.", "run()", "3", "no heat", "Feverfew made it.", "Nettle too."]
-    assert text.lost == "1 cell of it damaged"
+    assert (text.title, text.lost) == ("Kiln", "1 cell of it damaged")
+    printed = "```\n3\nno heat\n" + "x" * 5000
+    assert texts(text) == [
+        *("It is hot.", "No type.", "print('```')"),
+        *printed[:2000].splitlines(),
+        *("Feverfew made it.", "Nettle too."),
+    ]
+    assert text.lines[0].links[0].target == "heat.md"
 
 
 def test_a_book(tmp_path: Path) -> None:

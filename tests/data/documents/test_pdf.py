@@ -8,44 +8,30 @@ from pathlib import Path
 import pytest
 from pypdf import PdfWriter
 from pypdf.annotations import Link
-from pypdf.generic import ArrayObject, DecodedStreamObject, DictionaryObject, NameObject, NumberObject
+from pypdf.generic import ArrayObject, DictionaryObject, NameObject, NumberObject
 
 from polyhop.data.documents.convert import convert
 from polyhop.data.documents.html import Text, Unreadable
 from polyhop.data.documents.split import Href
 
-from .office_files import write_pdf
+from .office_files import pdf_of, write_pdf
 
 
 def texts(text: Text) -> list[str]:
     return [line.text for line in text.lines]
 
 
-def bytes_of(writer: PdfWriter) -> bytes:
-    out = io.BytesIO()
-    writer.write(out)
-    return out.getvalue()
-
-
-def pdf_of(content: str, glyphs: dict[int, str] = {}) -> PdfWriter:  # noqa: B006
-    """One page, whose font has letters of one width, and says that a space is very wide."""
-    writer = PdfWriter()
-    page = writer.add_blank_page(612, 792)
-    font = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Kiln", "/FirstChar": 32, "/LastChar": 126}
-    made = DictionaryObject(
-        {NameObject(k): NameObject(v) if isinstance(v, str) else NumberObject(v) for k, v in font.items()}
-    )
-    made[NameObject("/Widths")] = ArrayObject([NumberObject(1000 if n == 32 else 500) for n in range(32, 127)])
+def pages_of(*contents: str, glyphs: dict[int, str] = {}) -> PdfWriter:  # noqa: B006
+    """Pages, whose font has letters of one width, and says that a space is very wide."""
     differences = [entry for at, name in glyphs.items() for entry in (NumberObject(at), NameObject(name))]
-    made[NameObject("/Encoding")] = DictionaryObject({NameObject("/Differences"): ArrayObject(differences)})
-    fonts = DictionaryObject({NameObject("/F1"): made})
-    page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
-    stream = DecodedStreamObject()
-    stream.set_data(content.encode())
-    page[NameObject("/Contents")] = stream
-    placed = PdfWriter()  # which gives the stream a number
-    placed.append(io.BytesIO(bytes_of(writer)))
-    return placed
+    font = {
+        "/BaseFont": NameObject("/Kiln"),
+        "/FirstChar": NumberObject(32),
+        "/LastChar": NumberObject(126),
+        "/Widths": ArrayObject([NumberObject(1000 if n == 32 else 500) for n in range(32, 127)]),
+        "/Encoding": DictionaryObject({NameObject("/Differences"): ArrayObject(differences)}),
+    }
+    return pdf_of(contents, font)
 
 
 def test_pdf_pages(tmp_path: Path) -> None:
@@ -62,17 +48,16 @@ def test_pdf_pages(tmp_path: Path) -> None:
 
 
 def test_headers_that_change_by_chapter_are_left_out(tmp_path: Path) -> None:
-    writer = PdfWriter()
+    """But not what pages that are not nearby have at their ends."""
+    pages, ends = list[str](), "azcdzfgzijklm"
     for number, chapter in enumerate([*["Ash"] * 6, *["Clay"] * 5, "Glaze", "Heat"]):
         header = f"Chapter {chapter} {number + 5}" if number % 2 else "All of Kilns"
-        lines = (
-            f"({header}) Tj 0 -20 Td (Text of page {number}.) Tj 0 -20 Td (Its end is {'abcdefghijklm'[number]}.) Tj"
-        )
-        writer.append(io.BytesIO(bytes_of(pdf_of(f"BT /F1 12 Tf 72 700 Td {lines} ET"))))
-    (tmp_path / "a.pdf").write_bytes(bytes_of(writer))
+        lines = f"({header}) Tj 0 -20 Td (Text of page {number}.) Tj 0 -20 Td (Its end is {ends[number]}.) Tj"
+        pages.append(f"BT /F1 12 Tf 72 700 Td {lines} ET")
+    pages_of(*pages).write(tmp_path / "a.pdf")
     sentences = texts(convert(tmp_path / "a.pdf"))
     assert sentences[::2] == [f"Text of page {number}." for number in range(13)]
-    assert sentences[1::2] == [f"Its end is {letter}." for letter in "abcdefghijklm"]
+    assert sentences[1::2] == [f"Its end is {letter}." for letter in ends]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +72,7 @@ def test_headers_that_change_by_chapter_are_left_out(tmp_path: Path) -> None:
 )
 def test_titles_of_a_pdf(tmp_path: Path, first: str, named: str | None, title: str) -> None:
     shown = first.replace("\u2217", "#")
-    writer = pdf_of(f"BT /F1 12 Tf 72 700 Td ({shown}) Tj 0 -14 Td (It burns.) Tj ET", {35: "/asteriskmath"})
+    writer = pages_of(f"BT /F1 12 Tf 72 700 Td ({shown}) Tj 0 -14 Td (It burns.) Tj ET", glyphs={35: "/asteriskmath"})
     writer.add_metadata({"/Title": named} if named else {})
     writer.write(tmp_path / "a.pdf")
     assert convert(tmp_path / "a.pdf").title == title
@@ -95,12 +80,12 @@ def test_titles_of_a_pdf(tmp_path: Path, first: str, named: str | None, title: s
 
 @pytest.mark.parametrize(("height", "title"), [(700, "All of Kilns"), (750, "By Ada")])
 def test_a_title_may_be_the_header_of_later_pages(tmp_path: Path, height: int, title: str) -> None:
-    writer = PdfWriter()
+    pages = list[str]()
     for number in range(6):
         place, shown, letter = (750, f"Text {number}", "abcdef"[number]) if number else (height, "By Ada", "x")
-        page = f"BT /F1 12 Tf 72 {place} Td (All of Kilns) Tj 0 -50 Td ({shown}) Tj 0 -14 Td (It is {letter}.) Tj ET"
-        writer.append(io.BytesIO(bytes_of(pdf_of(page))))
-    writer.write(tmp_path / "a.pdf")
+        lines = f"(All of Kilns) Tj 0 -50 Td ({shown}) Tj 0 -14 Td (It is {letter}.) Tj"
+        pages.append(f"BT /F1 12 Tf 72 {place} Td {lines} ET")
+    pages_of(*pages).write(tmp_path / "a.pdf")
     text = convert(tmp_path / "a.pdf")
     assert text.title == title
     assert "All of Kilns" not in " ".join(texts(text))
@@ -109,7 +94,7 @@ def test_a_title_may_be_the_header_of_later_pages(tmp_path: Path, height: int, t
 def test_words_that_a_typesetter_divided_are_joined(tmp_path: Path) -> None:
     rows = ("Title", "Each Tarn# Kiln#", "Ost re-", "quires Kiln-", "Ash of a con$rmed kind.")
     shown = " 0 -14 Td ".join(f"({row}) Tj" for row in rows)
-    pdf_of(f"BT /F1 12 Tf 72 700 Td {shown} ET", {35: "/hyphentwo", 36: "/fi"}).write(tmp_path / "a.pdf")
+    pages_of(f"BT /F1 12 Tf 72 700 Td {shown} ET", glyphs={35: "/hyphentwo", 36: "/fi"}).write(tmp_path / "a.pdf")
     lines = texts(convert(tmp_path / "a.pdf"))
     assert lines == ["Each Tarn\u2010 Kiln\u2010 Ost requires Kiln- Ash of a confirmed kind."]
 
@@ -124,7 +109,7 @@ def test_small_raised_digits_are_no_part_of_what_is_before(tmp_path: Path) -> No
 
 
 def test_links_of_a_pdf(tmp_path: Path) -> None:
-    writer = pdf_of(
+    writer = pages_of(
         "BT /F1 12 Tf 72 700 Td (Heat is in ) Tj ET BT 222 700 Td (the guide) Tj ET BT 322 700 Td ( to all.) Tj ET "
         "BT 72 680 Td (More of it is elsewhere.) Tj ET"
     )
@@ -141,11 +126,15 @@ def test_links_of_a_pdf(tmp_path: Path) -> None:
 
 
 def test_damaged_pages_are_told(tmp_path: Path) -> None:
-    writer = pdf_of("BT /F1 10 Tf 50 700 Td (The kiln is hot.) Tj ET")
-    writer.append(io.BytesIO(bytes_of(pdf_of(f"BT /F1 10 Tf 50 700 Td (The mill is cold.) Tj ET {'q Q ' * 300}"))))
+    writer = pages_of(
+        "BT /F1 10 Tf 50 700 Td (The kiln is hot.) Tj ET",
+        f"BT /F1 10 Tf 50 700 Td (The mill is cold.) Tj ET {'q Q ' * 300}",
+    )
     for page in writer.pages:
         page.compress_content_streams()
-    whole = bytes_of(writer)
+    out = io.BytesIO()
+    writer.write(out)
+    whole = out.getvalue()
     second = whole.rindex(b"stream\nx") + 9
     for content, lost in ((whole, ""), (whole[:second] + b"x" * 20 + whole[second + 20 :], "1 part of it cannot be")):
         (tmp_path / "a.pdf").write_bytes(content)

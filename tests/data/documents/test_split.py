@@ -68,13 +68,14 @@ def test_code_is_kept_apart_and_in_lines() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "most"),
-    [("霧の港町には灯台がある" * 200, 240), ("x" * 5000, 720), ("word " * 700, 600), ("ก" * 3000, 240)],
+    ("text", "most", "count"),
+    [("霧の港町には灯台がある" * 200, 240, 11), ("x" * 5000, 720, 8), ("word " * 719, 601, 7), ("ก" * 3000, 240, 14)],
     ids=["Japanese", "one word", "one sentence", "Thai"],
 )
-def test_what_has_no_end_is_cut(text: str, most: int) -> None:
+def test_what_has_no_end_is_cut(text: str, most: int, count: int) -> None:
     passages = split(Document("d", "T", [Line("Before."), Line(text), Line("After.")]))
     assert max(len(passage.text) for passage in passages) <= most
+    assert len(passages) == count  # the last part, if it is short, with what follows
     assert "".join("".join(passage.text for passage in passages).split()) == "".join(f"Before.{text}After.".split())
     assert [passage.fact_of(0).sentence for passage in passages][1:-1] == [1] * (len(passages) - 2)
 
@@ -82,6 +83,12 @@ def test_what_has_no_end_is_cut(text: str, most: int) -> None:
 def test_words_that_are_not_marked_are_counted_and_only_small_metadata_is_kept() -> None:
     texts = ("Donaudampfschifffahrt ist ein langes Wort.", "北京" * 20, "x" * 600)
     assert [*map(count_words, texts)] == [5, 20, 100]
+
+
+@pytest.mark.parametrize(("most", "texts"), [(4, ["a b term one", "c d e"]), (5, ["a b", "term one c d e"])])
+def test_a_term_goes_with_its_definition_where_both_fit(most: int, texts: list[str]) -> None:
+    lines = [Line("a b"), Line("term one", is_term=True), Line("c d e")]
+    assert [passage.text for passage in split(Document("d", "T", lines), most)] == texts
 
 
 def test_links_and_anchors_go_with_their_lines() -> None:
@@ -127,10 +134,10 @@ HEADINGS = st.sampled_from(["A", "B", "C c"])
 PATHS = st.lists(HEADINGS, max_size=2).map(tuple)
 LINES = st.lists(
     st.builds(
-        lambda text, path, heading, apart: Line(text, path, bool(path) and heading, apart),
+        lambda text, path, kind, apart: Line(text, path, bool(path) and kind == 1, apart, is_term=kind == 2),
         st.text(st.sampled_from("ab 北."), min_size=1, max_size=80).map(str.strip).filter(bool),
         PATHS,
-        st.booleans(),
+        st.integers(0, 2),  # a sentence, a heading or a term
         st.sampled_from([0, 0, 0, 1]),
     ),
     min_size=1,
