@@ -47,6 +47,8 @@ def is_left_out(element: Any) -> bool:
         return False
     if "hidden" in attributes or attributes.get("aria-hidden") == "true" or attributes.get("role") in _SKIPPED_ROLES:
         return True
+    if "pagebreak" in attributes.get("epub:type", "").split():
+        return True  # the number of a page of the printed book
     if tag == "a" and attributes.get("href", "").startswith("#") and not re.search(r"\w", "".join(element.itertext())):
         return True  # the mark of a permanent link, in 1,320 files
     if tag == "aside":

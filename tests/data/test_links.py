@@ -146,6 +146,30 @@ def test_pages_give_themselves_addresses(tmp_path: Path) -> None:
     assert links == [kilns, kilns, f"{kilns}#x", ash, ash, "/no"]
 
 
+@pytest.mark.parametrize(
+    ("base", "href", "target"),
+    [
+        ("../../", "site/ash.html", "site/ash.html"),
+        ("../../", "site/ash.html#dust", "site/ash.html#dust"),
+        ("../page/", "b.html", "site/page/b.html"),
+        ("../../", "#heat", "site/kilns/a.html#heat"),  # as readers expect
+        ("../../", "/rooted.html", "/rooted.html"),
+        ("../../", "https://kilns.example/x", "//kilns.example/x"),
+        ("https://kilns.example/docs/", "b.html", "//kilns.example/docs/b.html"),
+        ("https://kilns.example/docs/", "/b.html", "//kilns.example/b.html"),
+        ("https://kilns.example/docs/", "[[Ash]]", "[[Ash]]"),
+        ("https://kilns.example/docs/", "http://[bad", ""),  # no address, which does not cost its page
+    ],
+)
+def test_references_are_seen_from_the_base_of_a_page(tmp_path: Path, base: str, href: str, target: str) -> None:
+    page = tmp_path / "site" / "kilns" / "a.html"
+    page.parent.mkdir(parents=True)
+    page.write_text(f'<head><base href="{base}"></head><p>The kiln is hot, see <a href="{href}">the ash</a> below.')
+    [passage] = [passage for passage, _ in placed(Corpus([tmp_path / "site"]))]
+    assert passage.text == "The kiln is hot, see the ash below."
+    assert [link.target for link in passage.links] == [target] * bool(target)
+
+
 PATHS = st.one_of(IDS, IDS.map("/{}".format), IDS.map("//{}".format), SOUP)
 
 
