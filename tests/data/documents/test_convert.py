@@ -169,6 +169,7 @@ ODD += "".join(f"&#{ord(character)};&#x{ord(character):X};" for character in ODD
         ("<button aria-expanded=false>How hot is it?</button><p>900.", ["How hot is it?", "900."]),
         ("<button aria-expanded=false>Menu</button><button><h3>Ash</h3></button><p>Grey.", ["Ash:", "Grey."]),
         ("<p>It burns.<footer>Imprint</footer>", ["It burns."]),
+        ("<p>It<span epub:type=pagebreak>12</span> burns.", ["It burns."]),
         # lists and lines of links to their own page that say something
         (
             "<ul>" + "<li><a href='#a'>heat</a> - how hot the kiln is" * 11 + "</ul>",
