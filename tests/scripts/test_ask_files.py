@@ -135,7 +135,7 @@ def test_answers_that_come_while_the_command_runs_are_not_replaced(
 ) -> None:
     out = tmp_path / "a.jsonl"
     monkeypatch.setattr(
-        "polyhop.scripts.ask.evaluate", lambda *given, **more: (evaluate(*given, **more), out.write_text("mine"))
+        "polyhop.scripts.results.evaluate", lambda *given, **more: (evaluate(*given, **more), out.write_text("mine"))
     )
     refused("ask", "--file", "-", "--out", out, "--index", "sample", "--program", "naive", stdin=FILM)
     assert out.read_text() == "mine"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from polyhop.data.lucene.index import build_index
 
@@ -83,10 +85,27 @@ def test_a_run_whose_gold_is_all_elsewhere_is_refused(tmp_path: Path, index: Pat
     assert "'freya.md' names no passage" in some.stderr
 
 
-def test_pairs_become_questions(tmp_path: Path) -> None:
-    out = tmp_path / "drafts.jsonl"
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("", "name the file of the questions: --out FILE.jsonl"),
+        ("--review q.jsonl --count 3 --no-cache", "leave --count, --no-cache out"),
+        ("--out q.jsonl --port 0", "--port is that of a --review"),
+        ("--out q.jsonl --retriever bm25", "No such option: --retriever"),  # pairs are not searched for
+    ],
+)
+def test_options_of_draft_that_do_not_go_together(options: str, message: str) -> None:
+    assert message in refused("draft", *options.split(), status=2)
+
+
+def test_pairs_become_questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, terminal = tmp_path / "drafts.jsonl", StringIO()
+    monkeypatch.setattr(
+        "polyhop.scripts.terminal.new_console", lambda err: Console(file=terminal, force_terminal=True, width=100)
+    )
     said = done("draft", "--index", "sample", "--count", "3", "--seed", "1", "--out", str(out)).stdout
     assert f"{out}: 3 pairs of passages" in said
+    assert "looking for pairs" in terminal.getvalue()
     drafts = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     assert len({draft["id"] for draft in drafts}) == 3
     for draft in drafts:
@@ -95,23 +114,12 @@ def test_pairs_become_questions(tmp_path: Path) -> None:
         assert draft["type"] != "bridge" or " mentions " in draft["tie"]
         assert len(draft["read"]) == 2
     assert "there already" in refused("draft", "--index", "sample", "--out", str(out))
-    assert "question" in refused("evaluate", "--dataset", "own", "--questions", str(out), "--index", "sample")
+    asked = ("--dataset", "own", "--questions", out, "--index", "sample")
+    assert "question" in refused("evaluate", *asked)
     written = [draft | {"question": f"Which one is {n}?", "answer": "Tarn"} for n, draft in enumerate(drafts)]
     out.write_text("".join(json.dumps(record) + "\n" for record in written))
     run = tmp_path / "run"
-    done(
-        "evaluate",
-        "--dataset",
-        "own",
-        "--questions",
-        str(out),
-        "--index",
-        "sample",
-        "--program",
-        "naive",
-        "--out",
-        str(run),
-    )
+    done("evaluate", *asked, "--program", "naive", "--out", run)
     scored = [json.loads(line) for line in (run / "predictions.jsonl").read_text().splitlines()]
     assert [row["scores"]["answer_em"] for row in scored] == [0.0] * 3
 
