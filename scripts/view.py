@@ -98,7 +98,7 @@ def print_answer(
         parts.append(_indented(trace_tree(prediction)))
     if answer and prediction.evidence:
         evidence = sorted(prediction.evidence, key=lambda item: not _states(item, answer))
-        parts.append(_indented(evidence_table(evidence, gold.gold_facts if gold else None)))
+        parts.append(_indented(evidence_table(evidence, gold.gold_facts if gold else ())))
     else:
         parts.append(Text("  no evidence", style="dim"))
     if trace and by_agent:
@@ -165,8 +165,7 @@ def chain_table(prediction: dspy.Prediction, gold: Collection[Fact]) -> Table:
         table.add_row("", Text.assemble((plain(passages[id].title), "bold"), (why, "dim")))
         items = [item for item in prediction.evidence if item.passage.id == id]
         for item in sorted(items, key=lambda item: item.sentence or 0):
-            is_gold = any(fact == item.fact or (item.sentence is None and fact.passage_id == id) for fact in gold)
-            table.add_row(_mark(is_gold), Text.assemble(short(item.text), "  ", (_address(item.fact), "dim")))
+            table.add_row(_mark(item, gold), Text.assemble(short(item.text), "  ", (_address(item.fact), "dim")))
     return table
 
 
@@ -175,7 +174,8 @@ def _verdict(answer: str, gold: dspy.Example) -> Text:
     return Text(f"  {'right' if right else 'wrong'}: gold is {gold.answers[0]}", "green" if right else "red")
 
 
-def _mark(is_gold: bool) -> Text:
+def _mark(item: Evidence, gold: Collection[Fact]) -> Text:
+    is_gold = any(fact == item.fact or (item.sentence is None and fact.passage_id == item.passage.id) for fact in gold)
     return Text("✓", "green") if is_gold else Text("·", "dim")
 
 
@@ -204,7 +204,7 @@ def excerpt(query: str, hit: Hit) -> str:
     return ("… " if start else "") + short(" ".join(text.strip() for text in sentences[start:]))
 
 
-def evidence_table(evidence: Iterable[Evidence], gold: Collection[Fact] | None = None) -> Table:
+def evidence_table(evidence: Iterable[Evidence], gold: Collection[Fact] = ()) -> Table:
     """Title, text and address of the evidence, best first; gold evidence has a tick, if it is known."""
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column()
@@ -212,11 +212,9 @@ def evidence_table(evidence: Iterable[Evidence], gold: Collection[Fact] | None =
     table.add_column(overflow="fold")  # an address is to be copied
     previous = ""
     for item in evidence:
-        is_whole = item.sentence is None
-        is_gold = item.passage.id in {fact.passage_id for fact in gold or ()} if is_whole else item.fact in (gold or ())
         title = "" if item.passage.id == previous else plain(item.passage.title)
         text = Text.assemble(short(item.text), "  ", (_address(item.fact), "dim"))
-        table.add_row(_mark(is_gold), Text(title), text)
+        table.add_row(_mark(item, gold), Text(title), text)
         previous = item.passage.id
     return table
 

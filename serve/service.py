@@ -27,7 +27,9 @@ from typing import Any, TypeVar
 import dspy
 
 from ..data.errors import IndexFault, PolyhopError
+from ..data.lucene.bm25 import BM25Index
 from ..data.passages import Fact, Hit, Passage
+from ..data.pool import PassagePool
 from ..data.retrievers import RETRIEVERS, build_retriever
 from ..engines.budget import Budget, BudgetSpent
 from ..engines.costs import CANCELLED, Abandoned, Ledger
@@ -73,7 +75,7 @@ class Service:
     Args:
         build: Makes a program from its name.
         programs: The names, the default first; none if there is nothing to ask.
-        source: What the programs search: a `BM25Index` or a `PassagePool`; None if they do not.
+        source: What the programs search; None if they do not.
         index: What the source is called.
         examples: Questions that the page suggests.
         concurrency: Questions that are answered at the same time.
@@ -86,7 +88,7 @@ class Service:
         self,
         build: Callable[[str], dspy.Module],
         programs: Iterable[str],
-        source: Any,
+        source: BM25Index | PassagePool | None,
         *,
         index: str = "",
         examples: Iterable[str] = (),
@@ -133,11 +135,10 @@ class Service:
     def passages(self, ids: Iterable[str]) -> dict[str, Passage]:
         """The passages of the source with these ids; those that it does not have are left out."""
         wanted = list(dict.fromkeys(ids))
-        stored: Any = getattr(self.source, "passages", None)
-        if isinstance(stored, tuple):  # a pool
-            return {passage.id: passage for passage in stored if passage.id in wanted}
+        if isinstance(self.source, PassagePool):
+            return {passage.id: passage for passage in self.source.passages if passage.id in wanted}
         with suppress(KeyError, IndexFault):  # a retriever of the user's own finds others
-            return dict(zip(wanted, stored(wanted), strict=True)) if stored and wanted else {}
+            return dict(zip(wanted, self.source.passages(wanted), strict=True)) if self.source and wanted else {}
         return {}
 
     def shown(self, passages: Mapping[str, Passage]) -> dict[str, Record]:
@@ -165,13 +166,12 @@ class Service:
     def linked(self, target: str) -> Passage | None:
         """The passage of the source that a hyperlink leads to."""
         rows = self._rows([target])
-        return self.source.stored([rows[target]])[0] if rows else None
+        return self.source.stored([rows[target]])[0] if self.source and rows else None
 
     def _rows(self, targets: Sequence[str]) -> dict[str, int]:
-        if not targets or self.source is None or not getattr(self.source, "has_titles", True):
+        if not targets or self.source is None or (isinstance(self.source, BM25Index) and not self.source.has_titles):
             return {}
-        rows: dict[str, int] = self.source.store.named(targets)
-        return rows
+        return self.source.store.named(targets)
 
     async def in_thread(self, call: Callable[[], T]) -> T:
         """The result of a call in a thread."""

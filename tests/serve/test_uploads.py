@@ -33,13 +33,9 @@ def index(tmp_path: Path) -> Path:
 @pytest.fixture
 def address(index: Path) -> Any:
     source = BM25Index(index)
-    service = Service(
-        lambda name: NamedProgram(name).build(source, ProgramOptions(lm=("lexical",))),
-        ["polyhop"],
-        source,
-        index="mine",
-    )
-    with listening(create_app(service, uploads=Uploads(service, index, index.parent / "added"))) as address:
+    program = NamedProgram("polyhop").build(source, ProgramOptions(lm=("lexical",)))
+    service = Service(lambda name: program, ["polyhop"], source, index="mine")
+    with listening(create_app(service, uploads=Uploads(service, source, index.parent / "added"))) as address:
         yield address
 
 
