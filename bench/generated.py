@@ -18,6 +18,15 @@ _SYLLABLES = [
 ]
 _FUNCTION = "the of and in a to was is for as on with by he that at from his it an".split()
 _KINDS = "film album song novel band river village footballer politician company".split()
+_TITLES = [  # as often as they are here
+    *["{first} {last}"] * 6,
+    *["{first} {second} {last}"] * 2,
+    *["{place}"] * 3,
+    *["{term}"] * 2,
+    *["{topic} {other}"] * 2,
+    *["The {topic} of {place}"] * 2,
+    *["{topic} of the {other}", "University of {place}", "{last} Company"],
+]
 _BEFORE_NAME = "of in by with from for to and at near".split()
 _OPENERS = "He She It They The In After During At With".split()
 
@@ -105,27 +114,16 @@ class GeneratedCorpus:
         return [word for word in dict.fromkeys(sentence[:-1].split()) if word in self._everyday]
 
     def _own_title(self, bits: int) -> str:
-        kind, bits = bits % 20, bits >> 5
-        last = self._last[bits & 0xFFFF]
-        topic, other = self._topics[bits >> 16 & 0xFFFF], self._topics[bits >> 32 & 0xFFFF]
-        first = self._first[bits >> 16 & 0x1FFF]
-        if kind < 6:
-            return f"{first} {last}"
-        if kind < 8:
-            return f"{first} {self._first[bits >> 32 & 0x1FFF]} {last}"
-        if kind < 11:
-            return self._places[bits & 0x7FFF]
-        if kind < 13:
-            return self._terms[bits & 0x7FFF]
-        if kind < 15:
-            return f"{topic} {other}"
-        if kind < 17:
-            return f"The {topic} of {self._places[bits & 0x7FFF]}"
-        if kind < 18:
-            return f"{topic} of the {other}"
-        if kind < 19:
-            return f"University of {self._places[bits & 0x7FFF]}"
-        return f"{last} Company"
+        form, bits = _TITLES[bits % 20], bits >> 5
+        return form.format(
+            first=self._first[bits >> 16 & 0x1FFF],
+            second=self._first[bits >> 32 & 0x1FFF],
+            last=self._last[bits & 0xFFFF],
+            place=self._places[bits & 0x7FFF],
+            term=self._terms[bits & 0x7FFF],
+            topic=self._topics[bits >> 16 & 0xFFFF],
+            other=self._topics[bits >> 32 & 0xFFFF],
+        )
 
     def _written(self, number: int) -> tuple[list[str], list[tuple[int, int]]]:
         """The sentences of a passage, and its mentions as (number, sentence)."""

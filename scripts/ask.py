@@ -27,7 +27,7 @@ from ..data.retrievers import build_retriever
 from ..data.text import clean, count, plain
 from ..engines.costs import FREE
 from ..engines.replies import ModelError
-from ..eval.folder import RunManifest, RunRecord, files_of
+from ..eval.folder import RunRecord
 from ..programs.prediction import check_question
 from .options import Ask, Index, Search
 from .results import check_own, run_into
@@ -52,9 +52,7 @@ def ask(options: Ask) -> None:
     program = named.build(source, options)
     if out:
         examples = [dspy.Example(id=id, question=text, answers=()).with_inputs("question") for id, text in questions]
-        about: dict[str, Any] = {"index": getattr(source, "manifest", None), "files": files_of(index=index)}
-        manifest = RunManifest.of(program, examples, name=named.label, timeout=options.timeout, **about)
-        run_into(out, program, examples, manifest, options, "answering", _write)
+        run_into(out, program, examples, options, _write, name=named.label, index=index, source=source)
         return
     failed = 0
     with paying(options) as pay:

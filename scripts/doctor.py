@@ -7,7 +7,6 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -19,7 +18,7 @@ import typer
 from numpy.typing import NDArray
 
 from ..app.named import default_index
-from ..app.task import Task
+from ..app.task import Task, problems_of
 from ..data.benchmarks import SAMPLE
 from ..data.chain.words import words_of
 from ..data.errors import PolyhopError
@@ -134,11 +133,9 @@ def _ties(index: BM25Index) -> Iterator[Finding]:
     sharing = _sharing(index)
     fix = "give each a first heading or a title of its own, which questions can name" if sharing else ""
     yield Finding("ok", "documents", f"{size}{looked}{sharing}", fix)
-    with suppress(OSError), (index.manifest.home(index.path) / PROBLEMS).open(encoding="utf-8") as file:
-        lost = [problem["where"] for problem in map(json.loads, file) if problem.get("kind") == "partial"]
-        if lost:
-            finding = f"of {count(len(lost), 'document')} part of the text was not read, such as {plain(lost[0])}"
-            yield Finding("warning", "text", finding, f"look at them: {file.name} lists all")
+    if lost := [problem["where"] for problem in problems_of(index) if problem.get("kind") == "partial"]:
+        finding = f"of {count(len(lost), 'document')} part of the text was not read, such as {plain(lost[0])}"
+        yield Finding("warning", "text", finding, f"{index.manifest.home(index.path) / PROBLEMS} lists all")
     groups = _tied(index, sample)
     linking, linked, mentioned, tied = (len(group) / len(sample) for group in (*groups, set.union(*groups)))
     links = f"{linking:.0%} of the documents link to others, {linked:.0%} are linked by others"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import dspy
 import typer
@@ -18,7 +18,7 @@ from ..data.errors import PolyhopError
 from ..data.text import count
 from ..engines.models import chosen_models
 from ..eval.drafts import KNOWN, USABLE, Drafter, drafted, examples, written
-from ..eval.folder import RunManifest, RunRecord, files_of
+from ..eval.folder import RunRecord
 from .ask import searched_index
 from .options import Draft
 from .results import check_own, run_into
@@ -55,9 +55,7 @@ def draft(options: Draft) -> None:
     check_own(out)
     program = Drafter()
     set_models(program, options)
-    about: dict[str, Any] = {"index": getattr(source, "manifest", None), "files": files_of(index=index)}
-    manifest = RunManifest.of(program, asked, name="draft", timeout=options.timeout, **about)
-    run_into(out, program, asked, manifest, options, "drafting", partial(_write, asked))
+    run_into(out, program, asked, options, partial(_write, asked), name="draft", index=index, source=source)
     typer.echo(f"Read them: polyhop draft --review {out}", err=True)
 
 

@@ -21,6 +21,8 @@ from ..app.task import Task
 from ..data.errors import PolyhopError
 from ..data.files import read_bytes
 from ..data.importing import installs
+from ..data.lucene.bm25 import BM25Index
+from ..data.pool import PassagePool
 from ..data.text import plain
 from ..engines.costs import sum_costs
 from ..eval.folder import PREDICTIONS, RunManifest, RunRecord, files_of, flat, read_records, replacing
@@ -159,23 +161,28 @@ def run_into(
     out: Path,
     program: dspy.Module,
     examples: Sequence[dspy.Example],
-    manifest: RunManifest,
     options: RunOptions,
-    doing: str,
     write: Callable[[IO[str], Iterable[RunRecord]], str],
+    *,
+    name: str,
+    index: Path | None,
+    source: BM25Index | PassagePool | None,
 ) -> None:
     """Run a program over questions, and write what it answered to a file, also if it is interrupted. The run is kept
     beside the file, and the same command resumes it.
 
     Args:
-        doing: What the progress bar says.
         write: Writes the records of the run; returns how they ended.
+        name: What the program is called.
+        source: What is opened of the index.
     """
-    folder = _folder_of(out)
+    folder, searched = _folder_of(out), source.manifest if isinstance(source, BM25Index) else None
+    about: dict[str, Any] = {"index": searched, "files": files_of(index=index)}
+    manifest = RunManifest.of(program, examples, name=name, timeout=options.timeout, **about)
     with paying(options, folder) as pay:
         pay(program)
         try:
-            with evaluation_bar(doing) as show:
+            with evaluation_bar(name) as show:
                 evaluate(program, examples, folder, manifest=manifest, on_progress=show, **options.how)
         finally:
             if (folder / PREDICTIONS).exists():

@@ -15,9 +15,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, fields
 from threading import Lock
 from time import perf_counter
@@ -69,6 +69,17 @@ STATUS = {
 """The HTTP status of each kind of error."""
 
 
+@contextmanager
+def _of_the_client() -> Iterator[None]:
+    """What is wrong inside is wrong with the request."""
+    try:
+        yield
+    except ServiceError:
+        raise
+    except (PolyhopError, ValueError) as error:
+        raise ServiceError("question", explain(error)) from error
+
+
 class Service:
     """Answers questions with programs over one source. Use it from one event loop.
 
@@ -117,7 +128,11 @@ class Service:
             return self._built[name]
 
     async def search(self, query: str, k: int, offset: int = 0, retriever: str = "chain") -> list[Hit]:
-        """The hits of a retriever by its name."""
+        """The hits of a retriever by its name.
+
+        Raises:
+            ServiceError: there is no such retriever, or it cannot search for this.
+        """
         if self.source is None:
             raise ServiceError("unknown", "there is nothing to search: start the server with --index")
         if retriever not in RETRIEVERS:  # nor any MODULE:FUNCTION
@@ -130,7 +145,8 @@ class Service:
             hits: list[Hit] = self._retrievers[retriever].search(query, k, offset)
             return hits
 
-        return await self.in_thread(search)
+        with _of_the_client():
+            return await self.in_thread(search)
 
     def passages(self, ids: Iterable[str]) -> dict[str, Passage]:
         """The passages of the source with these ids; those that it does not have are left out."""
@@ -186,11 +202,9 @@ class Service:
         if not self.programs:
             raise ServiceError("unknown", "there is nothing to ask: start the server with --index")
         name = program or self.programs[0]
-        try:
+        with _of_the_client():
             question = check_question(question)
             run = self._built.get(name) or await self.in_thread(lambda: self.program(name))
-        except PolyhopError as error:
-            raise error if isinstance(error, ServiceError) else ServiceError("question", explain(error)) from error
         if self.running + self.waiting >= self._most:
             raise ServiceError("busy", "too many questions at once: try again in a few seconds")
         asked = _Asked(self, run, question, name)
