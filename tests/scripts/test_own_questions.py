@@ -15,7 +15,7 @@ from ..faults.server import Server
 from .cli import done, of_run, polyhop, records, refused, written
 
 TEXTS = {
-    "kestrel.md": "# Kestrel Mill\n\nKestrel Mill is a mill on the river Ull. It is owned by Ada Berg.",
+    "kestrel.md": "# Kestrel Mill\n\nKestrel Mill is a mill on the river Ull. It is owned by [Ada Berg](ada.md).",
     "ada.md": "# Ada Berg\n\nAda Berg is a baker who was born in Tarnwick.",
     "Tarnwick.txt": "Tarnwick is a fishing town. Its mayor is Jonas Frey.",
     "sub/frey.md": "# Jonas Frey\n\nJonas Frey is a politician who was born in Orrin.",
@@ -115,13 +115,16 @@ def test_pairs_become_questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert [row["scores"]["answer_em"] for row in records(run / "predictions.jsonl")] == [0.0] * 3
 
 
-def test_the_doctor_says_what_each_retriever_finds(tmp_path: Path, index: Path) -> None:
+def test_the_doctor_says_how_documents_are_tied_and_what_each_retriever_finds(tmp_path: Path, index: Path) -> None:
     questions = written(tmp_path / "q.jsonl", [*QUESTIONS, {"question": "", "answer": "x"}])
     command = ("doctor", "--index", index, "--questions", questions)
     printed = done(*command).stdout
     assert printed.count("95% interval") == 2  # of BM25 and the chain: the index has no vectors
     assert "--retriever " in printed
     assert "1 cannot be read" in printed
+    links = "25% of the documents link to others, 25% are linked by others"  # the mill links to Ada Berg
+    assert f"{links}, 75% are mentioned by others, by title or alias" in printed  # all but the mill
+    assert "chain, because 100% of the documents are tied" in printed
     written(questions, [{"question": "Who?", "answer": "Orrin", "gold": "nowhere.md"}])
     assert "no gold passage is in" in polyhop(*command).stderr
     written(questions, [{"question": "Who?", "answer": "Orrin"}])
