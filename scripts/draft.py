@@ -41,6 +41,11 @@ def draft(options: Draft) -> None:
         raise typer.BadParameter("name the file of the questions: --out FILE.jsonl; or one to --review")
     if "port" in options.model_fields_set:
         raise typer.BadParameter("--port is that of a --review")
+    has_model = chosen_models(options.lm)[:2] != ({}, "lexical")
+    if has_model:
+        check_own(out)
+    elif out.exists():
+        raise PolyhopError(f"{out} is there already, perhaps with questions that you wrote: name another file")
     index = searched_index(options.index)
     source = open_source(index)
     with progress_bar("looking for pairs") as bar:
@@ -49,10 +54,9 @@ def draft(options: Draft) -> None:
         raise PolyhopError(
             "no passage leads to another document by a link or by a rare name, so there are no pairs to ask about"
         )
-    if chosen_models(options.lm)[:2] == ({}, "lexical"):
+    if not has_model:
         _write_sheet(out, asked)
         return
-    check_own(out)
     program = Drafter()
     set_models(program, options)
     run_into(out, program, asked, options, partial(_write, asked), name="draft", index=index, source=source)
@@ -61,8 +65,6 @@ def draft(options: Draft) -> None:
 
 def _write_sheet(out: Path, asked: Sequence[dspy.Example]) -> None:
     """The pairs, for a person to write from."""
-    if out.exists():
-        raise PolyhopError(f"{out} is there already, perhaps with questions that you wrote: name another file")
     lines = [json.dumps(written(example.pair), ensure_ascii=False) + "\n" for example in asked]
     out.write_text("".join(lines), encoding="utf-8")
     typer.echo(f"{out}: {count(len(lines), 'pair')} of passages")
