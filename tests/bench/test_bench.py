@@ -1,8 +1,10 @@
-"""What measures retrieval: small runs, over a generated corpus that is the same on every machine."""
+"""What measures and trains: each script can be imported and says what it does; small runs of what measures retrieval,
+over a generated corpus that is the same on every machine."""
 
 from __future__ import annotations
 
 from hashlib import sha256
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
 
@@ -10,6 +12,16 @@ import pytest
 
 from polyhop.bench import ablation, benchmark
 from polyhop.bench.generated import GeneratedCorpus
+
+SCRIPTS = sorted(path.stem for path in Path(benchmark.__file__).parent.glob("*.py") if path.stem != "generated")
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_every_script_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        import_module(f"polyhop.bench.{name}").main(["--help"])
+    assert ended.value.code == 0
+    assert f"python -m bench.{name}" in capsys.readouterr().out
 
 
 def test_the_corpus_is_the_same_everywhere() -> None:
