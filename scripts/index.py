@@ -46,30 +46,39 @@ def index(options: Index) -> None:
     if not is_there:
         _write(options, folder, names or ["."])
     if options.check:
-        report = check_index(folder)
-        for problem in report.problems:
-            warn(f"  {problem}")
-        if report.problems:
-            raise PolyhopError(f"the index {folder} is damaged. {rebuild(folder)}")
-        made, corpus = report.manifest.created.isoformat(), plain(", ".join(report.manifest.corpus))
-        typer.echo(f"{folder} is sound: {report.manifest.passages:,} passages of {corpus}, built {made}")
+        _check(folder)
     if options.adopt:
-        started = monotonic()
-        with progress_bar("adopting") as bar:
-            task = bar.add_task("", total=None)
-            manifest = adopt_index(
-                folder,
-                language=ENGLISH if options.language == AUTO else options.language,
-                on_progress=lambda done, all: bar.update(task, completed=done, total=all),
-            )
-        _print_rows(
-            index=str(folder),
-            passages=f"{manifest.passages:,}",
-            added=f"{_megabytes(manifest.home(folder))} in {manifest.home(folder)}",
-            time=_rate(manifest.passages, started),
-        )
+        _adopt(folder, ENGLISH if options.language == AUTO else options.language)
     if encoder:
         _embed(folder, encoder)
+
+
+def _check(folder: Path) -> None:
+    report = check_index(folder)
+    for problem in report.problems:
+        warn(f"  {problem}")
+    if report.problems:
+        raise PolyhopError(f"the index {folder} is damaged. {rebuild(folder)}")
+    made, corpus = report.manifest.created.isoformat(), plain(", ".join(report.manifest.corpus))
+    typer.echo(f"{folder} is sound: {report.manifest.passages:,} passages of {corpus}, built {made}")
+
+
+def _adopt(folder: Path, language: str) -> None:
+    started = monotonic()
+    with progress_bar("adopting") as bar:
+        task = bar.add_task("", total=None)
+
+        def show(done: int, passages: int) -> None:
+            bar.update(task, completed=done, total=passages)
+
+        manifest = adopt_index(folder, language=language, on_progress=show)
+    home = manifest.home(folder)
+    _print_rows(
+        index=str(folder),
+        passages=f"{manifest.passages:,}",
+        added=f"{_megabytes(home)} in {home}",
+        time=_rate(manifest.passages, started),
+    )
 
 
 class _Skipped:

@@ -194,7 +194,7 @@ def excerpt(query: str, hit: Hit) -> str:
     """A hit around the first sentence with most words of the query and of the reason."""
     wanted = set(terms(" ".join([query, *((hit.reason.name, *hit.reason.words) if hit.reason else ())])))
     sentences, text = hit.passage.sentences, hit.passage.text
-    if len(text) <= MOST_TEXT or not sentences:
+    if len(text) <= MOST_TEXT:
         return short(text)
     best = max(range(len(sentences)), key=lambda n: len(wanted & set(terms(sentences[n]))))
     size, start = len(sentences[best]), best

@@ -95,3 +95,5 @@ def test_a_hit_is_shown_around_the_sentence_that_matches() -> None:
         assert shown.endswith("Ada Berg owns the mill. The end.")
         assert len(shown) < 330
     assert excerpt("else", Hit(passage, 1.0, 1)).startswith("Sentence 0 is")
+    few = Passage.of("Kestrel", sentences=sentences[-7:])
+    assert excerpt("who owns the mill", Hit(few, 1.0, 1)) == few.text  # a short one is shown whole
