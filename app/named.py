@@ -35,7 +35,7 @@ from ..eval.folder import account
 from ..optimizers.settings import Limits
 from ..programs import PROGRAMS, ParRag, Program, new_program
 from ..programs.tunable import tunables
-from .options import ProgramOptions
+from .options import ModelOptions, ProgramOptions
 
 if TYPE_CHECKING:
     from ..optimizers.artifact import Artifact
@@ -94,7 +94,7 @@ class NamedProgram:
         searched = None
         if self.searches:
             kind = self.artifact.program.retriever if self.artifact else "chain"
-            used = "chain" if kind in ("none", "chain-dense") else kind if kind in RETRIEVERS else "bm25"
+            used = "chain" if kind == "none" else kind if kind in RETRIEVERS else "bm25"
             searched = build_retriever(retriever or used, source)
         elif retriever is not None:
             raise PolyhopError(f"{self.name} does not search: --retriever does not apply")
@@ -120,13 +120,7 @@ class NamedProgram:
             _set_tunable(program, f"-k {options.k}", f"search.k={options.k}")
         for text in options.set:
             _set_tunable(program, f"--set {text}", text)
-        _check_profile(options.lm, program)
-        if options.lm or os.environ.get(VARIABLE) or None in models_of(program):
-            assign_models(program, options.lm, {"cache": False} if options.no_cache else {})
-        if options.record:
-            record(program, options.record)
-        if any(model.cache for model in models_of(program)):
-            protect_cache()
+        set_models(program, options)
         return program
 
     def _made(self, searched: Any) -> dspy.Module:
@@ -169,14 +163,26 @@ def models_of(program: dspy.Module) -> list[Any]:
     return [predictor.lm or dspy.settings.lm for predictor in program.predictors()]
 
 
+def set_models(program: dspy.Module, options: ModelOptions) -> None:
+    """Give a program the models that are named; without a name it keeps those that its code gives it."""
+    _check_profile(options.lm, program)
+    if options.lm or os.environ.get(VARIABLE) or None in models_of(program):
+        assign_models(program, options.lm, {"cache": False} if options.no_cache else {})
+    if options.record:
+        record(program, options.record)
+    if any(model.cache for model in models_of(program)):
+        protect_cache()
+
+
 def _check_profile(models: tuple[str, ...], program: dspy.Module) -> None:
     """A role of a profile must exist in some program; a section that matches no model is probably misspelled."""
     chosen, default, profile = chosen_models(models)
     if profile is None:
         return
-    names = set[str]()
-    for one in (program, *(new_program(name) for name in PROGRAMS)):
-        names |= {*roles(one), *role_groups(one)}
+    names = {*roles(program), *role_groups(program)}
+    if not profile.roles.keys() <= names:  # only then are the other programs built
+        for other in map(new_program, PROGRAMS):
+            names |= {*roles(other), *role_groups(other)}
     if unknown := [role for role in profile.roles if role not in names]:
         raise PolyhopError(
             f"{profile.path}: no program has a role {unknown[0]!r}; known are {', '.join(sorted(names))}"

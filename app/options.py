@@ -11,8 +11,8 @@ from ..data.retrievers import RETRIEVERS
 from ..optimizers.settings import Options, option
 
 
-class ProgramOptions(Options):
-    """How a program is built."""
+class ModelOptions(Options):
+    """The models of a program."""
 
     lm: tuple[str, ...] = option(
         (),
@@ -21,6 +21,13 @@ class ProgramOptions(Options):
         "repeated.  [default: $POLYHOP_LM or lexical]",
         "[ROLE=]SPEC",
     )
+    no_cache: bool = option(False, "Neither read nor keep replies in DSPy's cache.")
+    record: Path | None = option(None, "Keep the model's replies, for --lm recorded:FILE.", "FILE")
+
+
+class ProgramOptions(ModelOptions):
+    """How a program is built."""
+
     k: int | None = option(None, "Passages per search.", flag="-k", ge=1, le=1000)
     retriever: str | None = option(
         None,
@@ -30,5 +37,3 @@ class ProgramOptions(Options):
         "NAME|FILE.py:NAME",
     )
     set: tuple[str, ...] = option((), "Set a tunable, e.g. rounds=1. May be repeated.", "NAME=VALUE")
-    no_cache: bool = option(False, "Neither read nor keep replies in DSPy's cache.")
-    record: Path | None = option(None, "Keep the model's replies, for --lm recorded:FILE.", "FILE")

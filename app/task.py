@@ -131,16 +131,22 @@ class Task:
             listed = ", ".join(repr(name) for _, name in missing[:_SHOWN])
             raise PolyhopError(f"no gold passage is in {index.path}: is it the right --index? Gold is {listed}")
         for where, name in missing[:_SHOWN]:
-            why = next((f": {text}" for text in _why_left_out(index, name)), "")
+            why = _why_left_out(index, name)
             warnings.warn(f"{where}: {name!r} names no passage of the index{why}", stacklevel=2)
         if len(missing) > _SHOWN:
             warnings.warn(f"... {len(missing)} names of gold passages in total", stacklevel=2)
 
 
-def _why_left_out(index: BM25Index, name: str) -> Iterator[str]:
-    """Why an index has no file of a name, if it was skipped; and what to name instead of a copy."""
+def problems_of(index: BM25Index) -> Iterator[dict[str, Any]]:
+    """What was left out of an index, as far as that is recorded."""
     with suppress(OSError), (index.manifest.home(index.path) / PROBLEMS).open(encoding="utf-8") as file:
-        for problem in map(json.loads, file):
-            if ends_path(problem["where"], name):
-                instead = f"; name {problem['other']!r} instead" if "other" in problem else ""
-                yield f"it was left out: {plain(problem['reason'])}{instead}"
+        yield from map(json.loads, file)
+
+
+def _why_left_out(index: BM25Index, name: str) -> str:
+    """Why an index has no file of a name, if it was skipped; and what to name instead of a copy."""
+    for problem in problems_of(index):
+        if ends_path(problem["where"], name):
+            instead = f"; name {problem['other']!r} instead" if "other" in problem else ""
+            return f": it was left out: {plain(problem['reason'])}{instead}"
+    return ""

@@ -1,7 +1,7 @@
 """A generated corpus of any size: passages that mention each other like an encyclopaedia's, and two-hop questions with
 gold passages.
 
-Passage ``n`` depends on the seed, the size and ``n`` only: the corpus is streamed, and questions need no other
+Passage ``n`` depends on the size and ``n`` only: the corpus is streamed, and questions need no other
 passages.
 """
 
@@ -18,6 +18,15 @@ _SYLLABLES = [
 ]
 _FUNCTION = "the of and in a to was is for as on with by he that at from his it an".split()
 _KINDS = "film album song novel band river village footballer politician company".split()
+_TITLES = [  # as often as they are here
+    *["{first} {last}"] * 6,
+    *["{first} {second} {last}"] * 2,
+    *["{place}"] * 3,
+    *["{term}"] * 2,
+    *["{topic} {other}"] * 2,
+    *["The {topic} of {place}"] * 2,
+    *["{topic} of the {other}", "University of {place}", "{last} Company"],
+]
 _BEFORE_NAME = "of in by with from for to and at near".split()
 _OPENERS = "He She It They The In After During At With".split()
 
@@ -41,12 +50,10 @@ class GeneratedCorpus:
 
     Args:
         size: The number of passages.
-        seed: Changes the passages, but not the vocabulary.
     """
 
-    def __init__(self, size: int, seed: int = 0) -> None:
-        self.size, self._seed = size, seed
-        self._chance = random.Random()
+    def __init__(self, size: int) -> None:
+        self.size, self._chance = size, random.Random()
         vocabulary = _vocabulary(_WORDS + _RARE)
         names = [word.capitalize() for word in vocabulary[_RARE:]]
         self._everyday = frozenset(vocabulary[_EVERYDAY])
@@ -69,12 +76,12 @@ class GeneratedCorpus:
 
     def title(self, number: int) -> str:
         """The title of a passage: its own, another's, or another's with a disambiguation."""
-        bits = _mixed(number, self._seed)
+        bits = _mixed(number)
         choice = bits >> 61
         if choice > 1:
             return self._own_title(bits)
         # Squared: the low numbers, which texts mention most, lend their title most often too.
-        other = _mixed(int(self.size * ((bits & 0xFFFFFFFF) / 2**32) ** 2), self._seed)
+        other = _mixed(int(self.size * ((bits & 0xFFFFFFFF) / 2**32) ** 2))
         title = self._own_title(other)
         return f"{title} ({_KINDS[bits % len(_KINDS)]})" if choice else title
 
@@ -82,10 +89,10 @@ class GeneratedCorpus:
         """The title without a disambiguation."""
         return self.title(number).partition(" (")[0]
 
-    def questions(self, count: int, seed: int = 0) -> Iterator[dict[str, Any]]:
+    def questions(self, count: int) -> Iterator[dict[str, Any]]:
         """Two-hop questions: the ``text`` names the first ``gold`` passage, which mentions the title of the second, and
         has words of a sentence of the second. Others may fit as well: for measuring time, not quality."""
-        chance = random.Random(seed)
+        chance = random.Random(0)
         while count:
             first = int(chance.random() * self.size)
             sentences, mentioned = self._written(first)
@@ -107,32 +114,21 @@ class GeneratedCorpus:
         return [word for word in dict.fromkeys(sentence[:-1].split()) if word in self._everyday]
 
     def _own_title(self, bits: int) -> str:
-        kind, bits = bits % 20, bits >> 5
-        last = self._last[bits & 0xFFFF]
-        topic, other = self._topics[bits >> 16 & 0xFFFF], self._topics[bits >> 32 & 0xFFFF]
-        first = self._first[bits >> 16 & 0x1FFF]
-        if kind < 6:
-            return f"{first} {last}"
-        if kind < 8:
-            return f"{first} {self._first[bits >> 32 & 0x1FFF]} {last}"
-        if kind < 11:
-            return self._places[bits & 0x7FFF]
-        if kind < 13:
-            return self._terms[bits & 0x7FFF]
-        if kind < 15:
-            return f"{topic} {other}"
-        if kind < 17:
-            return f"The {topic} of {self._places[bits & 0x7FFF]}"
-        if kind < 18:
-            return f"{topic} of the {other}"
-        if kind < 19:
-            return f"University of {self._places[bits & 0x7FFF]}"
-        return f"{last} Company"
+        form, bits = _TITLES[bits % 20], bits >> 5
+        return form.format(
+            first=self._first[bits >> 16 & 0x1FFF],
+            second=self._first[bits >> 32 & 0x1FFF],
+            last=self._last[bits & 0xFFFF],
+            place=self._places[bits & 0x7FFF],
+            term=self._terms[bits & 0x7FFF],
+            topic=self._topics[bits >> 16 & 0xFFFF],
+            other=self._topics[bits >> 32 & 0xFFFF],
+        )
 
     def _written(self, number: int) -> tuple[list[str], list[tuple[int, int]]]:
         """The sentences of a passage, and its mentions as (number, sentence)."""
         chance = self._chance
-        chance.seed(self._seed << 40 | number)
+        chance.seed(number)
         draw, stream, end = chance.random, self._stream, len(self._stream) - 12
         title = self.bare_title(number)
         count = 4 + int(draw() * 5)
@@ -166,9 +162,9 @@ class GeneratedCorpus:
         return sentences, mentioned
 
 
-def _mixed(number: int, seed: int) -> int:
+def _mixed(number: int) -> int:
     """64 pseudo-random bits (splitmix64), from which a title is made."""
-    bits = (number + 1 + seed * 0xD1342543DE82EF95) * 0x9E3779B97F4A7C15 & _MIXED
+    bits = (number + 1) * 0x9E3779B97F4A7C15 & _MIXED
     bits = (bits ^ bits >> 30) * 0xBF58476D1CE4E5B9 & _MIXED
     bits = (bits ^ bits >> 27) * 0x94D049BB133111EB & _MIXED
     return bits ^ bits >> 31

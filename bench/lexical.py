@@ -1,6 +1,6 @@
 """Fit the weights of the keyless engine on train questions, and write them to `engines/lexical.json`.
 
-    python bench/lexical.py --on hotpotqa:hotpotqa_train.json.gz --on musique:musique_ans_train.jsonl.gz \
+    python -m bench.lexical --on hotpotqa:hotpotqa_train.json.gz --on musique:musique_ans_train.jsonl.gz \
         --on 2wiki:2wiki_train.json.gz
 
 The sample's train questions are always used. Three models, each a logit with an L2 penalty: the next passage of a chain
@@ -66,12 +66,12 @@ class Choice(NamedTuple):
     weight: float
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--on", action="append", default=[], metavar="DATASET:FILE")
-    arguments = parser.parse_args()
+    options = parser.parse_args(arguments)
     asked = [*prompts(load_sample("train"), PassagePool(sample_passages()))]
-    for name in arguments.on:
+    for name in options.on:
         dataset, _, file = name.partition(":")
         asked += prompts(list(load_questions(dataset, Path(file))), None)
     whole = [question for question in asked if question.gold]

@@ -1,4 +1,6 @@
-"""`python -m bench.overhead [QUESTIONS...]`: time and memory of the evaluator itself.
+"""Time and memory of the evaluator itself.
+
+    python -m bench.overhead 1000 10000
 
 The questions are like HotpotQA's (ten contexts of five sentences, two gold sentences) and generated on the fly; the
 program does nothing but return five passages and an answer.
@@ -6,9 +8,9 @@ program does nothing but return five passages and an answer.
 
 from __future__ import annotations
 
+import argparse
 import random
 import resource
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -65,6 +67,12 @@ def measure(count: int) -> str:
     return f"{count:>9,} questions: {1000 * own / count:.2f} ms per question, peak memory {peak:.0f} MB"
 
 
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("questions", type=int, nargs="*", default=[1_000, 10_000], help="how many to evaluate")
+    for count in parser.parse_args(arguments).questions:
+        print(measure(count), flush=True)
+
+
 if __name__ == "__main__":
-    for size in map(int, sys.argv[1:] or ("1000", "10000")):
-        print(measure(size), flush=True)
+    main()

@@ -1,4 +1,6 @@
-"""`python -m bench.pages INDEX...`: whether a passage of a page that the question names is found.
+"""Whether a passage of a page that the question names is found.
+
+    python -m bench.pages indexes/python indexes/manuals
 
 The questions are made from the index: the title of a page of at least three passages, and two rarer words of a sentence
 of one of its passages after the first. Nobody asks so, but what is right is known without reading.
@@ -6,11 +8,12 @@ of one of its passages after the first. Nobody asks so, but what is right is kno
 
 from __future__ import annotations
 
+import argparse
 import random
 import re
-import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from polyhop.data.chain import ChainRetriever
 from polyhop.data.lucene.bm25 import BM25Index
@@ -44,10 +47,14 @@ def _words(text: str) -> list[str]:
     return re.findall(r"\b[a-z]{4,}\b", text)
 
 
-def main(paths: list[str], most: int = 200) -> None:
-    for path in paths:
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("indexes", type=Path, nargs="+", metavar="INDEX")
+    parser.add_argument("--most", type=int, default=200, help="questions of an index")
+    options = parser.parse_args(arguments)
+    for path in options.indexes:
         index = BM25Index(path)
-        if not (asked := list(questions(index, most))):
+        if not (asked := list(questions(index, options.most))):
             print(path, "has no page of three passages")
             continue
         for name, retriever in (("bm25", index), ("chain", ChainRetriever(index))):
@@ -57,4 +64,4 @@ def main(paths: list[str], most: int = 200) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -8,11 +8,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from hashlib import file_digest
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from time import perf_counter
 from typing import IO, Any
 
 import dspy
@@ -28,61 +25,38 @@ from ..data.passages import one_a_document
 from ..data.pool import PassagePool
 from ..data.retrievers import build_retriever
 from ..data.text import clean, count, plain
-from ..engines.costs import FREE, Ledger
-from ..engines.replies import ModelError, model_errors
-from ..eval.folder import RunManifest, files_of, read_records, replacing
-from ..eval.run import evaluate
+from ..engines.costs import FREE
+from ..engines.replies import ModelError
+from ..eval.folder import RunRecord
 from ..programs.prediction import check_question
-from ..programs.program import ask as answer
-from ..programs.program import completed
 from .options import Ask, Index, Search
-from .results import evaluation_bar
+from .results import check_own, run_into
 from .terminal import new_console, warn
-from .view import hit_lines, print_answer, print_chain, showing_progress, to_record
+from .view import answered, hit_lines, print_answer, print_chain, showing_progress
 
 NO_MODEL = "No language model was asked. To ask one: --lm ollama_chat/qwen3:4b, or --lm openai/gpt-4o-mini"
 _DOCUMENTS = "documents|pages|files|articles|notes|records|entries"
 _OVER_ALL = re.compile(rf"\s*(?:how many|count|list|name|show|give|which)\b.*\b(?:{_DOCUMENTS})\b", re.IGNORECASE)
-_WRITTEN = "answers.sha256"  # in the folder of the run: of what --out was, and of what replaces it
 
 
 def ask(options: Ask) -> None:
     file, out = options.file, options.out
     if (options.question is None) == (file is None) or (out and not file):
         raise typer.BadParameter("ask one question, or those of a --file, whose answers can go to --out")
-    if out and not out.name:
-        raise PolyhopError(f"{out} is a folder: name a file for the answers")
     questions = list(_read(file)) if file else [("1", check_question(options.question or ""))]
-    folder = out.with_name(f"{out.name}.run") if out else None
-    if out and folder:
-        check_own(out, folder)
+    if out:
+        check_own(out)
     named = NamedProgram(options.program)
     index = searched_index(options.index) if named.searches else None
     source = open_source(index) if index else None
     program = named.build(source, options)
-    with paying(options, folder) as pay:
+    if out:
+        examples = [dspy.Example(id=id, question=text, answers=()).with_inputs("question") for id, text in questions]
+        run_into(out, program, examples, options, _write, name=named.label, index=index, source=source)
+        return
+    failed = 0
+    with paying(options) as pay:
         pay(program)
-        if out and folder:
-            examples = [
-                dspy.Example(id=id, question=text, answers=()).with_inputs("question") for id, text in questions
-            ]
-            searched = getattr(source, "manifest", None)
-            manifest = RunManifest.of(
-                program,
-                examples,
-                name=named.label,
-                timeout=options.timeout,
-                index=searched,
-                files=files_of(index=index),
-            )
-            try:
-                with evaluation_bar("answering") as show:
-                    evaluate(program, examples, folder, manifest=manifest, on_progress=show, **options.how)
-            finally:
-                if (folder / "predictions.jsonl").exists():
-                    _write(folder, out)
-            return
-        failed = 0
         for _, question in questions:
             try:
                 _print(program, question, str(index) if index else None, options)
@@ -91,24 +65,21 @@ def ask(options: Ask) -> None:
                     raise
                 failed += 1
                 warn(f"{question}: {error}")
-        if failed:
-            raise PolyhopError(f"{count(failed, 'question')} failed")
+    if failed:
+        raise PolyhopError(f"{count(failed, 'question')} failed")
 
 
 def _print(program: dspy.Module, question: str, index: str | None, options: Ask) -> None:
     if _OVER_ALL.match(question):
         warn("this asks about all documents; few are read for an answer, so a count or a list is not complete")
-    start, ledger = perf_counter(), Ledger(on_incident=lambda incident: warn(f"{incident} ..."))
-    with showing_progress(), model_errors(), dspy.context(usage_tracker=ledger):
-        prediction = completed(answer(program, dspy.Example(question=question).with_inputs("question")))
-    seconds = perf_counter() - start
+    with showing_progress():
+        done = answered(program, dspy.Example(question=question).with_inputs("question"))
     if options.as_json:
-        record = to_record(question, prediction, seconds, ledger) | {"index": index}
-        print(json.dumps(record, ensure_ascii=False), flush=True)
+        print(json.dumps(done.to_record() | {"index": index}, ensure_ascii=False), flush=True)
         return
     asks_models = any(getattr(model, "model", "") not in FREE for model in models_of(program))
-    show = print_answer if asks_models or not prediction.evidence else print_chain
-    show(question, prediction, seconds, ledger, index=index, trace=options.trace)
+    show = print_answer if asks_models or not done.prediction.evidence else print_chain
+    show(done, index=index, trace=options.trace)
     if not asks_models:
         typer.secho(f"  {NO_MODEL}\n", dim=True)
 
@@ -138,44 +109,19 @@ def _read(file: str) -> Iterator[tuple[str, str]]:
         raise PolyhopError(f"{file} has no questions")
 
 
-def check_own(out: Path, folder: Path) -> None:
-    """Refuse to replace what the last call with this run's folder has not written."""
-    written = folder / _WRITTEN
-    hashes = read_bytes(written).split() if written.exists() else []
-    if out.exists() and not (out.is_file() and _hash(out).encode() in hashes):
-        raise PolyhopError(f"{out} exists and is not as this command wrote it: move it away, or choose another --out")
-
-
-@contextmanager
-def replacing_own(out: Path, folder: Path) -> Iterator[IO[str]]:
-    """A file to write that replaces what the last call with this run's folder has written."""
-    check_own(out, folder)
-    with replacing(out) as file:
-        yield file
-        file.flush()
-        with replacing(folder / _WRITTEN) as hashes:  # first: a kill leaves one of the two contents
-            hashes.writelines(f"{_hash(path)}\n" for path in (out, Path(file.name)) if path.exists())
-
-
-def _hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return file_digest(file, "sha256").hexdigest()
-
-
-def _write(folder: Path, out: Path) -> None:
-    """Write the answers of a run, as far as it is."""
+def _write(file: IO[str], records: Iterable[RunRecord]) -> str:
+    """Write the answers of a run; returns how many there are."""
     done = failed = 0
-    with replacing_own(out, folder) as file:
-        for record in read_records(folder):
-            line: dict[str, Any] = {"id": record.id, "question": record.question}
-            if record.error:
-                failed += 1
-                line["error"] = record.error.message
-            else:
-                done += 1
-                line |= record.model_dump(include={"answer", "guess", "confidence", "status", "evidence"})
-            file.write(json.dumps({**line, "costs": record.costs}, ensure_ascii=False) + "\n")
-    typer.echo(f"{out}: {count(done, 'question')} answered, {failed} failed", err=True)
+    for record in records:
+        line: dict[str, Any] = {"id": record.id, "question": record.question}
+        if record.error:
+            failed += 1
+            line["error"] = record.error.message
+        else:
+            done += 1
+            line |= record.model_dump(include={"answer", "guess", "confidence", "status", "evidence"})
+        file.write(json.dumps({**line, "costs": record.costs}, ensure_ascii=False) + "\n")
+    return f"{count(done, 'question')} answered, {failed} failed"
 
 
 def search(options: Search) -> None:

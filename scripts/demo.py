@@ -5,24 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter
 from typing import Any
 
-import dspy
 import typer
 
 from ..app.named import NamedProgram
 from ..data.lucene.bm25 import BM25Index
 from ..data.sample import CORPUS, REPLIES, load_sample
 from ..data.text import count
-from ..engines.costs import Ledger
 from ..engines.recorded import about
-from ..engines.replies import model_errors
-from ..programs.program import ask
 from ..programs.trace import describe
 from .index import index
 from .options import Demo, Index
-from .view import print_answer, print_chain
+from .view import answered, print_answer, print_chain
 
 # Two bridges, a comparison, a question for yes or no over three hops, and a chain of three.
 QUESTIONS = ("arts-008", "science-022", "arts-037", "science-050", "places-034")
@@ -55,9 +50,7 @@ def _run(source: BM25Index, options: Demo, show: Callable[..., Any]) -> None:
     questions = {question.id: question for question in load_sample()}
     for question in (questions[id] for id in QUESTIONS):
         typer.secho(f"{question.kind.replace('_', '/')}, {count(question.hops, 'hop')}", dim=True)
-        start, ledger = perf_counter(), Ledger()
-        with model_errors(), dspy.context(usage_tracker=ledger):
-            prediction = ask(program, question)
-        show(question.question, prediction, perf_counter() - start, ledger, gold=question)
+        done = answered(program, question)
+        show(done, gold=question)
         if show is print_answer:
-            typer.secho(f"  {' → '.join(describe(step)[0] for step in prediction.trace.steps)}\n", dim=True)
+            typer.secho(f"  {' → '.join(describe(step)[0] for step in done.prediction.trace.steps)}\n", dim=True)

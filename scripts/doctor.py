@@ -7,19 +7,18 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import partial
 from importlib import metadata
 from pathlib import Path
 from time import monotonic
-from typing import NamedTuple
 
 import dspy
 import numpy as np
 import typer
+from numpy.typing import NDArray
 
 from ..app.named import default_index
-from ..app.task import Task
+from ..app.task import Task, problems_of
 from ..data.benchmarks import SAMPLE
 from ..data.chain.words import words_of
 from ..data.errors import PolyhopError
@@ -45,6 +44,9 @@ from .probes import Finding, probes
 _COLORS = {"ok": typer.colors.GREEN, "warning": typer.colors.YELLOW, "failed": typer.colors.RED}
 _TITLES = 5_000  # that are compared
 _SECONDS = 30.0  # that a model has for its reply
+_SAMPLE = 2_000  # passages whose ties are looked at, of whole documents
+_LONGEST_TITLE = 7  # words of a title or alias that is looked for
+_TIED = 0.1  # share of tied documents from which on the chain has enough to follow
 _QUESTION = "In which country was the director of the film Solaris born?"
 
 
@@ -117,26 +119,49 @@ def _sound(index: Path) -> str:
 
 
 def _ties(index: BM25Index) -> Iterator[Finding]:
-    """How the documents of an index are tied, and which retriever that speaks for."""
+    """How the documents of an index are tied, and which retriever that speaks for. Only questions can tell: the chain
+    retriever goes from one document to the next by hyperlinks and names; where documents have none, it can only rank
+    words, as BM25 does."""
     if not index.has_titles or not len(index):
         yield Finding("warning", "ties", "the index has no titles", f"polyhop index --adopt {index.path}")
         return
-    ties = linkage_of(index)
-    looked = f", of which {ties.sampled:,} were looked at" if ties.sampled < ties.documents else ""
-    size = f"{count(ties.documents, 'document')} of {count(ties.passages, 'passage')}"
+    numbers = index.store.documents
+    documents, sizes = np.unique(numbers[numbers > 0], return_counts=True)  # hashes, so their order is one by chance
+    sample = documents[: max(1, int(np.searchsorted(np.cumsum(sizes), _SAMPLE, "right")))]
+    looked = f", of which {len(sample):,} were looked at" if len(sample) < len(documents) else ""
+    size = f"{count(len(documents), 'document')} of {count(int(sizes.sum()), 'passage')}"
     sharing = _sharing(index)
     fix = "give each a first heading or a title of its own, which questions can name" if sharing else ""
     yield Finding("ok", "documents", f"{size}{looked}{sharing}", fix)
-    with suppress(OSError), (index.manifest.home(index.path) / PROBLEMS).open(encoding="utf-8") as file:
-        lost = [problem["where"] for problem in map(json.loads, file) if problem.get("kind") == "partial"]
-        if lost:
-            finding = f"of {count(len(lost), 'document')} part of the text was not read, such as {plain(lost[0])}"
-            yield Finding("warning", "text", finding, f"look at them: {file.name} lists all")
-    linked = f"{ties.linking:.0%} of the documents link to others, {ties.linked:.0%} are linked by others"
-    named = f"{ties.mentioned:.0%} are mentioned by others, by title or alias"
-    yield Finding("ok", "ties", f"{'at least ' * bool(looked)}{linked}, {named}")
-    why = f"because {ties.tied:.0%} of the documents are tied by links or names"
-    yield Finding("ok", "retriever", f"{ties.retriever}, {why}")
+    if lost := [problem["where"] for problem in problems_of(index) if problem.get("kind") == "partial"]:
+        finding = f"of {count(len(lost), 'document')} part of the text was not read, such as {plain(lost[0])}"
+        yield Finding("warning", "text", finding, f"{index.manifest.home(index.path) / PROBLEMS} lists all")
+    groups = _tied(index, sample)
+    linking, linked, mentioned, tied = (len(group) / len(sample) for group in (*groups, set.union(*groups)))
+    links = f"{linking:.0%} of the documents link to others, {linked:.0%} are linked by others"
+    names = f"{mentioned:.0%} are mentioned by others, by title or alias"
+    yield Finding("ok", "ties", f"{'at least ' * bool(looked)}{links}, {names}")
+    why = f"because {tied:.0%} of the documents are tied by links or names"
+    yield Finding("ok", "retriever", f"{'chain' if tied >= _TIED else 'bm25'}, {why}")
+
+
+def _tied(index: BM25Index, sample: NDArray[np.uint64]) -> tuple[set[int], set[int], set[int]]:
+    """Of some documents those with a hyperlink to another document of the index, those that a hyperlink of another one
+    leads to, and those whose title or alias (as the chain retriever knows them) another one mentions. If the index has
+    more documents, these may be more, since the others may link to them, too."""
+    store = index.store
+    rows = np.flatnonzero(np.isin(store.documents, sample)).tolist()
+    linking, linked, mentioned = set[int](), set[int](), set[int]()
+    for row, passage in zip(rows, index.stored(rows), strict=True):
+        document = {int(store.documents[row])}
+        targets = store.named([link.target for link in passage.links]).values()
+        others = {int(store.documents[target]) for target in targets} - document
+        linking |= document if others else set()
+        linked |= others
+        titles = store.titles_in(words_of(passage), _LONGEST_TITLE)
+        mentioned |= {int(store.documents[titled]) for titled, _ in titles} - document
+    drawn = set(sample.tolist())
+    return linking & drawn, linked & drawn, mentioned & drawn
 
 
 def _figures(index: BM25Index, questions: str) -> Iterator[Finding]:
@@ -195,52 +220,3 @@ def _answers(spec: str, profile: Profile | None) -> str:
         dspy.Predict(AnalyzeQuestion)(question=_QUESTION)
     cost = f"{monotonic() - started:.1f} s, {ledger.costs().get('tokens', 0):,.0f} tokens"
     return f"answers in the expected fields ({cost})"
-
-
-# --- ties -------------------------------------------------------------------------------------------------------------
-
-_LONGEST_TITLE = 7  # words of a title or alias that is looked for
-_TIED = 0.1  # share of tied documents from which on the chain has enough to follow
-
-
-class Linkage(NamedTuple):
-    """How the documents of an index are tied, from whole documents drawn by chance; lower bounds if not all documents
-    were drawn, since the others may link to them, too."""
-
-    passages: int  # of the index
-    documents: int
-    sampled: int  # documents
-    linking: float  # the share of them with a hyperlink to another document of the index
-    linked: float  # the share that a hyperlink of another document leads to
-    mentioned: float  # the share whose title or alias (as the chain retriever knows them) another document mentions
-    tied: float  # the share of which one of the three is true
-
-    @property
-    def retriever(self) -> str:
-        """What the ties speak for; only questions can tell. The chain retriever goes from one document to the next by
-        hyperlinks and names; where documents have none, it can only rank words, as BM25 does."""
-        return "chain" if self.tied >= _TIED else "bm25"
-
-
-def linkage_of(index: BM25Index, sample: int = 2_000) -> Linkage:
-    """The ties of at most so many passages, or of the first document if that is longer."""
-    store = index.store
-    there = store.documents[store.documents > 0]
-    if not len(there):
-        raise ValueError("the index is empty")
-    numbers, sizes = np.unique(there, return_counts=True)  # hashes, so their order is one by chance
-    drawn = numbers[: max(1, int(np.searchsorted(np.cumsum(sizes), sample, "right")))]
-    rows = np.flatnonzero((store.documents > 0) & (store.documents <= drawn[-1])).tolist()
-    linking, linked, mentioned = set[int](), set[int](), set[int]()
-    for row, passage in zip(rows, index.stored(rows), strict=True):
-        document = {int(store.documents[row])}
-        targets = store.named([link.target for link in passage.links]).values()
-        others = {int(store.documents[target]) for target in targets} - document
-        linking |= document if others else set()
-        linked |= others
-        titles = store.titles_in(words_of(passage), _LONGEST_TITLE)
-        mentioned |= {int(store.documents[titled]) for titled, _ in titles} - document
-    looked_at = set(drawn.tolist())
-    groups = linking, linked, mentioned, linking | linked | mentioned
-    shares = [len(group & looked_at) / len(looked_at) for group in groups]
-    return Linkage(len(there), len(numbers), len(looked_at), *shares)

@@ -4,55 +4,67 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 import dspy
 import typer
 
-from ..app.named import NamedProgram, open_source, paying
+from ..app.named import open_source, set_models
 from ..data.errors import PolyhopError
 from ..data.text import count
 from ..engines.models import chosen_models
-from ..eval.drafts import KNOWN, USABLE, drafted, examples, written
-from ..eval.folder import RunManifest, files_of, read_records
-from ..eval.run import evaluate
-from .ask import check_own, replacing_own, searched_index
+from ..eval.drafts import KNOWN, USABLE, Drafter, drafted, examples, written
+from ..eval.folder import RunRecord
+from .ask import searched_index
 from .options import Draft
-from .results import evaluation_bar
+from .results import check_own, run_into
 from .serve import check_installed
-
-_DRAFTER = "polyhop.eval.drafts:Drafter"
+from .terminal import progress_bar
 
 
 def draft(options: Draft) -> None:
     if options.review:
+        if others := options.model_fields_set - {"review", "port"}:
+            named = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(others))
+            raise typer.BadParameter(f"--review reads what is drafted already: leave {named} out")
         check_installed()
         from ..serve.review import serve_review
 
         serve_review(options.review, options.port)
         return
-    if options.out is None:
+    out = options.out
+    if out is None:
         raise typer.BadParameter("name the file of the questions: --out FILE.jsonl; or one to --review")
+    if "port" in options.model_fields_set:
+        raise typer.BadParameter("--port is that of a --review")
+    has_model = chosen_models(options.lm)[:2] != ({}, "lexical")
+    if has_model:
+        check_own(out)
+    elif out.exists():
+        raise PolyhopError(f"{out} is there already, perhaps with questions that you wrote: name another file")
     index = searched_index(options.index)
     source = open_source(index)
-    asked = list(islice(examples(source, options.seed), options.count))
+    with progress_bar("looking for pairs") as bar:
+        asked = list(bar.track(islice(examples(source, options.seed), options.count), options.count))
     if not asked:
         raise PolyhopError(
             "no passage leads to another document by a link or by a rare name, so there are no pairs to ask about"
         )
-    if chosen_models(options.lm)[:2] == ({}, "lexical"):
-        _write_sheet(options.out, asked)
-    else:
-        files = {"index": getattr(source, "manifest", None), "files": files_of(index=index)}
-        _draft(options, options.out, asked, files)
+    if not has_model:
+        _write_sheet(out, asked)
+        return
+    program = Drafter()
+    set_models(program, options)
+    run_into(out, program, asked, options, partial(_write, asked), name="draft", index=index, source=source)
+    typer.echo(f"Read them: polyhop draft --review {out}", err=True)
 
 
-def _write_sheet(out: Path, asked: list[dspy.Example]) -> None:
+def _write_sheet(out: Path, asked: Sequence[dspy.Example]) -> None:
     """The pairs, for a person to write from."""
-    if out.exists():
-        raise PolyhopError(f"{out} is there already, perhaps with questions that you wrote: name another file")
     lines = [json.dumps(written(example.pair), ensure_ascii=False) + "\n" for example in asked]
     out.write_text("".join(lines), encoding="utf-8")
     typer.echo(f"{out}: {count(len(lines), 'pair')} of passages")
@@ -60,34 +72,13 @@ def _write_sheet(out: Path, asked: list[dspy.Example]) -> None:
     typer.echo("Or write them into the file, and delete the lines that you leave out.")
 
 
-def _draft(options: Draft, out: Path, asked: list[dspy.Example], files: dict[str, Any]) -> None:
-    """The questions that a model writes, without those that its own check refuses."""
-    folder = out.with_name(f"{out.name}.run")
-    check_own(out, folder)
-    program = NamedProgram(_DRAFTER).build(None, options)
-    manifest = RunManifest.of(program, asked, name="draft", timeout=options.timeout, **files)
-    with paying(options, folder) as pay:
-        pay(program)
-        try:
-            with evaluation_bar("drafting") as show:
-                evaluate(program, asked, folder, manifest=manifest, on_progress=show, **options.how)
-        finally:
-            if (folder / "predictions.jsonl").exists():
-                _write(folder, out, asked)
-
-
-def _write(folder: Path, out: Path, asked: list[dspy.Example]) -> None:
-    """Write what the run has, as far as it is, and how its checks ended."""
+def _write(asked: Sequence[dspy.Example], file: IO[str], records: Iterable[RunRecord]) -> str:
+    """Write the drafts that passed the model's own check; returns how the checks ended."""
     checks = Counter[str]()
-    with replacing_own(out, folder) as file:
-        for record in read_records(folder):
-            check = "failed" if record.error else record.stop_reason
-            checks[check] += 1
-            if check in (USABLE, KNOWN):
-                file.write(json.dumps(drafted(asked[record.n].pair, record), ensure_ascii=False) + "\n")
+    for record in records:
+        check = "failed" if record.error else record.stop_reason
+        checks[check] += 1
+        if check in (USABLE, KNOWN):
+            file.write(json.dumps(drafted(asked[record.n].pair, record), ensure_ascii=False) + "\n")
     ends = "; ".join(f"{number} {check}" for check, number in checks.most_common())
-    typer.echo(
-        f"{out}: {count(checks[USABLE] + checks[KNOWN], 'question')} of {count(checks.total(), 'draft')} ({ends})",
-        err=True,
-    )
-    typer.echo(f"Read them: polyhop draft --review {out}", err=True)
+    return f"{count(checks[USABLE] + checks[KNOWN], 'question')} of {count(checks.total(), 'draft')} ({ends})"

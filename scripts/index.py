@@ -46,46 +46,78 @@ def index(options: Index) -> None:
     if not is_there:
         _write(options, folder, names or ["."])
     if options.check:
-        report = check_index(folder)
-        for problem in report.problems:
-            warn(f"  {problem}")
-        if report.problems:
-            raise PolyhopError(f"the index {folder} is damaged. {rebuild(folder)}")
-        made, corpus = report.manifest.created.isoformat(), plain(", ".join(report.manifest.corpus))
-        typer.echo(f"{folder} is sound: {report.manifest.passages:,} passages of {corpus}, built {made}")
+        _check(folder)
     if options.adopt:
-        started = monotonic()
-        with progress_bar("adopting") as bar:
-            task = bar.add_task("", total=None)
-            manifest = adopt_index(
-                folder,
-                language=ENGLISH if options.language == AUTO else options.language,
-                on_progress=lambda done, all: bar.update(task, completed=done, total=all),
-            )
-        _print_rows(
-            index=str(folder),
-            passages=f"{manifest.passages:,}",
-            added=f"{_megabytes(manifest.home(folder))} in {manifest.home(folder)}",
-            time=_rate(manifest.passages, started),
-        )
+        _adopt(folder, ENGLISH if options.language == AUTO else options.language)
     if encoder:
         _embed(folder, encoder)
 
 
-def _write(options: Index, out: Path, names: list[str]) -> None:
-    """Build an index, or change one."""
-    counts, first = Counter[str](), defaultdict[str, list[Problem]](list)
-    others = defaultdict[str, list[str]](list)  # names of files without a reader, by kind
-    started, tenths = monotonic(), 0
-    last_line = started
+def _check(folder: Path) -> None:
+    report = check_index(folder)
+    for problem in report.problems:
+        warn(f"  {problem}")
+    if report.problems:
+        raise PolyhopError(f"the index {folder} is damaged. {rebuild(folder)}")
+    made, corpus = report.manifest.created.isoformat(), plain(", ".join(report.manifest.corpus))
+    typer.echo(f"{folder} is sound: {report.manifest.passages:,} passages of {corpus}, built {made}")
 
-    def skip(problem: Problem) -> None:
-        counts[problem.kind] += 1
+
+def _adopt(folder: Path, language: str) -> None:
+    started = monotonic()
+    with progress_bar("adopting") as bar:
+        task = bar.add_task("", total=None)
+
+        def show(done: int, passages: int) -> None:
+            bar.update(task, completed=done, total=passages)
+
+        manifest = adopt_index(folder, language=language, on_progress=show)
+    home = manifest.home(folder)
+    _print_rows(
+        index=str(folder),
+        passages=f"{manifest.passages:,}",
+        added=f"{_megabytes(home)} in {home}",
+        time=_rate(manifest.passages, started),
+    )
+
+
+class _Skipped:
+    """Counts what an index leaves out, by kind, and keeps the first of it."""
+
+    def __init__(self) -> None:
+        self.counts = Counter[str]()
+        self._first = defaultdict[str, list[Problem]](list)
+        self._names = defaultdict[str, list[str]](list)  # of files without a reader, by suffix
+
+    def add(self, problem: Problem) -> None:
+        self.counts[problem.kind] += 1
         if problem.kind == "other":  # of no interest one by one
             path = PurePosixPath(problem.where)
-            others[path.suffix.lower() or "without a suffix"].append(path.name)
-        elif len(first[problem.kind]) < _SHOWN:
-            first[problem.kind].append(problem)
+            self._names[path.suffix.lower() or "without a suffix"].append(path.name)
+        elif len(self._first[problem.kind]) < _SHOWN:
+            self._first[problem.kind].append(problem)
+
+    def __str__(self) -> str:
+        parts = [f"{self.counts[kind]:,} {kind}" for kind in ("damaged", "duplicate")]
+        if self.counts["partial"]:
+            parts.append(f"parts of {count(self.counts['partial'], 'file')}")
+        if self.counts["other"]:
+            kinds = list[str]()
+            for kind, names in sorted(self._names.items(), key=lambda item: -len(item[1]))[:_SHOWN]:
+                examples = ", ".join([*names[:2], *(["..."] if len(names) > 2 else [])])
+                kinds.append(f"{len(names):,} {kind} ({examples})")
+            parts.append(plain(f"{self.counts['other']:,} without a reader: {', '.join(kinds)}"))
+        return "; ".join(parts)
+
+    @property
+    def first(self) -> list[Problem]:
+        return [*self._first["damaged"], *self._first["partial"], *self._first["duplicate"]][:_SHOWN]
+
+
+def _write(options: Index, out: Path, names: list[str]) -> None:
+    """Build an index, or change one."""
+    skipped, started, tenths = _Skipped(), monotonic(), 0
+    last_line = started
 
     def show(built: BuildProgress) -> None:
         nonlocal last_line, tenths
@@ -95,7 +127,7 @@ def _write(options: Index, out: Path, names: list[str]) -> None:
             last_line, tenths = monotonic(), int(10 * built.done)
             typer.echo(f"indexing: {built.done:.0%}, {state}", err=True)
 
-    corpus, rows = [Path(name) for name in names], {"index": str(out)}
+    corpus, rows, changes = [Path(name) for name in names], {"index": str(out)}, None
     with progress_bar("indexing") as bar:
         task = bar.add_task("", total=100)
         if options.add or options.delete or options.update:
@@ -105,11 +137,12 @@ def _write(options: Index, out: Path, names: list[str]) -> None:
                 delete=names * options.delete,
                 folders=corpus * options.update,
                 on_progress=show,
-                on_problem=skip,
+                on_problem=skipped.add,
             )
-            manifest, made, is_changed = changes.manifest, 0, bool(changes.documents)
+            manifest = changes.manifest
             change = f"{count(changes.added, 'passage')} added, {changes.deleted:,} deleted"
-            rows["changed"] = f"{count(changes.documents, 'document')}: {change}" if is_changed else "nothing"
+            of_documents = f"{count(changes.documents, 'document')}: {change}"
+            rows["changed"] = of_documents if changes.documents else "nothing"
             if changes.unreadable:
                 rows["removed"] = f"{count(changes.unreadable, 'document')} whose files cannot be read any more"
         else:
@@ -120,29 +153,21 @@ def _write(options: Index, out: Path, names: list[str]) -> None:
                 language=options.language,
                 strict=options.strict,
                 on_progress=show,
-                on_problem=skip,
+                on_problem=skipped.add,
             )
-            made, is_changed = manifest.passages, False
             rows |= {"corpus": plain(", ".join(manifest.corpus)), "size": _megabytes(out)}
         if manifest.languages != (ENGLISH,):
             rows["languages"] = ", ".join(manifest.languages)
     documents = f" of {manifest.documents:,} documents" if manifest.documents < manifest.passages else ""
-    skipped = [f"{counts[kind]:,} {kind}" for kind in ("damaged", "duplicate")]
-    if counts["partial"]:
-        skipped.append(f"parts of {count(counts['partial'], 'file')}")
-    if counts["other"]:
-        most = sorted(others.items(), key=lambda item: -len(item[1]))[:_SHOWN]
-        kinds = (f"{len(names):,} {kind} ({', '.join(names[:2])}{', ...' * (len(names) > 2)})" for kind, names in most)
-        skipped.append(plain(f"{counts['other']:,} without a reader: {', '.join(kinds)}"))
-    rows |= {"passages": f"{manifest.passages:,}{documents}", "skipped": "; ".join(skipped)}
-    _print_rows(**rows, time=_rate(made, started))
-    if "size" in rows and manifest.overlong:
+    rows |= {"passages": f"{manifest.passages:,}{documents}", "skipped": str(skipped)}
+    _print_rows(**rows, time=_rate(0 if changes else manifest.passages, started))
+    if not changes and manifest.overlong:
         warn(f"  of {manifest.overlong:,} passages only the first {PAGE:,} characters are read: try --max-words 120")
-    for problem in [*first["damaged"], *first["partial"], *first["duplicate"]][:_SHOWN]:
+    for problem in skipped.first:
         warn(f"  {problem.where}: {problem.reason}")
-    if counts:
+    if skipped.counts:
         typer.echo(f"  all of them: {manifest.home(out) / PROBLEMS}", err=True)
-    for name in dense.outdated_encoders(out, manifest) if not made else ():
+    for name in dense.outdated_encoders(out, manifest) if changes else ():
         try:
             _embed(out, dense.SentenceEncoder(name))  # what is new
         except PolyhopError as error:

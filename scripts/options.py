@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from ..app.options import ProgramOptions
+from ..app.options import ModelOptions, ProgramOptions
 from ..data.languages import AUTO, LANGUAGES
 from ..optimizers.settings import Limits, OptimizationSettings, Options, Resources, option
 
@@ -42,7 +42,7 @@ class QuestionOptions(Options):
     split: str | None = option(None, "Split of a dataset on the hub or of the sample.  [default for the sample: dev]")
 
 
-class RunOptions(ProgramOptions, Resources, Limits):
+class RunOptions(Resources, Limits):
     """How a program runs over questions."""
 
     timeout: float | None = option(None, "Seconds per question; a question that takes longer fails.", ge=0.001)
@@ -61,7 +61,7 @@ class JsonOptions(Options):
     as_json: bool = option(False, "Print JSON and nothing else, one object on each line.", flag="--json")
 
 
-class Ask(IndexOptions, RunOptions, JsonOptions):
+class Ask(IndexOptions, ProgramOptions, RunOptions, JsonOptions):
     """Answer a question, with its chain of evidence; or those of a --file.
 
     With --out, the run is kept in ANSWERS.jsonl.run, as by 'polyhop evaluate --out', and the same command resumes it. A
@@ -124,7 +124,7 @@ class Index(Options):
     check: bool = option(False, "Verify the checksums of an existing index.")
 
 
-class Evaluate(QuestionOptions, RunOptions, JsonOptions):
+class Evaluate(QuestionOptions, ProgramOptions, RunOptions, JsonOptions):
     """Run a program over a benchmark's questions and score it.
 
     With --out the run is saved: manifest, one record per question, summary, official prediction files. Run the same
@@ -248,7 +248,7 @@ class Optimize(Tuning, JsonOptions):
     config: Path | None = option(None, "Settings: a TOML file or a run's manifest.json; options override.", "FILE")
 
 
-class Table(RunOptions):
+class Table(ProgramOptions, RunOptions):
     """Evaluate programs on several benchmarks, and print one table for each; of a paper, also the published figures.
 
     Every row is a run of `polyhop evaluate` in DIR, for `polyhop compare`.
@@ -307,7 +307,7 @@ class Serve(IndexOptions, ProgramOptions, Limits):
     mcp: bool = option(False, "Speak MCP on stdin and stdout instead of HTTP.")
 
 
-class Draft(IndexOptions, RunOptions):
+class Draft(IndexOptions, ModelOptions, RunOptions):
     """Draft test questions over one's own documents, from pairs of passages that are tied by a link or a rare name.
 
     With --lm the model writes a question that needs both passages, and answers it from both, from each alone and from

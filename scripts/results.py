@@ -5,24 +5,31 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from hashlib import file_digest
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import dspy
 import typer
 from rich.table import Table
 from rich.text import Text
 
+from ..app.named import paying
 from ..app.task import Task
+from ..data.errors import PolyhopError
+from ..data.files import read_bytes
 from ..data.importing import installs
+from ..data.lucene.bm25 import BM25Index
+from ..data.pool import PassagePool
 from ..data.text import plain
 from ..engines.costs import sum_costs
-from ..eval.folder import RunManifest, files_of, flat, read_records
+from ..eval.folder import PREDICTIONS, RunManifest, RunRecord, files_of, flat, read_records, replacing
 from ..eval.metrics import COSTS, METRICS, answer_f1, evidence_f1
 from ..eval.questions import Questions
 from ..eval.run import RunProgress, evaluate
+from .options import RunOptions
 from .terminal import new_console, new_table, progress_bar, warn
 
 _MLFLOW = "MLFLOW_TRACKING_URI"
@@ -143,6 +150,68 @@ def costs_table(by_agent: Mapping[str, Mapping[str, float]], title: str) -> Tabl
         dollars = [COSTS["cost_usd"].text(costs.get("cost_usd")) or "?"] if paid else []
         shown.add_row(Text(plain(name)), *counts, *dollars)
     return shown
+
+
+# --- a file of answers ------------------------------------------------------------------------------------------------
+
+_WRITTEN = "answers.sha256"  # in the folder of the run: of what --out was, and of what replaces it
+
+
+def run_into(
+    out: Path,
+    program: dspy.Module,
+    examples: Sequence[dspy.Example],
+    options: RunOptions,
+    write: Callable[[IO[str], Iterable[RunRecord]], str],
+    *,
+    name: str,
+    index: Path | None,
+    source: BM25Index | PassagePool | None,
+) -> None:
+    """Run a program over questions, and write what it answered to a file, also if it is interrupted. The run is kept
+    beside the file, and the same command resumes it.
+
+    Args:
+        write: Writes the records of the run; returns how they ended.
+        name: What the program is called.
+        source: What is opened of the index.
+    """
+    folder, searched = _folder_of(out), source.manifest if isinstance(source, BM25Index) else None
+    about: dict[str, Any] = {"index": searched, "files": files_of(index=index)}
+    manifest = RunManifest.of(program, examples, name=name, timeout=options.timeout, **about)
+    with paying(options, folder) as pay:
+        pay(program)
+        try:
+            with evaluation_bar(name) as show:
+                evaluate(program, examples, folder, manifest=manifest, on_progress=show, **options.how)
+        finally:
+            if (folder / PREDICTIONS).exists():
+                check_own(out)
+                with replacing(out) as file:
+                    ends = write(file, read_records(folder))
+                    file.flush()
+                    with replacing(folder / _WRITTEN) as hashes:  # first: a kill leaves one of the two contents
+                        hashes.writelines(f"{_hash(path)}\n" for path in (out, Path(file.name)) if path.exists())
+                typer.echo(f"{out}: {ends}", err=True)
+
+
+def check_own(out: Path) -> None:
+    """Refuse to replace what the last call of `run_into` has not written."""
+    if not out.name:
+        raise PolyhopError(f"{out} is a folder: name a file")
+    written = _folder_of(out) / _WRITTEN
+    hashes = read_bytes(written).split() if written.exists() else []
+    if out.exists() and not (out.is_file() and _hash(out).encode() in hashes):
+        raise PolyhopError(f"{out} exists and is not as this command wrote it: move it away, or choose another --out")
+
+
+def _folder_of(out: Path) -> Path:
+    return out.with_name(f"{out.name}.run")
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
 
 
 # --- MLflow: the run's folder has all results, so an error of MLflow is a warning -------------------------------------

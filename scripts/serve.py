@@ -89,7 +89,7 @@ def application(options: Serve) -> Any:
     if options.uploads:
         if not isinstance(service.source, BM25Index):
             raise PolyhopError("--uploads needs an index of your own: polyhop index FILES --out DIR makes one")
-        uploads = Uploads(service, service.source.path, options.uploads)
+        uploads = Uploads(service, service.source, options.uploads)
     hosts = ["*"] if host in _EVERYWHERE else [*LOOPBACK, _in_address(host), *options.allowed_host]
     return create_app(service, token=token, hosts=hosts, uploads=uploads)
 

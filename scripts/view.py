@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import zip_longest
+from time import perf_counter
 from typing import Any
 
 import dspy
@@ -21,14 +22,15 @@ from ..data.languages import is_english
 from ..data.passages import Evidence, Fact, Hit, Passage, Reason
 from ..data.text import count, plain, terms, title_key
 from ..engines.costs import Ledger
+from ..engines.replies import model_errors
 from ..eval.metrics import COSTS
 from ..eval.scoring import exact_match
 from ..programs import trace as steps
-from ..programs.prediction import STOPS, UNKNOWN
-from ..programs.prediction import to_record as prediction_record
+from ..programs.prediction import STOPS, UNKNOWN, to_record
+from ..programs.program import ask, completed
 from ..programs.trace import Event, Trace, describe, following
 from .results import costs_table
-from .terminal import MOST_TEXT, new_console, short
+from .terminal import MOST_TEXT, new_console, short, warn
 
 IN_DOUBT = ("in doubt", "not supported", "contradicted", "no answer")
 _STYLES = {"verified": "green", "contradicted": "red"}
@@ -37,45 +39,79 @@ _STEPS = 8  # lines of progress
 _LEAST_GUESS = 0.2  # probability of a guess without a model: what is less likely says nothing
 
 
+@dataclass(frozen=True)
+class Answered:
+    """What a program predicted for a question, and what that took."""
+
+    question: str
+    prediction: dspy.Prediction
+    seconds: float
+    ledger: Ledger
+
+    def to_record(self) -> dict[str, Any]:
+        """As a JSON object. Sentences are numbered from 0; null is the whole passage."""
+        return {
+            "question": self.question,
+            **to_record(self.prediction),
+            "seconds": round(self.seconds, 6),
+            "costs": self.ledger.costs(),
+            "costs_by_agent": self.ledger.by_agent(),
+            "incidents": self.ledger.incidents,
+        }
+
+    @property
+    def cost(self) -> str:
+        """Stop reason, costs and incidents."""
+        stop, trace, paid = self.prediction.stop_reason, self.prediction.trace, self.ledger.costs()
+        calls, sequential = trace.lm_calls, trace.lm_calls_critical_path
+        parts = [
+            f"stopped: {STOPS.get(stop, stop)}",
+            count(calls, "LM call") + (f" ({sequential} sequential)" if sequential != calls else ""),
+            count(trace.searches, "search", "searches"),
+            *([f"{paid['tokens']:,} tokens"] if paid["tokens"] else []),
+            *([COSTS["cost_usd"].text(paid["cost_usd"])] if paid.get("cost_usd") else []),
+            f"{self.seconds:.2f} s",
+            *(f"{incident} {number}x" for incident, number in self.ledger.incidents.items()),
+            *([f"{trace.dropped} dropped from replies"] if trace.dropped else []),
+        ]
+        return " · ".join(parts)
+
+
+def answered(program: dspy.Module, example: dspy.Example) -> Answered:
+    """Ask a question; incidents, such as requests that are repeated, are told as they happen."""
+    start, ledger = perf_counter(), Ledger(on_incident=lambda incident: warn(f"{incident} ..."))
+    with model_errors(), dspy.context(usage_tracker=ledger):
+        prediction = completed(ask(program, example))
+    return Answered(example.question, prediction, perf_counter() - start, ledger)
+
+
 def print_answer(
-    question: str,
-    prediction: dspy.Prediction,
-    seconds: float,
-    ledger: Ledger,
-    *,
-    index: str | None = None,
-    trace: bool = False,
-    gold: dspy.Example | None = None,
+    done: Answered, *, index: str | None = None, trace: bool = False, gold: dspy.Example | None = None
 ) -> None:
     """Print the answer, its evidence, the stop reason, the costs, the index, and the gold answer if there is one. The
     evidence that states the answer comes first; without an answer and a guess, what was kept supports nothing.
     """
+    prediction, by_agent = done.prediction, done.ledger.by_agent()
     answer = prediction.get("guess") or ("" if prediction.answer == UNKNOWN else prediction.answer)
     parts: list[RenderableType] = [_answer_line(prediction, gold)]
     if trace:
         parts.append(_indented(trace_tree(prediction)))
     if answer and prediction.evidence:
         evidence = sorted(prediction.evidence, key=lambda item: not _states(item, answer))
-        parts.append(_indented(evidence_table(evidence, gold.gold_facts if gold else None)))
+        parts.append(_indented(evidence_table(evidence, gold.gold_facts if gold else ())))
     else:
         parts.append(Text("  no evidence", style="dim"))
-    if trace and ledger.by_agent():
-        parts.append(_indented(costs_table(ledger.by_agent(), "")))
-    _print(question, [*parts, Text()], cost(prediction, seconds, ledger), index)
+    if trace and by_agent:
+        parts.append(_indented(costs_table(by_agent, "")))
+    _print(done, [*parts, Text()], done.cost, index)
 
 
 def print_chain(
-    question: str,
-    prediction: dspy.Prediction,
-    seconds: float,
-    _: Ledger,
-    *,
-    index: str | None = None,
-    trace: bool = False,
-    gold: dspy.Example | None = None,
+    done: Answered, *, index: str | None = None, trace: bool = False, gold: dspy.Example | None = None
 ) -> None:
     """Print what is known without a language model: the chain of evidence, why each passage is in it, and the best
     guess with what it rests on."""
+    prediction = done.prediction
     guess = prediction.get("guess") or (prediction.answer if prediction.answer != UNKNOWN else "")
     parts: list[RenderableType] = [_indented(trace_tree(prediction))] if trace else []
     parts += [_indented(chain_table(prediction, gold.gold_facts if gold else ())), Text()]
@@ -88,16 +124,16 @@ def print_chain(
         )
         parts.append(line.append(_verdict(guess, gold)) if gold else line)
     else:
-        why = "" if is_english(question) else ": without a language model, for English questions only"
+        why = "" if is_english(done.question) else ": without a language model, for English questions only"
         parts.append(Text(f"  no guess{why}"))
-    footer = f"{count(prediction.trace.searches, 'search', 'searches')} · {seconds:.2f} s"
-    _print(question, parts, footer, index)
+    footer = f"{count(prediction.trace.searches, 'search', 'searches')} · {done.seconds:.2f} s"
+    _print(done, parts, footer, index)
 
 
-def _print(question: str, parts: Sequence[RenderableType], footer: str, index: str | None) -> None:
+def _print(done: Answered, parts: Sequence[RenderableType], footer: str, index: str | None) -> None:
     footer += f" · searched {plain(index)}" if index else ""
     last = Padding(Text(footer, style="dim"), (0, 0, 1, 2), expand=False)
-    new_console().print(Group(Text(plain(question), style="bold"), *parts, last))
+    new_console().print(Group(Text(plain(done.question), style="bold"), *parts, last))
 
 
 def _indented(shown: RenderableType) -> Padding:
@@ -129,8 +165,7 @@ def chain_table(prediction: dspy.Prediction, gold: Collection[Fact]) -> Table:
         table.add_row("", Text.assemble((plain(passages[id].title), "bold"), (why, "dim")))
         items = [item for item in prediction.evidence if item.passage.id == id]
         for item in sorted(items, key=lambda item: item.sentence or 0):
-            is_gold = any(fact == item.fact or (item.sentence is None and fact.passage_id == id) for fact in gold)
-            table.add_row(_mark(is_gold), Text.assemble(short(item.text), "  ", (_address(item.fact), "dim")))
+            table.add_row(_mark(item, gold), Text.assemble(short(item.text), "  ", (_address(item.fact), "dim")))
     return table
 
 
@@ -139,7 +174,8 @@ def _verdict(answer: str, gold: dspy.Example) -> Text:
     return Text(f"  {'right' if right else 'wrong'}: gold is {gold.answers[0]}", "green" if right else "red")
 
 
-def _mark(is_gold: bool) -> Text:
+def _mark(item: Evidence, gold: Collection[Fact]) -> Text:
+    is_gold = any(fact == item.fact or (item.sentence is None and fact.passage_id == item.passage.id) for fact in gold)
     return Text("✓", "green") if is_gold else Text("·", "dim")
 
 
@@ -158,7 +194,7 @@ def excerpt(query: str, hit: Hit) -> str:
     """A hit around the first sentence with most words of the query and of the reason."""
     wanted = set(terms(" ".join([query, *((hit.reason.name, *hit.reason.words) if hit.reason else ())])))
     sentences, text = hit.passage.sentences, hit.passage.text
-    if len(text) <= MOST_TEXT or not sentences:
+    if len(text) <= MOST_TEXT:
         return short(text)
     best = max(range(len(sentences)), key=lambda n: len(wanted & set(terms(sentences[n]))))
     size, start = len(sentences[best]), best
@@ -168,36 +204,7 @@ def excerpt(query: str, hit: Hit) -> str:
     return ("… " if start else "") + short(" ".join(text.strip() for text in sentences[start:]))
 
 
-def to_record(question: str, prediction: dspy.Prediction, seconds: float, ledger: Ledger) -> dict[str, Any]:
-    """A prediction as a JSON object. Sentences are numbered from 0; null is the whole passage."""
-    return {
-        "question": question,
-        **prediction_record(prediction),
-        "seconds": round(seconds, 6),
-        "costs": ledger.costs(),
-        "costs_by_agent": ledger.by_agent(),
-        "incidents": ledger.incidents,
-    }
-
-
-def cost(prediction: dspy.Prediction, seconds: float, ledger: Ledger) -> str:
-    """Stop reason, costs and incidents."""
-    trace, paid = prediction.trace, ledger.costs()
-    calls, sequential = trace.lm_calls, trace.lm_calls_critical_path
-    parts = [
-        f"stopped: {STOPS.get(prediction.stop_reason, prediction.stop_reason)}",
-        count(calls, "LM call") + (f" ({sequential} sequential)" if sequential != calls else ""),
-        count(trace.searches, "search", "searches"),
-        *([f"{paid['tokens']:,} tokens"] if paid["tokens"] else []),
-        *([COSTS["cost_usd"].text(paid["cost_usd"])] if paid.get("cost_usd") else []),
-        f"{seconds:.2f} s",
-        *(f"{incident} {number}x" for incident, number in ledger.incidents.items()),
-        *([f"{trace.dropped} dropped from replies"] if trace.dropped else []),
-    ]
-    return " · ".join(parts)
-
-
-def evidence_table(evidence: Iterable[Evidence], gold: Collection[Fact] | None = None) -> Table:
+def evidence_table(evidence: Iterable[Evidence], gold: Collection[Fact] = ()) -> Table:
     """Title, text and address of the evidence, best first; gold evidence has a tick, if it is known."""
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column()
@@ -205,11 +212,9 @@ def evidence_table(evidence: Iterable[Evidence], gold: Collection[Fact] | None =
     table.add_column(overflow="fold")  # an address is to be copied
     previous = ""
     for item in evidence:
-        is_whole = item.sentence is None
-        is_gold = item.passage.id in {fact.passage_id for fact in gold or ()} if is_whole else item.fact in (gold or ())
         title = "" if item.passage.id == previous else plain(item.passage.title)
         text = Text.assemble(short(item.text), "  ", (_address(item.fact), "dim"))
-        table.add_row(_mark(is_gold), Text(title), text)
+        table.add_row(_mark(item, gold), Text(title), text)
         previous = item.passage.id
     return table
 

@@ -38,8 +38,8 @@ LARGEST_REQUEST = 1 << 20
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 """Host names of this machine."""
 
-PAGE = Path(__file__).parent / "page"
-REPORT = Path(__file__).parents[1] / "eval" / "report" / "assets"  # the page and the report have the same colors
+_PAGE = Path(__file__).parent / "page"
+_REPORT = Path(__file__).parents[1] / "eval" / "report" / "assets"  # the page and the report have the same colors
 
 
 class Question(Body):
@@ -90,8 +90,7 @@ def create_app(
         redoc_url=None,
         max_body_size=LARGEST_REQUEST,
     )
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
-    app.add_middleware(Guard, token=token)
+    add_page(app, "index.html", hosts, token)
     for kind in (PolyhopError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _failed)
 
@@ -106,10 +105,7 @@ def create_app(
     @app.post("/search")
     async def search(asked: Search) -> dict[str, Any]:
         """The best passages of a query, with the reasons of the chain retriever."""
-        try:
-            hits = await service.search(asked.query, asked.k, asked.offset, asked.retriever)
-        except (PolyhopError, ValueError) as error:
-            raise error if isinstance(error, ServiceError) else ServiceError("question", explain(error)) from error
+        hits = await service.search(asked.query, asked.k, asked.offset, asked.retriever)
         of_hit = ((hit, vars(hit.reason) if hit.reason else None) for hit in hits)
         shown = [{"passage": h.passage.to_record(), "score": h.score, "rank": h.rank, "reason": r} for h, r in of_hit]
         return {"hits": shown}  # `Passage.from_record` reads the passages
@@ -149,15 +145,22 @@ def create_app(
             raise ServiceError("refused", "this server takes no documents: start it with --uploads DIR")
         return await uploads.add(name, request.stream())
 
-    @app.get("/", include_in_schema=False)
-    async def page() -> Response:
-        return FileResponse(PAGE / "index.html", headers={"cache-control": "no-cache"})
-
     add_chat(app, service)
     app.router.routes.extend(tool_routes(tools))
-    app.mount("/page/report", StaticFiles(directory=REPORT), name="report")
-    app.mount("/page", StaticFiles(directory=PAGE), name="page")
     return app
+
+
+def add_page(app: FastAPI, name: str, hosts: Sequence[str] = LOOPBACK, token: str | None = None) -> None:
+    """Add a page and the files that it loads, and what every request of the application passes first."""
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
+    app.add_middleware(Guard, token=token)
+
+    @app.get("/", include_in_schema=False)
+    async def page() -> Response:
+        return FileResponse(_PAGE / name, headers={"cache-control": "no-cache"})
+
+    app.mount("/page/report", StaticFiles(directory=_REPORT), name="report")
+    app.mount("/page", StaticFiles(directory=_PAGE), name="page")
 
 
 def _as_sse(event: Record) -> list[str]:

@@ -7,28 +7,22 @@ was; the accepted questions are in ``FILE.train.jsonl`` and ``FILE.test.jsonl``,
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 import uvicorn
 from fastapi import FastAPI, HTTPException
-from fastapi.responses import FileResponse, Response
-from fastapi.staticfiles import StaticFiles
 from pydantic import Field
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from ..data.errors import PolyhopError
-from ..engines.replies import explain
 from ..eval.drafts import split
 from ..eval.folder import replacing
+from ..eval.questions import given_records
 from ..programs.prediction import MAX_QUESTION
-from .app import LOOPBACK, PAGE, REPORT, Guard
+from .app import add_page
 from .chat import Body
-
-Record = dict[str, Any]
+from .service import Record
 
 
 class Decision(Body):
@@ -49,12 +43,12 @@ class Review:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self.drafts = list(_lines(file))
+        self.drafts = list(given_records(file))
         ids = [draft.get("id") for draft in self.drafts]
         if not self.drafts or not all(isinstance(id, str) for id in ids) or len(set(ids)) < len(ids):
             raise PolyhopError(f"{file} has no drafts as 'polyhop draft' writes them, each with an id of its own")
         self._log = self.path("reviewed")
-        decided = map(Decision.model_validate, _lines(self._log) if self._log.exists() else ())
+        decided = map(Decision.model_validate, given_records(self._log) if self._log.exists() else ())
         self.decisions = {decision.id: decision for decision in decided}
         train, _ = split(self.drafts)  # of all drafts, so that none changes sides
         self._train = {draft["id"] for draft in train}
@@ -77,15 +71,13 @@ class Review:
 
     def write(self) -> dict[str, int]:
         """Write the accepted questions."""
-        accepted = []
+        parts: dict[str, list[Record]] = {"train": [], "test": []}
         for draft in self.drafts:
             decision = self.decisions.get(draft["id"])
             if decision and decision.decision == "accepted":
                 kept = {name: value for name, value in draft.items() if name not in ("read", "tie")}
-                accepted.append({**kept, "question": decision.question, "answer": decision.answer})
-        parts: dict[str, list[Record]] = {"train": [], "test": []}
-        for question in accepted:
-            parts["train" if question["id"] in self._train else "test"].append(question)
+                question = {**kept, "question": decision.question, "answer": decision.answer}
+                parts["train" if draft["id"] in self._train else "test"].append(question)
         for name, questions in parts.items():
             with replacing(self.path(name)) as file:
                 file.writelines(json.dumps(question, ensure_ascii=False) + "\n" for question in questions)
@@ -95,12 +87,7 @@ class Review:
 def create_review(review: Review) -> FastAPI:
     """The ASGI application of a review, for this machine only."""
     app = FastAPI(title="polyhop", docs_url=None, redoc_url=None)
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(LOOPBACK), www_redirect=False)
-    app.add_middleware(Guard)
-
-    @app.get("/")
-    async def page() -> Response:
-        return FileResponse(PAGE / "review.html", headers={"cache-control": "no-cache"})
+    add_page(app, "review.html")
 
     @app.get("/drafts")
     async def drafts() -> Record:
@@ -110,8 +97,6 @@ def create_review(review: Review) -> FastAPI:
     async def decide(decision: Decision) -> dict[str, int]:
         return review.decide(decision)
 
-    app.mount("/page/report", StaticFiles(directory=REPORT), name="report")
-    app.mount("/page", StaticFiles(directory=PAGE), name="page")
     return app
 
 
@@ -126,17 +111,3 @@ def serve_review(file: Path, port: int) -> None:
     for name, count in review.write().items():
         typer.echo(f"{review.path(name)}: {count} accepted")
     typer.echo(f"Then: polyhop doctor --index DIR --questions {review.path('test')}")
-
-
-def _lines(file: Path) -> Iterator[Record]:
-    try:
-        lines = file.read_text("utf-8").splitlines()
-    except (OSError, ValueError) as error:
-        raise PolyhopError(f"{file} cannot be read: {explain(error)}") from error
-    for number, line in enumerate(lines, 1):
-        record: Any = None
-        with suppress(ValueError):
-            record = json.loads(line)
-        if not isinstance(record, dict):
-            raise PolyhopError(f"{file}, line {number}: no JSON object")
-        yield record

@@ -15,9 +15,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, fields
 from threading import Lock
 from time import perf_counter
@@ -27,7 +27,9 @@ from typing import Any, TypeVar
 import dspy
 
 from ..data.errors import IndexFault, PolyhopError
+from ..data.lucene.bm25 import BM25Index
 from ..data.passages import Fact, Hit, Passage
+from ..data.pool import PassagePool
 from ..data.retrievers import RETRIEVERS, build_retriever
 from ..engines.budget import Budget, BudgetSpent
 from ..engines.costs import CANCELLED, Abandoned, Ledger
@@ -67,13 +69,24 @@ STATUS = {
 """The HTTP status of each kind of error."""
 
 
+@contextmanager
+def _of_the_client() -> Iterator[None]:
+    """What is wrong inside is wrong with the request."""
+    try:
+        yield
+    except ServiceError:
+        raise
+    except (PolyhopError, ValueError) as error:
+        raise ServiceError("question", explain(error)) from error
+
+
 class Service:
     """Answers questions with programs over one source. Use it from one event loop.
 
     Args:
         build: Makes a program from its name.
         programs: The names, the default first; none if there is nothing to ask.
-        source: What the programs search: a `BM25Index` or a `PassagePool`; None if they do not.
+        source: What the programs search; None if they do not.
         index: What the source is called.
         examples: Questions that the page suggests.
         concurrency: Questions that are answered at the same time.
@@ -86,7 +99,7 @@ class Service:
         self,
         build: Callable[[str], dspy.Module],
         programs: Iterable[str],
-        source: Any,
+        source: BM25Index | PassagePool | None,
         *,
         index: str = "",
         examples: Iterable[str] = (),
@@ -115,7 +128,11 @@ class Service:
             return self._built[name]
 
     async def search(self, query: str, k: int, offset: int = 0, retriever: str = "chain") -> list[Hit]:
-        """The hits of a retriever by its name."""
+        """The hits of a retriever by its name.
+
+        Raises:
+            ServiceError: there is no such retriever, or it cannot search for this.
+        """
         if self.source is None:
             raise ServiceError("unknown", "there is nothing to search: start the server with --index")
         if retriever not in RETRIEVERS:  # nor any MODULE:FUNCTION
@@ -128,16 +145,16 @@ class Service:
             hits: list[Hit] = self._retrievers[retriever].search(query, k, offset)
             return hits
 
-        return await self.in_thread(search)
+        with _of_the_client():
+            return await self.in_thread(search)
 
     def passages(self, ids: Iterable[str]) -> dict[str, Passage]:
         """The passages of the source with these ids; those that it does not have are left out."""
         wanted = list(dict.fromkeys(ids))
-        stored: Any = getattr(self.source, "passages", None)
-        if isinstance(stored, tuple):  # a pool
-            return {passage.id: passage for passage in stored if passage.id in wanted}
+        if isinstance(self.source, PassagePool):
+            return {passage.id: passage for passage in self.source.passages if passage.id in wanted}
         with suppress(KeyError, IndexFault):  # a retriever of the user's own finds others
-            return dict(zip(wanted, stored(wanted), strict=True)) if stored and wanted else {}
+            return dict(zip(wanted, self.source.passages(wanted), strict=True)) if self.source and wanted else {}
         return {}
 
     def shown(self, passages: Mapping[str, Passage]) -> dict[str, Record]:
@@ -165,13 +182,12 @@ class Service:
     def linked(self, target: str) -> Passage | None:
         """The passage of the source that a hyperlink leads to."""
         rows = self._rows([target])
-        return self.source.stored([rows[target]])[0] if rows else None
+        return self.source.stored([rows[target]])[0] if self.source and rows else None
 
     def _rows(self, targets: Sequence[str]) -> dict[str, int]:
-        if not targets or self.source is None or not getattr(self.source, "has_titles", True):
+        if not targets or self.source is None or (isinstance(self.source, BM25Index) and not self.source.has_titles):
             return {}
-        rows: dict[str, int] = self.source.store.named(targets)
-        return rows
+        return self.source.store.named(targets)
 
     async def in_thread(self, call: Callable[[], T]) -> T:
         """The result of a call in a thread."""
@@ -186,11 +202,9 @@ class Service:
         if not self.programs:
             raise ServiceError("unknown", "there is nothing to ask: start the server with --index")
         name = program or self.programs[0]
-        try:
+        with _of_the_client():
             question = check_question(question)
             run = self._built.get(name) or await self.in_thread(lambda: self.program(name))
-        except PolyhopError as error:
-            raise error if isinstance(error, ServiceError) else ServiceError("question", explain(error)) from error
         if self.running + self.waiting >= self._most:
             raise ServiceError("busy", "too many questions at once: try again in a few seconds")
         asked = _Asked(self, run, question, name)

@@ -15,12 +15,11 @@ from pydantic import Field
 from starlette.routing import BaseRoute, Route
 
 from .. import __version__
-from ..data.errors import PolyhopError
 from ..data.passages import Hit
 from ..data.text import quoted
 from ..engines.replies import explain
 from ..programs.prediction import withheld
-from .service import Service
+from .service import Service, ServiceError
 
 _PASSAGE = 2_000  # characters of a passage in a list
 
@@ -107,7 +106,7 @@ def _told() -> Iterator[None]:
     """An error inside is what the agent is told."""
     try:
         yield
-    except (PolyhopError, ValueError) as error:
+    except ServiceError as error:
         raise ToolError(explain(error)) from error
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from ..data.errors import PolyhopError, Problem
+from ..data.lucene.bm25 import BM25Index
 from ..data.lucene.update import update_index
 from ..data.text import clean
 from ..engines.replies import explain
@@ -27,7 +28,7 @@ class Uploads:
         folder: Where the documents are kept.
     """
 
-    def __init__(self, service: Service, index: Path, folder: Path) -> None:
+    def __init__(self, service: Service, index: BM25Index, folder: Path) -> None:
         self._service, self._index, self._folder = service, index, folder
         self._one = asyncio.Lock()  # from its first byte, so that one document is in memory
 
@@ -47,7 +48,7 @@ class Uploads:
                 changes = await self._service.in_thread(partial(self._indexed, name, content))
         except (PolyhopError, OSError) as error:
             raise ServiceError("question", explain(error)) from error
-        return {"name": name, **changes, "total": len(self._service.source)}
+        return {"name": name, **changes, "total": len(self._index)}
 
     def _indexed(self, name: str, content: bytes) -> Record:
         """Keep and index a document; the one before is back if it cannot be read."""
@@ -75,5 +76,5 @@ class Uploads:
 
     def _update(self) -> tuple[int, int, list[Problem]]:
         problems = list[Problem]()
-        changes = update_index(self._index, folders=[self._folder], on_problem=problems.append)
+        changes = update_index(self._index.path, folders=[self._folder], on_problem=problems.append)
         return changes.added, changes.deleted, problems

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Iterator
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from polyhop.app.named import NamedProgram
 from polyhop.data.lucene.bm25 import BM25Index
@@ -18,8 +16,9 @@ from polyhop.data.lucene.index import build_index
 from polyhop.engines.models import read_profile
 from polyhop.eval.metrics import METRICS
 from polyhop.programs.candidates import Cited
-from polyhop.scripts.main import app
 from polyhop.scripts.options import COMMANDS
+
+from .scripts.cli import done, of_run, written
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -39,9 +38,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (notes / "kestrel.md").write_text("# Kestrel\n\nKestrel was founded by Otto Lind in 2004.")
     build_index([notes], folder / "indexes" / "mine")
     abstracts = [("Ada Berg", ["Ada Berg works for Kestrel."]), ("Kestrel", ["Kestrel was founded by Otto Lind."])]
-    lines = [json.dumps({"title": title, "text": text}) for title, text in abstracts]
-    (folder / "abstracts.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    build_index([folder / "abstracts.jsonl"], folder / "indexes" / "abstracts")
+    lines = [{"title": title, "text": text} for title, text in abstracts]
+    build_index([written(folder / "abstracts.jsonl", lines)], folder / "indexes" / "abstracts")
     return folder
 
 
@@ -62,15 +60,12 @@ def mine(folder: Path) -> Iterator[None]:
 def test_the_own_module_works_on_the_command_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     options = "--dataset sample --limit 3 --program mine:Relay --retriever mine:TitlesFirst --metric mine:answer_words"
-    result = CliRunner().invoke(app, ["evaluate", *options.split(), "--out", "runs/own"])
-    assert result.exit_code == 0, result.output
-    summary = json.loads((folder / "runs" / "own" / "summary.json").read_text())
+    done("evaluate", *options.split(), "--out", "runs/own")
+    summary = of_run(folder / "runs" / "own")
     assert summary["metrics"]["answer_words"] > 0
     assert summary["by_agent"].keys() == {"scout", "answerer"}
-    result = CliRunner().invoke(
-        app, ["ask", "Who founded Kestrel?", "--index", "indexes/mine", "--program", "mine:Relay"]
-    )
-    assert "Otto Lind" in result.output
+    asked = ("ask", "Who founded Kestrel?", "--index", "indexes/mine", "--program", "mine:Relay")
+    assert "Otto Lind" in done(*asked).stdout
     plain = NamedProgram("hop:Hop").open(BM25Index(Path("indexes/mine")), "mine:TitlesFirst")
     assert plain.retriever("Kestrel", k=1) == ["Kestrel | Kestrel was founded by Otto Lind in 2004."]
 
@@ -98,10 +93,9 @@ def test_your_own_questions_are_evaluated_as_written(folder: Path, monkeypatch: 
     monkeypatch.chdir(folder)
     page = ROOT / "docs" / "evaluation.md"
     (folder / "q.jsonl").write_text(blocks(page, "json")[0], encoding="utf-8")
-    (command,) = (each for each in blocks(page, "sh") if "--dataset own" in each)
-    result = CliRunner().invoke(app, command.split()[1:])
-    assert (result.exit_code, result.stderr) == (0, ""), result.output
-    means = json.loads((folder / "runs" / "a" / "summary.json").read_text())["metrics"]
+    (command,) = (block for block in blocks(page, "sh") if "--dataset own" in block)
+    assert done(*command.split()[1:]).stderr == ""
+    means = of_run(folder / "runs" / "a")["metrics"]
     assert [means[name] for name in ("answer_em", "passage_recall@5")] == [1.0, 1.0]
 
 

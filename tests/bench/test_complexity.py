@@ -25,7 +25,7 @@ def questions(source: str, hops: int, count: int = 12) -> list[Labelled]:
 @pytest.mark.parametrize("known", [(1, 2, 3, 4), (1, 2, 3), (2, 4)])
 def test_a_trained_head_knows_new_questions_of_the_form(known: tuple[int, ...]) -> None:
     few = questions("made up", 3, 2) if 3 not in known else []  # fewer than there are folds
-    head = train([*few, *(each for hops in known for each in questions("made up", hops))], folds=3)
+    head = train([*few, *(question for hops in known for question in questions("made up", hops))], folds=3)
     estimator = ComplexityEstimator(head)
     assert [estimator(CHAINS[hops].format(n=1000)).hops for hops in known] == list(known)
     everything = [estimator(CHAINS[hops].format(n=1000)).probabilities for hops in CHAINS]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,17 @@ def done(*arguments: Any, **more: Any) -> Result:
 def records(text: str | Path) -> list[Any]:
     """The objects of JSON lines."""
     return [json.loads(line) for line in (text.read_text("utf-8") if isinstance(text, Path) else text).splitlines()]
+
+
+def written(path: Path, lines: Iterable[Any]) -> Path:
+    """A file of JSON lines."""
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    return path
+
+
+def of_run(out: Path, name: str = "summary") -> Any:
+    """The summary of a run, or its manifest."""
+    return json.loads((out / f"{name}.json").read_text("utf-8"))
 
 
 def refused(*arguments: Any, status: int = 1, **more: Any) -> str:

@@ -10,14 +10,12 @@ from typing import Any
 
 import dspy
 import pytest
-from typer.testing import CliRunner
 
 from polyhop.data.importing import import_named
 from polyhop.eval.metrics import METRICS
-from polyhop.scripts.main import app
 
-from ..eval.small import read_lines
 from ..faults.server import Server
+from .cli import done, of_run, records, refused, written
 
 QUESTION = "Who founded the company that Ada Berg works for?"
 PROGRAM = '''
@@ -106,7 +104,7 @@ def noted(example, prediction, trace=None):
 def judged(gold, pred, trace, pred_name, pred_trace):
     return dspy.Prediction(score=pred.get("answer") == gold.answer, feedback="Copy the name.")
 '''
-REPLY = {
+FIELDS = {
     "reasoning": "Kestrel it is.",
     "query": "kestrel",
     "answer": "Otto Lind",
@@ -114,6 +112,8 @@ REPLY = {
     "next_tool_name": "finish",
     "next_tool_args": "{}",
 }
+REPLY = "".join(f"[[ ## {name} ## ]]\n{text}\n\n" for name, text in FIELDS.items())
+LM = ("--lm", "m.toml")
 
 
 @pytest.fixture(scope="module")
@@ -122,9 +122,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("own")
     (folder / "hop_of_mine.py").write_text(PROGRAM)
     answers = ["Otto Lind", "Otto Lind", "Kestrel", "somebody else"]
-    lines = [{"question": f"{QUESTION} ({n})", "answer": answers[n % 4], "gold": ["Kestrel"]} for n in range(12)]
-    (folder / "q.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with Server(canned="".join(f"[[ ## {name} ## ]]\n{text}\n\n" for name, text in REPLY.items())) as server:
+    questions = ({"question": f"{QUESTION} ({n})", "answer": answers[n % 4], "gold": ["Kestrel"]} for n in range(12))
+    written(folder / "q.jsonl", questions)
+    with Server(canned=REPLY) as server:
         (folder / "m.toml").write_text(f'lm = "openai/m"\n[models."openai/m"]\napi_base = "{server.url}"\n')
         yield folder
     sys.modules.pop("hop_of_mine", None)
@@ -139,77 +139,72 @@ def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     METRICS.update(known)
 
 
-def run(*command: str) -> Any:
-    result = CliRunner().invoke(app, [each if ":" not in each else f"hop_of_mine.py:{each[1:]}" for each in command])
-    assert result.exit_code == 0, (command, result.output)
-    return result
+def full(command: tuple[Any, ...]) -> list[str]:
+    """With the name of the file before ``:NAME``."""
+    return [f"hop_of_mine.py{word}" if str(word).startswith(":") else str(word) for word in command]
+
+
+def run(*command: Any) -> Any:
+    return done(*full(command))
 
 
 def test_an_instance_and_a_factory() -> None:
-    assert "Otto Lind" in run("ask", QUESTION, "--program", ":make", "--lm", "m.toml").stdout
+    assert "Otto Lind" in run("ask", QUESTION, "--program", ":make", *LM).stdout
     assert "The same" in run("diff", ":instance", ":Hop").stdout
 
 
-def test_a_class_in_every_command(folder: Path, tmp_path: Path) -> None:
-    name, lm, out = ":Hop", ("--lm", "m.toml"), str(tmp_path / "run")
-    tuned = ("optimize", "--train", "q.jsonl", "--program", name, "--metric", "answer_f1", "--stages", "prompts", *lm)
-    assert "Otto Lind" in run("ask", QUESTION, "--program", name, "--trace", *lm).stdout
-    told = run("evaluate", "--questions", "q.jsonl", "--program", name, "--out", out, *lm)
-    assert told.stderr.count("returns no evidence and no ranking: not scored") == 1  # and not for each question
-    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+def test_a_class_in_every_command(tmp_path: Path) -> None:
+    out, program = tmp_path / "run", ("--program", ":Hop", *LM)
+    assert "Otto Lind" in run("ask", QUESTION, *program, "--trace").stdout
+    evaluated = run("evaluate", "--questions", "q.jsonl", "--out", out, *program)
+    assert evaluated.stderr.count("returns no evidence and no ranking: not scored") == 1  # and not for each question
+    summary = of_run(out)
     assert summary["metrics"]["answer_em"] == 0.5
     assert not {"evidence_f1", "joint_f1", "passage_recall@5"} & summary["metrics"].keys()
     assert summary["totals"]["lm_calls"] == 24
-    assert [step["agent"] for step in next(read_lines(tmp_path / "run"))["trace"]] == ["scout", "respond"]
-    costs = json.loads(run("diagnose", out, "--program", name, "--json", *lm).stdout)["costs"]
+    assert [step["agent"] for step in records(out / "predictions.jsonl")[0]["trace"]] == ["scout", "respond"]
+    costs = json.loads(run("diagnose", out, *program, "--json").stdout)["costs"]
     assert costs["respond"]["answer_f1"]["mean"] == 0.25  # and not for what the notes do not say
     assert costs["respond"]["evidence_f1"] is None
-    assert "all stages ran" in run(*tuned, "--out", str(tmp_path / "tuned")).stdout
-    best = f"{name}={tmp_path / 'tuned' / 'best'}"
-    assert "The same" in run("diff", name, best).stdout
+    tuning = ("--train", "q.jsonl", "--metric", "answer_f1", "--stages", "prompts", "--out", tmp_path / "tuned")
+    assert "all stages ran" in run("optimize", *program, *tuning).stdout
+    best = f":Hop={tmp_path / 'tuned' / 'best'}"
+    assert "The same" in run("diff", ":Hop", best).stdout
     assert "## scout" in run("export", best).stdout
-    assert "Otto Lind" in run("ask", QUESTION, "--program", best, *lm).stdout
+    assert "Otto Lind" in run("ask", QUESTION, "--program", best, *LM).stdout
 
 
-@pytest.mark.parametrize(
-    ("name", "metric", "score"),
-    [(":Hop", ":noted", 0.75), (":Hop", ":judged", 0.5)],
-)
-def test_metrics_of_dspy_and_gepa(name: str, metric: str, score: float, tmp_path: Path) -> None:
-    options = ["--questions", "q.jsonl", "--program", name, "--lm", "m.toml", "--out", str(tmp_path / "run")]
-    told = run("evaluate", "--metric", metric, *options)
-    assert json.loads((tmp_path / "run" / "summary.json").read_text())["metrics"][metric[1:]] == score
-    assert metric[1:].capitalize() in told.stdout
+def test_metrics_of_dspy_and_gepa(tmp_path: Path) -> None:
+    both = ("--metric", ":noted", "--metric", ":judged")
+    printed = run("evaluate", "--questions", "q.jsonl", "--program", ":Hop", *both, "--out", tmp_path / "run", *LM)
+    metrics = of_run(tmp_path / "run")["metrics"]
+    assert (metrics["noted"], metrics["judged"]) == (0.75, 0.5)
+    assert "Noted" in printed.stdout
 
 
-def test_an_agent_of_dspy_and_a_program_with_a_retriever(folder: Path, tmp_path: Path) -> None:
-    lm = ("--lm", "m.toml")
-    told = run("ask", QUESTION, "--program", ":agent", "--trace", *lm).stdout
-    assert "react" in told
-    assert "extract" in told
-    assert "Otto Lind" in run("ask", QUESTION, "--program", ":Over", "--index", "sample", *lm).stdout
-    command = ["ask", QUESTION, "--program", "hop_of_mine.py:Over", "-k", "3", "--index", "sample"]
-    refused = CliRunner().invoke(app, command)
-    assert "-k 3: Over has no search.k" in refused.stderr
+def test_an_agent_of_dspy_and_a_program_with_a_retriever() -> None:
+    printed = run("ask", QUESTION, "--program", ":agent", "--trace", *LM).stdout
+    assert "react" in printed
+    assert "extract" in printed
+    over = ("ask", QUESTION, "--program", ":Over", "--index", "sample", *LM)
+    assert "Otto Lind" in run(*over).stdout
+    assert "-k 3: Over has no search.k" in refused(*full((*over, "-k", "3")))
 
 
-def test_examples_of_python_without_an_answer(folder: Path, tmp_path: Path) -> None:
-    module = import_named("hop_of_mine.py:rm", "retriever")
-    lm, out = ("--lm", "m.toml"), str(tmp_path / "run")
-    with dspy.context(rm=module):
-        run("evaluate", "--questions", ":claims", "--program", ":Hops", "--metric", ":paged", "--out", out, *lm)
-        summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+def test_examples_of_python_without_an_answer(tmp_path: Path) -> None:
+    out, program = tmp_path / "run", ("--program", ":Hops", "--metric", ":paged", *LM)
+    with dspy.context(rm=import_named("hop_of_mine.py:rm", "retriever")):
+        run("evaluate", "--questions", ":claims", "--out", out, *program)
+        summary = of_run(out)
         assert (summary["metrics"]["paged"], summary["totals"]["lm_calls"]) == (0.5, 24)
         assert "answer_em" not in summary["metrics"]
-        assert next(read_lines(tmp_path / "run"))["question"] == "Kestrel is older than 0."
-        command = ("diagnose", out, "--program", ":Hops", "--metric", ":paged", *lm)
-        refused = CliRunner().invoke(app, ["diagnose", out, "--program", "hop_of_mine.py:Hops", *lm])
-        assert "name them with --questions" in refused.stderr
-        assert "queries" in run(*command, "--questions", ":claims").stdout
-        tune = ("optimize", "--train", ":claims", "--program", ":Hops", "--metric", ":paged", "--stages", "prompts")
-        assert "paged on the validation questions" in run(*tune, "--out", str(tmp_path / "tuned"), *lm).stdout
+        assert records(out / "predictions.jsonl")[0]["question"] == "Kestrel is older than 0."
+        assert "name them with --questions" in refused(*full(("diagnose", out, "--program", ":Hops", *LM)))
+        assert "queries" in run("diagnose", out, *program, "--questions", ":claims").stdout
+        tuning = ("--train", ":claims", "--stages", "prompts", "--out", tmp_path / "tuned")
+        assert "paged on the validation questions" in run("optimize", *program, *tuning).stdout
 
 
-def test_the_model_that_the_code_configures_is_used(folder: Path, parrot: Any) -> None:
-    dspy.configure(lm=parrot("".join(f"[[ ## {name} ## ]]\n{text}\n\n" for name, text in REPLY.items())))
+def test_the_model_that_the_code_configures_is_used(parrot: Any) -> None:
+    dspy.configure(lm=parrot(REPLY))
     assert "Otto Lind" in run("ask", QUESTION, "--program", ":Hop").stdout

@@ -10,7 +10,7 @@ from typer.testing import Result
 
 from polyhop.eval.run import evaluate
 
-from .cli import done, polyhop, records, refused
+from .cli import done, of_run, polyhop, records, refused, written
 
 FIRM = "In what year was the firm that built the Tyne Bridge founded?"
 FILM = "Who directed Stalker?"
@@ -24,21 +24,18 @@ def run(*arguments: str | Path, stdin: str | None = None) -> Result:
 def test_questions_of_a_file_are_answered_in_their_order_and_once(tmp_path: Path) -> None:
     questions, out = tmp_path / "q.txt", tmp_path / "a.jsonl"
     questions.write_text(f"{FIRM}\n\n!!!\n{FILM}\n", "utf-8")
-    first = run("ask", "--file", questions, "--out", out, "--budget-calls", "100", *ANY)
-    assert first.exit_code == 0, first.output
-    assert "line 3: a question is a text with words, got '!!!'" in first.stderr
-    found = records(out)
-    assert [(each["id"], each["question"], each["answer"]) for each in found] == [
+    command = ("ask", "--index", "sample", "--file", questions, "--out", out, "--budget-calls", "100", *ANY)
+    assert "line 3: a question is a text with words, got '!!!'" in done(*command).stderr
+    answers = records(out)
+    assert [(answer["id"], answer["question"], answer["answer"]) for answer in answers] == [
         ("1", FIRM, "1875"),
         ("4", FILM, "Andrei Tarkovsky"),
     ]
-    assert all(each["status"] and each["evidence"] and each["costs"]["lm_calls"] for each in found)
+    assert all(answer["status"] and answer["evidence"] and answer["costs"]["lm_calls"] for answer in answers)
     out.unlink()
-    again = run("ask", "--file", questions, "--out", out, "--budget-calls", "100", *ANY)
-    assert again.exit_code == 0
-    assert records(out) == found
-    summary = json.loads((tmp_path / "a.jsonl.run" / "summary.json").read_text("utf-8"))
-    assert "answer_f1" not in summary["metrics"]
+    done(*command)
+    assert records(out) == answers
+    assert "answer_f1" not in of_run(tmp_path / "a.jsonl.run")["metrics"]
     shown = run("ask", "--file", "-", "--json", *ANY, stdin=f"{FILM}\n\n?\n{FIRM}\n")
     assert [each["answer"] for each in records(shown.stdout)] == ["Andrei Tarkovsky", "1875"]
     assert "a text with words" in shown.stderr
@@ -46,7 +43,7 @@ def test_questions_of_a_file_are_answered_in_their_order_and_once(tmp_path: Path
 
 def test_a_spent_budget_keeps_what_is_done_and_the_run_resumes(tmp_path: Path) -> None:
     questions, out = tmp_path / "q.jsonl", tmp_path / "a.jsonl"
-    questions.write_text("".join(json.dumps({"id": id, "question": q}) + "\n" for id, q in (("x", FILM), ("y", FIRM))))
+    written(questions, [{"id": "x", "question": FILM}, {"id": "y", "question": FIRM}])
     command = ("ask", "--file", questions, "--out", out, "--program", "naive")
     stopped = run(*command, "--budget-calls", "1")
     assert stopped.exit_code == 1
@@ -98,33 +95,29 @@ def test_odd_files_are_refused_or_skipped_in_one_line(content: bytes, told: str,
         assert "Traceback" not in result.output
 
 
-def test_what_is_not_an_output_of_answer_is_not_replaced(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text("mine")
-    refused("ask", "--file", "-", "--out", tmp_path / "a.jsonl", "--index", "sample", stdin=FILM)
-    assert (tmp_path / "a.jsonl").read_text() == "mine"
-    assert "is a folder" in refused("ask", "--file", "-", "--out", ".", "--index", "sample", stdin=FILM)
-    told = refused("ask", "--file", tmp_path / "none.txt", "--index", "sample")
-    assert "none.txt cannot be read or written: No such file" in told
-
-
-def test_answers_that_somebody_has_changed_are_not_replaced(tmp_path: Path) -> None:
+def test_only_answers_that_this_command_wrote_are_replaced(tmp_path: Path) -> None:
     (tmp_path / "q.txt").write_text(f"{FILM}\n{FIRM}\n", "utf-8")
     out = tmp_path / "a.jsonl"
-    command = ("ask", "--file", tmp_path / "q.txt", "--out", out, "--index", "sample", "--program", "naive")
+    command = ("ask", "--file", tmp_path / "q.txt", "--index", "sample", "--program", "naive", "--out", out)
+    assert "is a folder: name a file" in refused(*command[:-1], ".")
+    out.write_text("mine")
+    assert "is not as this command wrote it: move it away" in refused(*command)
+    assert out.read_text() == "mine"
+    out.unlink()
     assert polyhop(*command, "--budget-calls", "1").exit_code == 1
     part = out.read_bytes()
-    for mine in (b"mine", part.replace(b"Tarkovsky", b"T."), b""):
-        out.write_bytes(mine)
-        assert "is not as this command wrote it: move it away" in refused(*command)
-        assert out.read_bytes() == mine
+    for changed in (part.replace(b"Tarkovsky", b"T."), b""):
+        out.write_bytes(changed)
+        assert "move it away" in refused(*command)
+        assert out.read_bytes() == changed
     out.write_bytes(part)
     done(*command)
-    assert [each["id"] for each in records(out)] == ["1", "2"]
+    assert [record["id"] for record in records(out)] == ["1", "2"]
     out.write_bytes(part)  # as a kill leaves it before the new content is in its place
     done(*command)
     out.unlink()
     done(*command)
-    assert [each["id"] for each in records(out)] == ["1", "2"]
+    assert [record["id"] for record in records(out)] == ["1", "2"]
     out.unlink()
     out.mkdir()
     assert "move it away" in refused(*command)
@@ -135,7 +128,7 @@ def test_answers_that_come_while_the_command_runs_are_not_replaced(
 ) -> None:
     out = tmp_path / "a.jsonl"
     monkeypatch.setattr(
-        "polyhop.scripts.ask.evaluate", lambda *given, **more: (evaluate(*given, **more), out.write_text("mine"))
+        "polyhop.scripts.results.evaluate", lambda *given, **more: (evaluate(*given, **more), out.write_text("mine"))
     )
     refused("ask", "--file", "-", "--out", out, "--index", "sample", "--program", "naive", stdin=FILM)
     assert out.read_text() == "mine"
@@ -194,8 +187,8 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_an_index_made_without_an_option_is_found_without_one(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for command in (("ask", QUESTION), ("search", "Kestrel"), ("ask", QUESTION, "--index", notes)):
         assert "makes an index of its documents" in refused(*command)
-    assert polyhop("ask", QUESTION, "--program", "direct").exit_code == 0
-    assert polyhop("index").exit_code == 0
+    done("ask", QUESTION, "--program", "direct")
+    done("index")
     assert "passages  2" in polyhop("index").stdout  # the index is not a document
     assert "Otto Lind" in polyhop("ask", QUESTION).stdout
     assert "Kestrel" in polyhop("search", "Kestrel").stdout

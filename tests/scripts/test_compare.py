@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from pathlib import Path
@@ -14,8 +13,8 @@ from polyhop.eval.folder import RunError
 from polyhop.eval.run import evaluate
 from polyhop.eval.statistics import holm
 
-from ..eval.small import Fake, numbered, read_lines
-from .cli import done, polyhop
+from ..eval.small import Fake, numbered
+from .cli import done, polyhop, records, written
 
 
 @pytest.fixture
@@ -30,7 +29,7 @@ def test_two_real_runs(runs: tuple[Path, Path]) -> None:
     for text in ("prism against naive", "difference (95%)", "Fact F1 (sentences)", "Seconds"):
         assert text in result.stdout
     means, differences = re.findall(r"Answer EM .*", result.stdout)
-    before, after = ([line["scores"]["answer_em"] for line in read_lines(run)] for run in runs)
+    before, after = ([line["scores"]["answer_em"] for line in records(run / "predictions.jsonl")] for run in runs)
     wins, losses = (sum(a > b for a, b in zip(x, y, strict=True)) for x, y in ((after, before), (before, after)))
     assert means.split() == ["Answer", "EM", f"{100 * sum(before) / 55:.1f}", f"{100 * sum(after) / 55:.1f}"]
     assert f"{100 * (sum(after) - sum(before)) / 55:+.1f} (" in differences
@@ -48,12 +47,12 @@ def test_two_real_runs(runs: tuple[Path, Path]) -> None:
 
 def test_what_the_cache_spared_is_no_difference(runs: tuple[Path, Path], tmp_path: Path) -> None:
     again = Path(shutil.copytree(runs[0], tmp_path / "again"))
-    lines = list(read_lines(again))
+    lines = records(again / "predictions.jsonl")
     for n, line in enumerate(lines):
         if n:  # the second time, DSPy's cache replies
             line["costs_by_agent"] = {}
             line["costs"] |= {"tokens": 0}
-    (again / "predictions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    written(again / "predictions.jsonl", lines)
     result = polyhop("compare", runs[0], again)
     assert "54 questions with replies of DSPy's cache" in " ".join(result.stderr.split())
     compared = compare_runs([runs[0], again])

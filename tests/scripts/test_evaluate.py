@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from .cli import done, polyhop
+from .cli import done, of_run, polyhop
 
 evaluate = partial(polyhop, "evaluate", columns=100)
 
@@ -24,49 +24,44 @@ evaluate = partial(polyhop, "evaluate", columns=100)
 
 def test_a_run_is_kept(tmp_path: Path, hotpotqa: Path) -> None:
     out = tmp_path / "run"
-    asked = ("--dataset", "HotpotQA", "--questions", hotpotqa, "--program", "naive", "-k", "1", "--retriever", "bm25")
-    result = evaluate(*asked, "--out", out)
-    assert result.exit_code == 0, result.output
+    of_file = ("--dataset", "HotpotQA", "--questions", hotpotqa)
+    asked = ("evaluate", *of_file, "--program", "naive", "-k", "1", "--retriever", "bm25")
+    result = done(*asked, "--out", out)
     assert "hotpotqa, distractor: 3 questions" in result.stdout
     assert "skipped dev.json:record 4" in result.stderr
     files = "manifest.json predictions.jsonl summary.json hotpotqa_predictions.json run.trec qrels.trec"
     assert {path.name for path in out.iterdir()} >= set(files.split())
-    summary = json.loads((out / "summary.json").read_text())
+    summary = of_run(out)
     assert summary["counts"] == {"questions": 3, "answered": 3, "failed": 0, "skipped": 1, "gold_not_found": 0}
     assert summary["metrics"]["evidence_recall"] == 1.0
     assert summary["official"]["sp_recall"] == 1.0
-
-    manifest = json.loads((out / "manifest.json").read_text())
+    manifest = of_run(out, "manifest")
     assert (manifest["dataset"], manifest["program"]["name"]) == ("hotpotqa", "naive")
     assert (manifest["questions"]["source"], manifest["questions"]["setting"]) == ("dev.json", "distractor")
     assert manifest["program"]["tunables"]["search.k"] == 1
     assert manifest["program"]["tunables"]["abstain_below"] == 0.0  # every question has an answer
     assert manifest["program"]["lms"] == {"answerer": {"model": "lexical"}}
     assert manifest["files"] == {"questions": str(hotpotqa)}
-
-    assert evaluate(*asked, "--set", "abstain_below=0.3", "--out", tmp_path / "set").exit_code == 0
-    manifest = json.loads((tmp_path / "set" / "manifest.json").read_text())
-    assert manifest["program"]["tunables"]["abstain_below"] == 0.3  # what is set stays, also the default
+    done(*asked, "--set", "abstain_below=0.3", "--out", tmp_path / "set")
+    tunables = of_run(tmp_path / "set", "manifest")["program"]["tunables"]
+    assert tunables["abstain_below"] == 0.3  # what is set stays, also the default
 
 
 def test_an_index_is_searched_when_it_is_given(tmp_path: Path, hotpotqa: Path) -> None:
-    index = tmp_path / "index"
-    assert polyhop("index", hotpotqa, "--out", index).exit_code == 0
-    out = tmp_path / "run"
+    index, out = tmp_path / "index", tmp_path / "run"
+    done("index", hotpotqa, "--out", index)
     arguments = ("--dataset", "hotpotqa", "--questions", hotpotqa, "--index", index, "--program", "naive", "--out", out)
-    result = evaluate(*arguments, "--threads", "2")
-    assert result.exit_code == 0, result.output
-    summary = json.loads((out / "summary.json").read_text())
-    assert summary["metrics"]["passage_recall@5"] == summary["metrics"]["token_recall"] == 1.0
-    manifest = json.loads((out / "manifest.json").read_text())
+    done("evaluate", *arguments, "--threads", "2")
+    metrics, manifest = of_run(out)["metrics"], of_run(out, "manifest")
+    assert metrics["passage_recall@5"] == metrics["token_recall"] == 1.0
     assert manifest["questions"]["setting"] == "open"
     assert manifest["index"]["passages"] == 2
 
     # A rebuilt index of the same corpus is the same; one of another corpus is not.
-    polyhop("index", hotpotqa, "--out", index)
-    assert evaluate(*arguments).exit_code == 0
+    done("index", hotpotqa, "--out", index)
+    done("evaluate", *arguments)
     (tmp_path / "other.jsonl").write_text('{"title": "Testville", "text": "Another."}\n')
-    polyhop("index", tmp_path / "other.jsonl", "--out", index)
+    done("index", tmp_path / "other.jsonl", "--out", index)
     assert "index.corpus_hash: " in evaluate(*arguments).stderr
 
 
@@ -81,10 +76,10 @@ def test_the_same_command_continues_and_another_is_refused(tmp_path: Path) -> No
     before, after = (json.loads(result.stdout) for result in (first, again))
     assert after["counts"] == before["counts"]
     assert after["metrics"]["answer_f1"] == before["metrics"]["answer_f1"]
-    refused = evaluate(*arguments, "-k", "3")
-    assert refused.exit_code == 1
-    assert "program.tunables.search.k: 5 before, 3 now" in refused.stderr
-    assert "choose another --out" in refused.stderr
+    other = evaluate(*arguments, "-k", "3")
+    assert other.exit_code == 1
+    assert "program.tunables.search.k: 5 before, 3 now" in other.stderr
+    assert "choose another --out" in other.stderr
 
 
 SLOW = """

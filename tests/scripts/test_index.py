@@ -13,7 +13,7 @@ import pytest
 from polyhop.data.dense import DEFAULT_MODEL, DenseIndex
 from polyhop.data.errors import IndexFault
 
-from .cli import polyhop, records, refused
+from .cli import done, polyhop, records, refused
 
 CORPUS = b"""{"id": "r", "title": "Rome", "text": "Rome is the capital of Italy."}
 {"id": "r", "title": "Rome again", "text": "x"}
@@ -32,8 +32,7 @@ def corpus(tmp_path: Path) -> Path:
 
 def test_build_and_check(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("polyhop.scripts.index._LINE_EVERY", 0.0)
-    built = run(corpus, "--out", tmp_path / "ix", "--max-words", 100)
-    assert built.exit_code == 0, built.output
+    built = done("index", corpus, "--out", tmp_path / "ix", "--max-words", 100)
     assert "passages  2\n" in built.stdout
     assert "skipped   1 damaged; 1 duplicate\n" in built.stdout
     assert "corpus.jsonl:2: the same id 'r' as corpus.jsonl:1" in built.stderr
@@ -62,8 +61,7 @@ def test_what_is_skipped_is_counted_by_reason(tmp_path: Path) -> None:
     (folder / "Makefile").touch()
     for name in ("a.md", "b.md"):
         (folder / name).write_text("# Ledger\n\nAda Berg owns it.")
-    built = run(folder, "--out", out)
-    assert built.exit_code == 0, built.output
+    built = done("index", folder, "--out", out)
     names = "1,500 .py (0000.py, 0001.py, ...), 750 .png (0000.png, 0001.png, ...), 1 without a suffix (Makefile)"
     other = f"2,251 without a reader: {names}"
     assert f"skipped   9 damaged; 1 duplicate; {other}\n" in built.stdout
@@ -79,7 +77,7 @@ def test_a_subfolder_changes_the_index_of_its_folder(tmp_path: Path, monkeypatch
     (tmp_path / "docs" / "sub").mkdir(parents=True)
     (tmp_path / "docs" / "a.md").write_text("# Ledger\n\nAda Berg owns it.")
     monkeypatch.chdir(tmp_path / "docs")
-    assert run().exit_code == 0
+    done("index")
     monkeypatch.chdir("sub")
     Path("b.md").write_text("# Mill\n\nOtto Lind owns it.")
     assert "1 document: 1 passage added" in run("--update").stdout

@@ -11,40 +11,34 @@ import pytest
 
 from polyhop.eval.folder import read_manifest
 
-from .cli import polyhop
+from .cli import done, of_run, polyhop, refused
 
 QUICK = "--program naive --retriever bm25 --stages tunables --trials 2 --metric evidence_f1 --limit 12".split()
-
-
 run = partial(polyhop, "optimize")
 
 
 def test_a_run_and_its_best_program(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    done = run("--out", out, *QUICK)
-    assert done.exit_code == 0, done.output
-    assert "evidence_f1 on the validation questions" in done.stdout
-    assert "test questions: evidence_f1" in done.stdout
-    summary = json.loads((out / "summary.json").read_bytes())
+    printed = done("optimize", "--out", out, *QUICK).stdout
+    assert "evidence_f1 on the validation questions" in printed
+    assert "test questions: evidence_f1" in printed
+    summary = of_run(out)
     assert [line["stage"] for line in summary["stages"]] == ["start", "tunables"]
-    again = run("--out", out, *QUICK, "--json")
-    assert {**json.loads(again.stdout), "spent": 0} == {**summary, "spent": 0}
+    again = json.loads(done("optimize", "--out", out, *QUICK, "--json").stdout)
+    assert {**again, "spent": 0} == {**summary, "spent": 0}
     assert read_manifest(out / "test" / "0-start").dataset == "sample"  # for 'polyhop compare' with other runs
-    asked = polyhop("ask", "Who directed Solaris?", "--index", "sample", "--program", out / "best", "--json")
-    assert asked.exit_code == 0, asked.output
+    done("ask", "Who directed Solaris?", "--index", "sample", "--program", out / "best", "--json")
     for split, warned in (("train", True), ("dev", False)):  # it was tuned on train, and tested on dev
-        scored = polyhop("evaluate", "--program", out / "best", "--split", split, "--limit", "2", "--seed", "1")
-        assert scored.exit_code == 0, scored.output
+        scored = done("evaluate", "--program", out / "best", "--split", split, "--limit", "2", "--seed", "1")
         assert ("was tuned on" in scored.stderr) == warned, scored.stderr
 
 
 def test_a_budget_that_cannot_be_enough(tmp_path: Path) -> None:
-    done = run("--out", tmp_path / "run", *QUICK, "--budget-calls", "3")
-    assert done.exit_code == 1
-    assert "the budget (3 LM calls) cannot pay for the program on 5 validation questions" in done.stderr
-    assert json.loads((tmp_path / "run" / "spent.json").read_bytes())["calls"] == 3
-    larger = run("--out", tmp_path / "run", *QUICK, "--budget-calls", "1000")  # resumes
-    assert larger.exit_code == 0, larger.output
+    spent = run("--out", tmp_path / "run", *QUICK, "--budget-calls", "3")
+    assert spent.exit_code == 1
+    assert "the budget (3 LM calls) cannot pay for the program on 5 validation questions" in spent.stderr
+    assert of_run(tmp_path / "run", "spent")["calls"] == 3
+    done("optimize", "--out", tmp_path / "run", *QUICK, "--budget-calls", "1000")  # resumes
 
 
 @pytest.mark.parametrize(
@@ -60,9 +54,9 @@ def test_a_budget_that_cannot_be_enough(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_asked(tmp_path: Path, arguments: list[str], message: str) -> None:
-    done = run("--out", tmp_path / "run", *arguments)
-    assert done.exit_code in (1, 2)
-    assert message in done.stderr
+    wrong = run("--out", tmp_path / "run", *arguments)
+    assert wrong.exit_code in (1, 2)
+    assert message in wrong.stderr
     assert not (tmp_path / "run").exists()
 
 
@@ -81,6 +75,5 @@ def test_a_manifest_of_others_chooses_no_code_and_no_server(tmp_path: Path, monk
         ("index", "pyserini:x"),
     ]:
         config.write_text(json.dumps({"settings": {name: [value] if name == "lm" else value}}))
-        done = run("--out", tmp_path / "run", "--config", config)
-        assert done.exit_code == 1
-        assert f"names {value}: give it as an option, --{name.replace('_', '-')}" in done.stderr
+        message = refused("optimize", "--out", tmp_path / "run", "--config", config)
+        assert f"names {value}: give it as an option, --{name.replace('_', '-')}" in message

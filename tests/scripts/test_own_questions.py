@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from polyhop.data.lucene.index import build_index
 
 from ..faults.server import Server
-from .cli import done, polyhop, records, refused
+from .cli import done, of_run, polyhop, records, refused, written
 
 TEXTS = {
-    "kestrel.md": "# Kestrel Mill\n\nKestrel Mill is a mill on the river Ull. It is owned by Ada Berg.",
+    "kestrel.md": "# Kestrel Mill\n\nKestrel Mill is a mill on the river Ull. It is owned by [Ada Berg](ada.md).",
     "ada.md": "# Ada Berg\n\nAda Berg is a baker who was born in Tarnwick.",
     "Tarnwick.txt": "Tarnwick is a fishing town. Its mayor is Jonas Frey.",
     "sub/frey.md": "# Jonas Frey\n\nJonas Frey is a politician who was born in Orrin.",
@@ -39,24 +40,17 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder.parent / "idx"
 
 
-def written(folder: Path, records: list[dict[str, Any]]) -> Path:
-    path = folder / "q.jsonl"
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return path
-
-
 def test_the_whole_way(tmp_path: Path, index: Path) -> None:
     asked = ("--index", index, "--program", "naive")
-    questions = written(tmp_path, QUESTIONS)
+    questions = written(tmp_path / "q.jsonl", QUESTIONS)
 
     first = done("evaluate", "--dataset", "own", "--questions", questions, *asked, "--out", tmp_path / "a")
     assert "own, open: 6 questions" in first.stdout
     assert not first.stderr
-    summary = json.loads((tmp_path / "a" / "summary.json").read_text())
+    summary = of_run(tmp_path / "a")
     assert summary["counts"] == {"questions": 6, "answered": 6, "failed": 0, "skipped": 0, "gold_not_found": 0}
     assert summary["metrics"]["evidence_recall"] == 1.0
-    lines = [json.loads(line) for line in (tmp_path / "a" / "predictions.jsonl").read_text().splitlines()]
-    gold = {line["question"]: line["gold"] for line in lines}
+    gold = {line["question"]: line["gold"] for line in records(tmp_path / "a" / "predictions.jsonl")}
     assert gold[QUESTIONS[0]["question"]] == ["notes/kestrel.md", "notes/ada.md"]
     assert gold[QUESTIONS[2]["question"]] == ["notes/Tarnwick.txt", "notes/sub/frey.md"]
 
@@ -67,9 +61,10 @@ def test_the_whole_way(tmp_path: Path, index: Path) -> None:
 
 def test_a_run_whose_gold_is_all_elsewhere_is_refused(tmp_path: Path, index: Path) -> None:
     gold: list[Any] = [["kestral.md", "sub/ada.md"], "freya.md", {"title": "Kestral Mill", "text": "mill"}]
-    records = [record | {"gold": each} for record, each in zip(QUESTIONS, gold, strict=False)]
-    questions, predictions = written(tmp_path, [*records, QUESTIONS[-1]]), tmp_path / "theirs.jsonl"
-    predictions.write_text(json.dumps({"question": QUESTIONS[0]["question"], "answer": "Tarnwick"}))
+    elsewhere = [record | {"gold": names} for record, names in zip(QUESTIONS, gold, strict=False)]
+    questions = written(tmp_path / "q.jsonl", [*elsewhere, QUESTIONS[-1]])
+    made = {"question": QUESTIONS[0]["question"], "answer": "Tarnwick"}
+    predictions = written(tmp_path / "theirs.jsonl", [made])
     for command in (
         ("evaluate", "--questions", questions, "--index", index, "--program", "naive", "--out", tmp_path / "out"),
         ("table", "--on", f"own:{questions}:{index}", "--program", "naive", "--out", tmp_path / "out"),
@@ -78,16 +73,33 @@ def test_a_run_whose_gold_is_all_elsewhere_is_refused(tmp_path: Path, index: Pat
         told = refused(*command)
         assert f"no gold passage is in {index}: is it the right --index? Gold is 'kestral.md', " in told
         assert not list((tmp_path / "out").glob("**/predictions.jsonl"))
-    questions = written(tmp_path, [*records, QUESTIONS[4]])
+    written(questions, [*elsewhere, QUESTIONS[4]])
     some = done("evaluate", "--questions", questions, "--index", index, "--program", "naive")
     assert "'freya.md' names no passage" in some.stderr
 
 
-def test_pairs_become_questions(tmp_path: Path) -> None:
-    out = tmp_path / "drafts.jsonl"
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("", "name the file of the questions: --out FILE.jsonl"),
+        ("--review q.jsonl --count 3 --no-cache", "leave --count, --no-cache out"),
+        ("--out q.jsonl --port 0", "--port is that of a --review"),
+        ("--out q.jsonl --retriever bm25", "No such option: --retriever"),  # pairs are not searched for
+    ],
+)
+def test_options_of_draft_that_do_not_go_together(options: str, message: str) -> None:
+    assert message in refused("draft", *options.split(), status=2)
+
+
+def test_pairs_become_questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, terminal = tmp_path / "drafts.jsonl", StringIO()
+    monkeypatch.setattr(
+        "polyhop.scripts.terminal.new_console", lambda err: Console(file=terminal, force_terminal=True, width=100)
+    )
     said = done("draft", "--index", "sample", "--count", "3", "--seed", "1", "--out", str(out)).stdout
     assert f"{out}: 3 pairs of passages" in said
-    drafts = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert "looking for pairs" in terminal.getvalue()
+    drafts = records(out)
     assert len({draft["id"] for draft in drafts}) == 3
     for draft in drafts:
         assert draft["question"] == draft["answer"] == ""
@@ -95,39 +107,28 @@ def test_pairs_become_questions(tmp_path: Path) -> None:
         assert draft["type"] != "bridge" or " mentions " in draft["tie"]
         assert len(draft["read"]) == 2
     assert "there already" in refused("draft", "--index", "sample", "--out", str(out))
-    assert "question" in refused("evaluate", "--dataset", "own", "--questions", str(out), "--index", "sample")
-    written = [draft | {"question": f"Which one is {n}?", "answer": "Tarn"} for n, draft in enumerate(drafts)]
-    out.write_text("".join(json.dumps(record) + "\n" for record in written))
+    asked = ("--dataset", "own", "--questions", out, "--index", "sample")
+    assert "question" in refused("evaluate", *asked)
+    written(out, (draft | {"question": f"Which one is {n}?", "answer": "Tarn"} for n, draft in enumerate(drafts)))
     run = tmp_path / "run"
-    done(
-        "evaluate",
-        "--dataset",
-        "own",
-        "--questions",
-        str(out),
-        "--index",
-        "sample",
-        "--program",
-        "naive",
-        "--out",
-        str(run),
-    )
-    scored = [json.loads(line) for line in (run / "predictions.jsonl").read_text().splitlines()]
-    assert [row["scores"]["answer_em"] for row in scored] == [0.0] * 3
+    done("evaluate", *asked, "--program", "naive", "--out", run)
+    assert [row["scores"]["answer_em"] for row in records(run / "predictions.jsonl")] == [0.0] * 3
 
 
-def test_the_doctor_says_what_each_retriever_finds(tmp_path: Path, index: Path) -> None:
-    said = done("doctor", "--index", index, "--questions", written(tmp_path, QUESTIONS)).stdout
-    assert said.count("95% interval") == 2  # of BM25 and the chain: the index has no vectors
-    assert "--retriever " in said
-    elsewhere = written(tmp_path, [{"question": "Who?", "answer": "Orrin", "gold": "nowhere.md"}])
-    assert "no gold passage is in" in polyhop("doctor", "--index", index, "--questions", elsewhere).stderr
-    bad = done(
-        "doctor", "--index", index, "--questions", written(tmp_path, [*QUESTIONS, {"question": "", "answer": "x"}])
-    )
-    assert "1 cannot be read" in bad.stdout
-    none = done("doctor", "--index", index, "--questions", written(tmp_path, [{"question": "Who?", "answer": "Orrin"}]))
-    assert "none of them names its gold" in none.stdout
+def test_the_doctor_says_how_documents_are_tied_and_what_each_retriever_finds(tmp_path: Path, index: Path) -> None:
+    questions = written(tmp_path / "q.jsonl", [*QUESTIONS, {"question": "", "answer": "x"}])
+    command = ("doctor", "--index", index, "--questions", questions)
+    printed = done(*command).stdout
+    assert printed.count("95% interval") == 2  # of BM25 and the chain: the index has no vectors
+    assert "--retriever " in printed
+    assert "1 cannot be read" in printed
+    links = "25% of the documents link to others, 25% are linked by others"  # the mill links to Ada Berg
+    assert f"{links}, 75% are mentioned by others, by title or alias" in printed  # all but the mill
+    assert "chain, because 100% of the documents are tied" in printed
+    written(questions, [{"question": "Who?", "answer": "Orrin", "gold": "nowhere.md"}])
+    assert "no gold passage is in" in polyhop(*command).stderr
+    written(questions, [{"question": "Who?", "answer": "Orrin"}])
+    assert "none of them names its gold" in done(*command).stdout
 
 
 REPLY = "[[ ## question ## ]]\nWhich is older?\n[[ ## answer ## ]]\n42\n[[ ## attribution ## ]]\nattributable"

@@ -6,6 +6,7 @@ import gzip
 import json
 import shutil
 from base64 import b64decode, b64encode
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from polyhop.optimizers.report import section
 
 from ..eval.small import Fake, mixed, numbered
 from ..optimizers.run_folder import write_run
-from .cli import done, polyhop
+from .cli import done, of_run, records, refused, written
 
 _TITLES = "Overview,Outcomes,Hops and types,Questions,About".split(",")
 
@@ -79,8 +80,8 @@ def run(fake: Path, tmp_path: Path) -> Path:
 
 def change(run: Path, **changes: Any) -> None:
     """Change the records of a run, which then has no summary."""
-    records = [json.loads(text) | changes for text in (run / "predictions.jsonl").read_text().splitlines()]
-    (run / "predictions.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    path = run / "predictions.jsonl"
+    written(path, [record | changes for record in records(path)])
     (run / "summary.json").unlink()
 
 
@@ -93,8 +94,7 @@ def test_the_page_loads_nothing_and_runs_only_its_scripts(page: Page) -> None:
     assert "default-src 'none'" in policy
     ours = [text for attributes, text in page.scripts if "type" not in attributes]
     assert len(ours) == 1
-    for script in ours:
-        assert f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" in policy
+    assert f"'sha256-{b64encode(sha256(ours[0].encode()).digest()).decode()}'" in policy
     assert len(set(page.ids)) == len(page.ids)
     targets = {value.removeprefix("#") for _, name, value in page.attributes if name in ("href", "aria-labelledby")}
     assert targets <= set(page.ids)
@@ -109,7 +109,7 @@ def test_hostile_texts_stay_texts(run: Path, tmp_path: Path) -> None:
         trace=[{"step": "searched", "query": HOSTILE, "found": [[HOSTILE, HOSTILE, 1.0]]}],
         incidents={HOSTILE: 1},
     )
-    manifest = json.loads((run / "manifest.json").read_text())
+    manifest = of_run(run, "manifest")
     hostile = HOSTILE.replace("\ud800", "")  # half a character, which a manifest cannot have
     manifest["program"] |= {"name": hostile, "tunables": {hostile: hostile}, "lms": {hostile: {"model": hostile}}}
     manifest |= {"dataset": hostile, "api_key": KEY, "environment": {"OPENAI_API_KEY": KEY}}
@@ -141,10 +141,7 @@ def test_optimization_runs_have_their_own_sections(run: Path, tmp_path: Path) ->
 # --- errors ----------------------------------------------------------------------------------------------------------
 
 
-def error(*arguments: str | Path) -> str:
-    result = polyhop("report", *arguments)
-    assert (result.exit_code, result.stderr.count("\n")) == (1, 1), result.output
-    return result.stderr
+error = partial(refused, "report")
 
 
 def test_damaged_runs(run: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from polyhop.data.lucene.bm25 import BM25Index
 
+from .cli import done, of_run, written
 from .cli import polyhop as run
 
 QUESTIONS: list[dict[str, Any]] = [
@@ -43,26 +44,19 @@ PREDICTIONS: list[dict[str, Any]] = [
 ]
 
 
-def written(path: Path, lines: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return path
-
-
 def test_predictions_are_scored_like_those_of_a_program(tmp_path: Path) -> None:
     questions, made = written(tmp_path / "q.jsonl", QUESTIONS), written(tmp_path / "theirs.jsonl", PREDICTIONS)
-    result = run("score", made, "--questions", questions, "--out", tmp_path / "run")
-    assert result.exit_code == 0, result.output
-    assert "1 failed: there is no prediction" in result.stderr
-    found = json.loads((tmp_path / "run" / "summary.json").read_text())["metrics"]
+    command = ("score", made, "--questions", questions, "--out", tmp_path / "run")
+    assert "1 failed: there is no prediction" in done(*command).stderr
+    found = of_run(tmp_path / "run")["metrics"]
     assert found["answer_em"] == pytest.approx(1 / 3)
     assert found["answer_f1"] == pytest.approx((1 + 2 / 3) / 3)
     assert found["evidence_f1"] == pytest.approx(2 / 3)
     assert found["passage_mrr"] == pytest.approx((1 / 2) / 3)
     assert not {"lm_calls", "searches", "seconds_p50"} & found.keys()  # nobody knows what they cost
-    again = run("score", made, "--questions", questions, "--out", tmp_path / "run")
-    assert again.exit_code == 0
-    changed = written(tmp_path / "theirs.jsonl", [{**PREDICTIONS[0], "answer": "no"}])
-    assert run("score", changed, "--questions", questions, "--out", tmp_path / "run").exit_code == 1
+    done(*command)
+    written(made, [{**PREDICTIONS[0], "answer": "no"}])
+    assert run(*command).exit_code == 1
 
 
 @pytest.mark.parametrize(
@@ -87,8 +81,7 @@ def test_files_of_scores_are_compared_by_id(tmp_path: Path) -> None:
     for name, values in (("a", before), ("b", after)):
         lines = [{"id": n, "f1": value, "right": bool(value)} for n, value in enumerate(values)]
         written(tmp_path / f"{name}.jsonl", lines if name == "a" else lines[::-1])
-    result = run("compare", tmp_path / "a.jsonl", tmp_path / "b.jsonl")
-    assert result.exit_code == 0, result.output
+    result = done("compare", tmp_path / "a.jsonl", tmp_path / "b.jsonl")
     (line,) = (line for line in result.stdout.splitlines() if line.startswith(" F1 ") and "(" in line)
     # Differences: six of +1, one of -1, three of 0; their standard deviation is 0.7071.
     assert line.split()[1] == "+0.50"
@@ -104,7 +97,7 @@ def test_evidence_is_named_by_file_title_or_id_with_sentences_of_the_document(tm
     (tmp_path / "n").mkdir()
     sentences = " ".join(f"Sentence {n} of the document says that mills grind grain slowly." for n in range(60))
     (tmp_path / "n" / "doc.md").write_text(f"# Doc\n\n{sentences}\n")
-    assert run("index", tmp_path / "n", "--out", tmp_path / "ix").exit_code == 0
+    done("index", tmp_path / "n", "--out", tmp_path / "ix")
     gold = [{"title": "n/doc.md", "sentence": 40}]
     questions = written(tmp_path / "q.jsonl", [{"id": "1", "question": "Who?", "answer": "Ann", "gold": gold}])
     with BM25Index(tmp_path / "ix") as index:

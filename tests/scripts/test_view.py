@@ -16,7 +16,7 @@ from polyhop.programs import trace as steps
 from polyhop.programs.prediction import conclude, read_answer
 from polyhop.programs.run import Run, running
 from polyhop.programs.trace import Trace
-from polyhop.scripts.view import evidence_table, excerpt, hit_lines, print_answer, to_record, trace_tree
+from polyhop.scripts.view import Answered, evidence_table, excerpt, hit_lines, print_answer, trace_tree
 
 HOSTILE = Passage.of("[bold]Title[/bold]", sentences=["Fine.", "\x1b[31mred\x07 [link=x]y[/link]\nnext"], id="h")
 
@@ -55,12 +55,12 @@ def test_control_characters_and_markup_are_text() -> None:
 def test_a_withheld_answer_is_shown_with_its_evidence(capsys: pytest.CaptureFixture[str]) -> None:
     with running(Run(trace=Trace(), abstain_below=0.6)):
         made = conclude("4\x1b[2J2", 0.5, evidence=[Evidence(HOSTILE, 0)], stop="stable")
-    print_answer("q?", made, 0.1, Ledger())
+    print_answer(Answered("q?", made, 0.1, Ledger()))
     shown = capsys.readouterr().out
     assert "unknown  perhaps: 4 [2J2  confidence 0.50\n" in shown
     assert "stopped: the answer was not sure enough" in shown
     assert "Fine." in shown
-    assert to_record("q?", made, 0.1, Ledger())["guess"] == made.guess
+    assert Answered("q?", made, 0.1, Ledger()).to_record()["guess"] == made.guess
 
 
 def test_steps_are_shown_with_what_they_are_about() -> None:
@@ -95,3 +95,5 @@ def test_a_hit_is_shown_around_the_sentence_that_matches() -> None:
         assert shown.endswith("Ada Berg owns the mill. The end.")
         assert len(shown) < 330
     assert excerpt("else", Hit(passage, 1.0, 1)).startswith("Sentence 0 is")
+    few = Passage.of("Kestrel", sentences=sentences[-7:])
+    assert excerpt("who owns the mill", Hit(few, 1.0, 1)) == few.text  # a short one is shown whole

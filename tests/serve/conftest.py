@@ -83,6 +83,18 @@ def address() -> Iterator[str]:
         yield address
 
 
+def ask(address: str, question: str = QUESTION, **headers: str) -> httpx.Response:
+    """What ``POST /ask`` answers."""
+    return httpx.post(f"{address}/ask", json={"question": question}, headers=headers, timeout=60)
+
+
+def streamed(address: str, question: str = QUESTION) -> list[dict[str, Any]]:
+    """The events of a question."""
+    asked = {"question": question, "stream": True}
+    with httpx.stream("POST", f"{address}/ask", json=asked, timeout=60) as reply:
+        return events_of(reply)
+
+
 def events_of(reply: httpx.Response) -> list[dict[str, Any]]:
     """The events of a stream."""
     return [json.loads(line[6:]) for line in reply.iter_lines() if line.startswith("data: ")]

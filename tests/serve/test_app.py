@@ -28,7 +28,7 @@ from ..faults.faults import FAULTS
 from ..faults.listening import Listening
 from ..faults.schedule import Always
 from ..faults.server import Server
-from .conftest import QUESTION, events_of, sample, service
+from .conftest import QUESTION, ask, events_of, sample, service, streamed
 
 
 def ended(address: str, outcome: str) -> int:
@@ -44,16 +44,15 @@ def until(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
 
 
 def test_the_answer_is_that_of_the_program(address: str) -> None:
-    reply = httpx.post(f"{address}/ask", json={"question": QUESTION}, timeout=60)
+    reply = ask(address)
     assert reply.status_code == 200
     program = PolyHop(ChainRetriever(sample()))
     with dspy.context(lm=language_model("lexical")):
-        known = json.loads(program(question=QUESTION).to_json())
-    given = reply.json()
-    assert {name: given[name] for name in ("answer", "confidence", "evidence", "ranking", "lm_calls")} == {
-        name: known[name] for name in ("answer", "confidence", "evidence", "ranking", "lm_calls")
-    }
-    assert given["costs"]["lm_calls"] == given["lm_calls"]
+        expected = json.loads(program(question=QUESTION).to_json())
+    record = reply.json()
+    for name in ("answer", "confidence", "evidence", "ranking", "lm_calls"):
+        assert record[name] == expected[name]
+    assert record["costs"]["lm_calls"] == record["lm_calls"]
 
 
 @pytest.mark.parametrize("way", ["accept", "body"])
@@ -67,9 +66,9 @@ def test_a_stream_tells_every_step_then_the_answer(way: str, address: str) -> No
     steps = [event["step"]["step"] for event in events if event["event"] == "step"]
     assert "searched" in steps
     assert steps[-1] == "stopped"
-    known = {id: passage for event in events for id, passage in event.get("passages", {}).items()}
+    passages = {id: passage for event in events for id, passage in event.get("passages", {}).items()}
     for item in events[-1]["evidence"]:
-        assert known[item["passage_id"]]["sentences"][item["sentence"]] == item["text"]
+        assert passages[item["passage_id"]]["sentences"][item["sentence"]] == item["text"]
     assert [event["seconds"] for event in events] == sorted(event["seconds"] for event in events)
     calls = [event["costs"]["lm_calls"] for event in events if "costs" in event]
     assert calls == sorted(calls)
@@ -95,7 +94,7 @@ def test_the_state(address: str) -> None:
     assert state["passages"] == len(sample().passages)
     assert state["programs"] == ["polyhop", "naive"]
     before = ended(address, "answered")
-    httpx.post(f"{address}/ask", json={"question": QUESTION}, timeout=60)
+    ask(address)
     assert until(lambda: ended(address, "answered") == before + 1)
 
 
@@ -148,20 +147,13 @@ def test_a_token_is_needed_where_there_is_one(start: Callable[..., str]) -> None
 
 def test_without_a_token_other_hosts_and_pages_of_other_sites_are_refused(address: str) -> None:
     def asked(**headers: str) -> int:
-        return httpx.post(f"{address}/ask", json={"question": QUESTION}, headers=headers, timeout=60).status_code
+        return ask(address, **headers).status_code
 
     for host in ("evil.example", "evil.example:80", "[::1", "localhost.evil.example", "127.0.0.1.evil.example"):
         assert asked(host=host) == 400, host
     port = address.rpartition(":")[2]
-    for origin in (
-        "http://evil.example",
-        "null",
-        "http://[",
-        "localhost",
-        "http://",
-        "http://127.0.0.1:1",
-        f"{address}.evil",
-    ):
+    elsewhere = "http://evil.example null http://[ localhost http:// http://127.0.0.1:1".split()
+    for origin in (*elsewhere, f"{address}.evil"):
         assert asked(origin=origin) == 403, origin
     assert asked(host="evil.example", origin="http://evil.example") == 400  # a name that leads to this machine
     assert [asked(host=f"{host}:{port}") for host in ("localhost", "127.0.0.1", "[::1]")] == [200] * 3
@@ -179,14 +171,14 @@ def test_time_is_limited(start: Callable[..., str]) -> None:
     with Server(latency=2.0) as model, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_BASE_URL", model.url)
         address = start(lm="openai/slow", seconds=0.3)
-        reply = httpx.post(f"{address}/ask", json={"question": QUESTION}, timeout=60)
+        reply = ask(address)
         assert reply.status_code == 504
         assert reply.json()["error"]["message"] == "no answer within 0.3 s"
 
 
 def test_the_budget_is_that_of_all_questions(start: Callable[..., str]) -> None:
     address = start(budget=Budget(calls=1))
-    reply = httpx.post(f"{address}/ask", json={"question": QUESTION}, timeout=60)
+    reply = ask(address)
     assert (reply.status_code, reply.json()["error"]["type"]) == (429, "budget")
 
 
@@ -220,21 +212,18 @@ def test_an_error_of_the_model_is_told_without_its_key(start: Callable[..., str]
         patch.setenv("OPENAI_BASE_URL", model.url)
         patch.setenv("OPENAI_API_KEY", key)
         address = start(lm="openai/some")
-        reply = httpx.post(f"{address}/ask", json={"question": QUESTION}, timeout=60)
+        reply = ask(address)
         assert (reply.status_code, reply.json()["error"]["type"]) == (502, "model")
         assert "Incorrect API key" in reply.text
         assert key not in reply.text
-        with httpx.stream("POST", f"{address}/ask", json={"question": QUESTION, "stream": True}, timeout=60) as stream:
-            events = events_of(stream)
-        assert events[-1]["kind"] == "model"
+        assert streamed(address)[-1]["kind"] == "model"
 
 
 def test_no_text_breaks_out_of_its_event(start: Callable[..., str]) -> None:
     passage = Passage.of("<script>", "Stalker was directed by </script>.")
     address = start(source=PassagePool([passage]))
     question = "Who directed Stalker?\n\nevent: answer\ndata: {}"
-    with httpx.stream("POST", f"{address}/ask", json={"question": question, "stream": True}, timeout=60) as reply:
-        events = events_of(reply)
+    events = streamed(address, question)
     assert [event["event"] for event in events].count("answer") == 1  # no line of a question ends an event
     assert events[0]["question"] == question
 

@@ -25,7 +25,7 @@ from polyhop.programs import PolyHop, new_program
 from polyhop.serve.service import Service
 from polyhop.serve.tools import tool_server
 
-from .conftest import QUESTION, sample
+from .conftest import QUESTION, ask, sample
 
 QUESTIONS = [example.question for example in load_sample("test")[:1]]
 
@@ -42,7 +42,7 @@ def test_a_withheld_answer_is_told_as_a_guess(start: Callable[..., str]) -> None
     address = start(settings=("abstain_below=1.0",))
     messages = [{"role": "user", "content": QUESTION}]
     chat = httpx.post(f"{address}/v1/chat/completions", json={"messages": messages}, timeout=60).json()
-    asked = httpx.post(f"{address}/ask", json={"question": QUESTION}, timeout=60).json()
+    asked = ask(address).json()
     assert asked["answer"] == "unknown"
     assert asked["guess"]
     assert asked["evidence"]

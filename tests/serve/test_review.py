@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,25 +12,21 @@ import pytest
 from polyhop.data.chain.pairs import Pair
 from polyhop.data.errors import PolyhopError
 from polyhop.data.passages import Passage
-from polyhop.eval.drafts import written
+from polyhop.eval import drafts as writing
 from polyhop.serve.review import Decision, Review, create_review
 
+from ..scripts.cli import records, written
 from .conftest import faults, listening
 
 
 def drafts(file: Path, count: int = 3) -> Path:
-    lines = []
+    lines = list[Any]()
     for n in range(count):
         mill = Passage.of(f"Mill {n}", sentences=["A mill.", f"Its owner is <b>Ada {n}</b>."], id=f"mill{n}")
         owner = Passage.of(f"Ada {n}", sentences=["A baker from Tarn."], id=f"ada{n}")
         pair = Pair("bridge", mill, owner, f"Mill {n} mentions Ada {n}: ada {n}", f"ada {n}", 1)
-        lines.append(json.dumps(written(pair, f"Where is the owner of Mill {n} from?", "Tarn", ["Who owns it?"])))
-    file.write_text("\n".join(lines) + "\n")
-    return file
-
-
-def records(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text().splitlines()]
+        lines.append(writing.written(pair, f"Where is the owner of Mill {n} from?", "Tarn", ["Who owns it?"]))
+    return written(file, lines)
 
 
 def test_questions_are_read_with_keys_and_the_accepted_ones_are_split(
@@ -92,11 +87,13 @@ def test_another_site_may_not_decide_and_a_wrong_file_is_told(tmp_path: Path) ->
         assert httpx.post(f"{address}/drafts", json=decision | {"decision": "perhaps"}).status_code == 422
         assert httpx.post(f"{address}/drafts", json=decision).status_code == 404
     assert not (tmp_path / "q.reviewed.jsonl").exists()
-    file.write_text('{"question": "Who?"}\n')
-    with pytest.raises(PolyhopError, match="no drafts as 'polyhop draft' writes them"):
-        Review(file)
-    file.write_text('{"id": "a"}\nno json\n')
-    with pytest.raises(PolyhopError, match="line 2: no JSON object"):
-        Review(file)
-    with pytest.raises(PolyhopError, match="none.jsonl cannot be read: .*No such file"):
+    for text, message in (
+        ('{"question": "Who?"}', "no drafts as 'polyhop draft' writes them"),
+        ('{"id": "a"}\n{"id": "a"}', "each with an id of its own"),
+        ('{"id": "a"}\nno json', r"q.jsonl:2: not JSON"),
+    ):
+        file.write_text(text)
+        with pytest.raises(PolyhopError, match=message):
+            Review(file)
+    with pytest.raises(PolyhopError, match="no file .*none.jsonl"):
         Review(tmp_path / "none.jsonl")
