@@ -28,7 +28,7 @@ from dspy import LMError, LMProviderError, LMTimeoutError, LMUnexpectedError, lm
 from dspy.utils.exceptions import is_retryable_lm_error
 from pydantic import BaseModel, ConfigDict, Field
 
-from .costs import CANCELLED, LOCAL, POLL, Abandoned, is_abandoned, pause, record_incident, usage_of
+from .costs import CANCELLED, LOCAL, POLL, Abandoned, go_on, is_abandoned, pause, record_incident, usage_of
 from .replies import as_events, causes, checked, diagnosed, estimate_usage
 from .secrets import learn, without_secret_settings
 
@@ -94,31 +94,25 @@ class RateLimit:
 
     def wait(self) -> None:
         """Wait until a request may be sent. It is under way until `leave`."""
-        while True:
-            entered, seconds = self.enter()
-            if entered:
-                break
-            self._sleep(seconds + uniform(0.0, min(1.0, seconds)))  # not all threads at once
+        with self._changed:
+            while not self._changed.wait_for(lambda: self._free >= 1, POLL):
+                go_on()
+            self._free -= 1
         try:
-            self._sleep(seconds)
-            while closed := self.closed():
-                self._sleep(closed + uniform(0.0, min(1.0, closed)))
+            self._wait_until_open()
+            with self._changed:
+                now = self._clock()
+                at = max(now, self._turn)
+                self._turn = at + 60 / (self.limits.requests_per_minute or inf)
+            self._sleep(at - now)
+            self._wait_until_open()
         except BaseException:
             self.leave()
             raise
 
-    def enter(self) -> tuple[bool, float]:
-        """Whether the request is under way now, and the seconds to wait before it is sent, or before it tries again."""
-        with self._changed:
-            if not self._changed.wait_for(lambda: self._free >= 1, POLL):
-                return False, 0.0
-            if closed := self.closed():
-                return False, closed
-            self._free -= 1
-            now = self._clock()
-            at = max(now, self._turn)
-            self._turn = at + 60 / (self.limits.requests_per_minute or inf)
-            return True, at - now
+    def _wait_until_open(self) -> None:
+        while closed := self.closed():
+            self._sleep(closed + uniform(0.0, min(1.0, closed)))  # not all threads at once
 
     def leave(self) -> None:
         """A request has ended."""

@@ -183,12 +183,17 @@ def one_line(text: str) -> str:
 # --- replies ----------------------------------------------------------------------------------------------------------
 
 _NUMBERED = re.compile(r"\s*(\d{1,3})[.)]\s+(?=\S)")
-_NOTHING = re.compile(r"\W*(?:none|null|nothing|n/?a|empty)?\W*", re.IGNORECASE)
+_NOTHING = re.compile(r"\W*(?:none|null|nil|nothing|n/?a|empty)?\W*", re.IGNORECASE)
+
+
+def is_nothing(text: str) -> bool:
+    """Whether a text only says that there is none."""
+    return _NOTHING.fullmatch(text) is not None
 
 
 def read_texts(reply: Iterable[str]) -> list[str]:
     """The texts of a list on one line each, without blanks, "none", and the numbers of a numbered list."""
-    texts = [" ".join(text.split()) for text in reply if not _NOTHING.fullmatch(text)]
+    texts = [" ".join(text.split()) for text in reply if not is_nothing(text)]
     marks = [_NUMBERED.match(text) for text in texts]
     # "1. FC Köln" alone is a name; a list whose items all count is numbered.
     if len(texts) > 1 and all(mark and int(mark[1]) == n for n, mark in enumerate(marks, 1)):
