@@ -162,12 +162,6 @@ def test_notes_are_enough_for_an_answer_and_say_where_it_comes_from() -> None:
     assert (prediction.answer, prediction.status, prediction.trace.searches) == ("Leytonstone", "model knowledge", 1)
 
 
-def test_an_answer_without_a_confidence_is_given_as_it_is() -> None:
-    for route in ("direct", "single", "plan"):
-        _, prediction = play(set={"routes": route}, answerer={"reasoning": "So.", "answer": "Leytonstone"})
-        assert (prediction.answer, prediction.confidence) == ("Leytonstone", 0.5)
-
-
 # --- searching -------------------------------------------------------------------------------------------------------
 
 
@@ -220,23 +214,18 @@ def test_an_answer_is_forced_above_the_number_of_passages_and_nothing_is_cut() -
 
 
 @pytest.mark.parametrize(
-    ("route", "order"),
+    ("routes", "order"),
     [
         ("direct", ["answerer"]),
         ("single", ["filter", "answerer"]),
-        ("plan", ["roadmap", "decider", "answerer"]),
+        ("plan", ["roadmap", "decider", "filter", "decider", "answerer"]),
+        ("once", ["router", "roadmap", "decider", "filter", "decider", "answerer"]),
+        ("routed", ["router", "roadmap", "decider", "router", "filter", "decider", "answerer"]),
     ],
 )
-def test_a_route_for_all_questions_needs_no_router(route: str, order: list[str]) -> None:
-    script, _ = play(set={"routes": route})
-    assert script.order == order
-
-
-@pytest.mark.parametrize(("routes", "router"), [("once", 1), ("plan", 0), ("routed", 2)])
-def test_sub_goals_are_routed_as_published(routes: str, router: int) -> None:
+def test_what_is_routed_is_a_tunable(routes: str, order: list[str]) -> None:
     script, _ = play(set={"routes": routes}, decider=[search_for("Vertigo"), ENOUGH])
-    assert script.order.count("router") == router
-    assert script.order.count("filter") == 1
+    assert script.order == order
 
 
 def test_the_proxy_plays_router_filters_and_decision_maker(tmp_path: Path) -> None:

@@ -70,11 +70,6 @@ def test_every_program_returns_the_same_fields(kind: type[dspy.Module], adapter:
     if kind not in REVIEWED:
         assert steps[-2] == "answered"
         assert prediction.confidence == pytest.approx(0.85)
-    # Passages with evidence lead the ranking, and no passage is in it twice.
-    leading = list(dict.fromkeys(item.passage.id for item in prediction.evidence))
-    ids = [passage.id for passage in prediction.ranking]
-    assert ids[: len(leading)] == leading
-    assert len(set(ids)) == len(ids)
 
 
 @pytest.mark.parametrize("kind", PROGRAMS)
