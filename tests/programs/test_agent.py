@@ -53,6 +53,16 @@ def refuse(limit: int) -> Any:
     return reply
 
 
+class Listening(BaseCallback):
+    """Notes what models are asked."""
+
+    def __init__(self, asked: list[str]) -> None:
+        self.asked = asked
+
+    def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+        self.asked.append(str(inputs))
+
+
 @pytest.mark.parametrize("adapter", [dspy.ChatAdapter(), dspy.JSONAdapter()])
 @pytest.mark.parametrize(("sentences", "limit"), [((2, 2, 2, 2), 8), ((1, 1, 1, 1, 1), 2), ((4, 1), 1)])
 def test_the_first_half_until_it_fits(sentences: tuple[int, ...], limit: int, adapter: Any) -> None:
@@ -111,14 +121,9 @@ def test_of_long_passages_the_sentences_about_the_question_are_shown() -> None:
 
 
 def test_a_question_that_is_asked_again_does_not_get_the_cached_reply() -> None:
-    asked = []
-
-    class Listening(BaseCallback):
-        def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
-            asked.append(str(inputs))
-
+    asked = list[str]()
     for attempt in (1, 2):
-        with playing(scripted()), dspy.context(usage_tracker=Ledger(attempt), callbacks=[Listening()]):
+        with playing(scripted()), dspy.context(usage_tracker=Ledger(attempt), callbacks=[Listening(asked)]):
             for config in ({}, {"rollout_id": 1}, {"rollout_id": 2}):  # of agents that share no reply
                 Agent(AnswerFromPassages)(question="Who?", passages=passages(1), config=config)
     assert ["rollout_id" in each for each in asked] == [False, *[True] * 5]
@@ -136,12 +141,7 @@ def test_a_question_that_is_asked_again_does_not_get_the_cached_reply() -> None:
 )
 def test_answers_are_asked_for_in_the_language_of_the_question(question: str, told: bool) -> None:
     prompts = list[str]()
-
-    class Listening(BaseCallback):
-        def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
-            prompts.append(str(inputs))
-
-    with playing(scripted()), dspy.context(callbacks=[Listening()]):
+    with playing(scripted()), dspy.context(callbacks=[Listening(prompts)]):
         Agent(AnswerFromPassages)(question=question, passages=passages(1), config={"rollout_id": 7})
     assert ("Answer in the language of the question." in prompts[-1]) == told
 
