@@ -754,16 +754,12 @@ class Agent:
 
     def queries(self) -> list[str]:
         """Each gap, the names in it, and these with the question; what was asked before is left out."""
-        gaps = (
-            [gap for gap in self.prompt.listed("required") if not references(gap)]
-            or self.open
-            or [self.prompt.question]
-        )
+        required = [gap for gap in self.prompt.listed("required") if not references(gap)]
+        gaps = required or self.open or [self.prompt.question]
         named = [" ".join(mask(gap)[1]) for gap in gaps]
         forms = [*gaps, *named, *(f"{self.prompt.question.strip(' ?')} {name}" for name in named)]
-        fresh = [form for form in dict.fromkeys(forms) if form and form not in self.prompt.listed("earlier")]
-        count = self.prompt.inputs.get("count", "")
-        return fresh[: int(count) if count.isdecimal() else 9]
+        earlier = self.prompt.listed("earlier")
+        return [form for form in dict.fromkeys(forms) if form and form not in earlier][:9]
 
     def refined(self) -> str:
         entries = (re.fullmatch(r"#(\d{1,9}) .* -> (.*)", text, re.S) for text in self.prompt.listed("trajectory"))
@@ -852,7 +848,7 @@ RULES: dict[str, Callable[[Agent], Any]] = {
     "keep": lambda agent: list(dict.fromkeys(agent.kept + agent.added)) if agent.reading.kept else agent.added,
     "add": lambda agent: agent.added,
     "spans": lambda agent: [f"{row.id} {row.text}" for row in agent.evidence],
-    **dict.fromkeys(("required", "gaps"), lambda agent: agent.open),
+    "gaps": lambda agent: agent.open,
     "contradicted": lambda agent: [],
     "new_facts": lambda agent: [f"{row.text} ({row.id})" for row in agent.evidence],
     "supported": Agent.supported,

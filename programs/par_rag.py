@@ -222,9 +222,7 @@ class Review(Part):
 
     def accuracy(self, draft: Cited) -> float:
         """The judge's probability; 0 if the reply cannot be read."""
-        shown = Candidates(item.passage for item in draft.cited).show()
-        asked = {"question": draft.question, "evidence": shown, "answer": draft.text}
-        if (reply := verdict(self.accuracy_judge, "accuracy", **asked)) is None:
+        if (reply := _judged(self.accuracy_judge, "accuracy", draft)) is None:
             return 0.0
         record(judged := Judged("accuracy", read_probability(reply.accuracy)))
         return judged.score
@@ -234,12 +232,15 @@ class Review(Part):
         an unreadable verdict count."""
         if not draft.cited:
             return CREDIBILITY["extrapolatory"]
-        shown = Candidates(item.passage for item in draft.cited).show()
-        asked = {"question": draft.question, "evidence": shown, "answer": draft.text}
-        if (reply := verdict(self.attribution_judge, "attribution", **asked)) is None:
+        if (reply := _judged(self.attribution_judge, "attribution", draft)) is None:
             return CREDIBILITY["extrapolatory"]
         record(Judged("attribution", CREDIBILITY[reply.attribution], reply.attribution))
         return CREDIBILITY[reply.attribution]
+
+
+def _judged(judge: Agent, aspect: str, draft: Cited) -> dspy.Prediction | None:
+    shown = Candidates(item.passage for item in draft.cited).show()
+    return verdict(judge, aspect, question=draft.question, evidence=shown, answer=draft.text)
 
 
 def read_cited(

@@ -18,7 +18,7 @@ from polyhop.programs.run import Run, running, together
 from polyhop.programs.trace import Decided, Shortened
 from polyhop.signatures import AnswerFromPassages, NumberedPassage, NumberedPassages
 
-from .scripted import Request, answer, playing, scripted
+from .scripted import ADAPTERS, Request, answer, playing, scripted
 
 TOO_LONG = lm15.ContextLengthError("This model's maximum context length is 4096 tokens.")
 
@@ -63,7 +63,7 @@ class Listening(BaseCallback):
         self.asked.append(str(inputs))
 
 
-@pytest.mark.parametrize("adapter", [dspy.ChatAdapter(), dspy.JSONAdapter()])
+@pytest.mark.parametrize("adapter", ADAPTERS)
 @pytest.mark.parametrize(("sentences", "limit"), [((2, 2, 2, 2), 8), ((1, 1, 1, 1, 1), 2), ((4, 1), 1)])
 def test_the_first_half_until_it_fits(sentences: tuple[int, ...], limit: int, adapter: Any) -> None:
     ledger, whole = Ledger(), [f"{n}s{s + 1}" for n, many in enumerate(sentences, 1) for s in range(many)]

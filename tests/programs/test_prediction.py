@@ -34,7 +34,7 @@ from polyhop.programs.prediction import conclude, read_query
 from polyhop.programs.run import Run, running
 from polyhop.programs.trace import Stopped
 
-from .scripted import Request, Script, answer, playing, scripted
+from .scripted import ADAPTERS, Request, Script, answer, playing, scripted
 
 PASSAGES = [Passage.of(f"Title {n}", f"Sentence one of {n}. And two.", id=f"p{n}") for n in range(4)]
 PROGRAMS = [Direct, Naive, FullContext, SetSelection, IRCoT, Prism, Kair, ParRag, C3PO, PolyHop]
@@ -48,7 +48,7 @@ def build(kind: type[dspy.Module]) -> dspy.Module:
 
 
 @pytest.mark.parametrize("kind", PROGRAMS)
-@pytest.mark.parametrize("adapter", [dspy.ChatAdapter(), dspy.JSONAdapter()])
+@pytest.mark.parametrize("adapter", ADAPTERS)
 def test_every_program_returns_the_same_fields(kind: type[dspy.Module], adapter: dspy.Adapter) -> None:
     said = answer("Title", 85)
     with playing(scripted(answerer=said, reader=said, selector={"keep": ["1s1", "2"]}), adapter) as script:
