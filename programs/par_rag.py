@@ -23,7 +23,7 @@ from .. import signatures
 from ..data.chain import ChainRetriever
 from ..data.passages import Evidence, Retriever
 from ..data.references import references, replace_references
-from ..data.text import title_key
+from ..data.text import has_phrase
 from ..signatures.fields import read_probability, read_texts
 from .agent import Agent, Part
 from .candidates import Candidates, Cited, cut_citations, ids, whole
@@ -253,6 +253,5 @@ def read_cited(
     named = list(map(str, citations or ()))
     cited, invalid = sources.resolve([*named, *(id for id in marked if id not in named)])
     if citations is None and not cited:
-        key = f" {title_key(text)} "
-        cited = [Evidence(passage) for passage in sources.passages if key in f" {title_key(passage.text)} "][:1]
+        cited = [Evidence(passage) for passage in sources.passages if has_phrase(passage.text, text)][:1]
     return text, tuple(whole(cited)) if text != UNKNOWN else (), (*cut, *invalid)

@@ -12,7 +12,7 @@ import dspy
 
 from ..data.errors import PolyhopError
 from ..data.passages import Evidence, Passage
-from ..data.text import clean, title_key
+from ..data.text import clean, has_phrase
 from ..signatures.fields import is_nothing, read_probability, read_texts
 from .candidates import cut_citations
 from .run import current, record
@@ -257,10 +257,8 @@ def conclude(
     ranked |= {id: passage for id, passage in run.passages.items() if id not in ranked}
     if answer == UNKNOWN:
         status = "no answer"
-    elif status == "not checked" and not evidence:
-        key = f" {title_key(answer)} "
-        if not any(key in f" {title_key(seen.text)} " for seen in ranked.values()):
-            status = "model knowledge"  # no passage has the answer
+    elif status == "not checked" and not (evidence or any(has_phrase(seen.text, answer) for seen in ranked.values())):
+        status = "model knowledge"
     return Prediction(
         answer=answer,
         guess=guess,

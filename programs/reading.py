@@ -20,7 +20,7 @@ import dspy
 import json_repair
 from pydantic import TypeAdapter, ValidationError
 
-from ..signatures.fields import Bound, bound_of, is_nothing
+from ..signatures.fields import ID, Bound, bound_of, is_nothing
 
 _EXCERPT = 80  # characters of what could not be read
 
@@ -34,8 +34,8 @@ _BULLET = re.compile(r"^[ \t]*(?:[-*•‣–]|\(?\d{1,3}[.)])[ \t]+")
 _NUMBER = re.compile(r"-?\d+(?:[.,]\d+)?|-?\.\d+")
 _RATIO = re.compile(r"(\d+(?:\.\d+)?)\s*(?:/|out of)\s*(\d+(?:\.\d+)?)")
 _ITEM = re.compile(r"""\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|((?:\[[^\]]*\]|[^,\[\]])+))\s*(,|$)""", re.DOTALL)
-_ID = re.compile(r"\d{1,6}(?:s\d{1,6})?", re.IGNORECASE)
-_IDS = re.compile(rf"\W*{_ID.pattern}(?:\W+{_ID.pattern})+\W*", re.IGNORECASE)
+_ID = re.compile(ID, re.IGNORECASE)
+_IDS = re.compile(rf"\W*{ID}(?:\W+{ID})+\W*", re.IGNORECASE)
 _BETWEEN_IDS = re.compile(r"\s*[,;]\s*|\s+and\s+")
 _BETWEEN_TEXTS = re.compile(r"(?<=[?\]\"”])\s*[,;]\s*|\s*;\s*")
 _WORDS = (  # the first that fits

@@ -182,6 +182,9 @@ def one_line(text: str) -> str:
 
 # --- replies ----------------------------------------------------------------------------------------------------------
 
+ID = r"\d{1,6}(?:s\d{1,6})?"
+"""A pattern of the id of a passage or a sentence."""
+
 _NUMBERED = re.compile(r"\s*(\d{1,3})[.)]\s+(?=\S)")
 _NOTHING = re.compile(r"\W*(?:none|null|nil|nothing|n/?a|empty)?\W*", re.IGNORECASE)
 
