@@ -92,8 +92,7 @@ def check(signature: Any, inputs: dict[str, Any], messages: list[Any]) -> None:
     for name, value in inputs.items():
         text = prompt.inputs[name]
         if isinstance(value, NumberedPassages):
-            lines = text.splitlines()[any(each.selected for each in value.passages) :]  # the first explains the mark
-            assert [line.split(" ")[0].lstrip(">") for line in lines] == (list(_ids(value)) or ["(none)"])
+            assert [line.split(" ")[0] for line in text.splitlines()] == (list(_ids(value)) or ["(none)"])
         elif isinstance(value, list):
             assert json.loads(text) == value
         else:
