@@ -152,21 +152,12 @@ class LimitedLM(dspy.LM):
     Args:
         inner: The model that is asked; it keeps the settings of its connection.
         limit: None for no limits: then the inner model's number of retries counts.
-        paid: Of the budget, if there is one.
         traits: What is known of its server.
-        keep: Gets each request with its reply, to record it.
     """
 
-    def __init__(
-        self,
-        inner: dspy.LM,
-        limit: RateLimit | None = None,
-        paid: Paid | None = None,
-        traits: ServerTraits | None = None,
-        keep: Kept | None = None,
-    ) -> None:
+    def __init__(self, inner: dspy.LM, limit: RateLimit | None = None, traits: ServerTraits | None = None) -> None:
         learn(inner)
-        engine = _Engine(inner, limit, paid, traits or ServerTraits(), keep)
+        engine = _Engine(inner, limit, traits or ServerTraits())
         super().__init__(
             inner.model,
             inner.model_type,
@@ -249,9 +240,9 @@ class _Engine:
 
     inner: dspy.LM
     limit: RateLimit | None
-    paid: Paid | None
     traits: ServerTraits
-    keep: Kept | None
+    paid: Paid | None = None
+    keep: Kept | None = None
 
     def __post_init__(self) -> None:
         # The client's own time is a little longer: what is late is told once, and its thread ends soon.

@@ -38,10 +38,6 @@ class Candidates:
                 fresh.append(passage)
         return fresh
 
-    def number(self, passage: Passage) -> int:
-        """Raises: KeyError: the passage has none."""
-        return self._number[passage.id]
-
     def show(self, evidence: Iterable[Evidence] | None = None, selected: Iterable[Evidence] = ()) -> NumberedPassages:
         """All passages, or only ``evidence``: passages in order of first mention, sentences in order.
 

@@ -112,11 +112,11 @@ def check_question(question: str) -> str:
 # --- replies ----------------------------------------------------------------------------------------------------------
 
 
-def decomposed(replied: Sequence[str], route: str = "") -> list[str]:
+def decomposed(replied: Sequence[str]) -> list[str]:
     """Record and return the sub-questions of a reply, at most `MAX_SUB_QUESTIONS`."""
     texts = list(dict.fromkeys(read_texts(replied)))
     kept, surplus = texts[:MAX_SUB_QUESTIONS], texts[MAX_SUB_QUESTIONS:]
-    record(Decomposed(tuple(kept), tuple(surplus), route=route))
+    record(Decomposed(tuple(kept), tuple(surplus)))
     return kept
 
 
