@@ -34,6 +34,7 @@ STOPS = {
     "sentences": "the limit of sentences",
     "documents": "the limit of passages",
     "sufficient": "an agent found the evidence sufficient",
+    "enough": "an agent found the passages enough",
     "answered": "the reasoning names an answer",
     "agreed": "two readings gave the same answer",
     "sure": "the reader is sure of its answer",

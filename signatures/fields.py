@@ -64,9 +64,9 @@ class NumberedPassage(BaseModel):
     selected: frozenset[int] = frozenset()
 
     def render(self) -> str:
-        lines = [f"[{self.number}] {one_line(self.title) or '(untitled)'}"]
+        lines = [f"[{self.number}] {_one_line(self.title) or '(untitled)'}"]
         lines += [
-            f"{'>' * (n in self.selected)}{self.number}s{n} {one_line(text)}" for n, text in self.sentences.items()
+            f"{'>' * (n in self.selected)}{self.number}s{n} {_one_line(text)}" for n, text in self.sentences.items()
         ]
         return "\n".join(lines)
 
@@ -174,7 +174,7 @@ def fenced(value: Any, tags: bool = False) -> Any:
     return value
 
 
-def one_line(text: str) -> str:
+def _one_line(text: str) -> str:
     """A title or a sentence as it is shown."""
     line: str = fenced(" ".join(_BREAK.sub(" ", text).split()))
     return line
