@@ -141,10 +141,10 @@ def test_the_query_that_is_most_diverse_and_most_relevant_is_asked(alpha: float,
 def test_only_facts_that_are_supported_and_relevant_are_known(
     verdict: Any, entered: list[str], unsupported: tuple[str, ...], irrelevant: tuple[str, ...]
 ) -> None:
-    updater = {"new_facts": ["A. (1s1)", "B. (1s2)"], "gaps": [GAP]}
+    updater = {"new_facts": ["A. (1s1)", "B. (1s2)", "a (1s2)"], "gaps": [GAP]}
     script, prediction = play(updater=updater, checker=verdict, settings={"steps": 1})
     assert known(script) == entered
-    assert steps(prediction, Required) == [Required((GAP,), known=("A.", "B."))]
+    assert steps(prediction, Required) == [Required((GAP,), known=("A.", "B."), invalid=("a",))]
     assert steps(prediction, Checked) == [Checked(tuple(entered), unsupported, (), irrelevant)]
 
 
