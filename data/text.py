@@ -430,6 +430,11 @@ def title_key(title: str) -> str:
     return " ".join(key_words(title)) or " ".join(fold(title).split())
 
 
+def has_phrase(text: str, phrase: str) -> bool:
+    """Whether a text has the words of a phrase one after the other, compared as titles are."""
+    return f" {title_key(phrase)} " in f" {title_key(text)} "
+
+
 @lru_cache(maxsize=8192)
 def title_names(title: str) -> tuple[str, ...]:
     """The keys by which other texts may mention a title's subject: in full, without parentheses, up to a comma

@@ -76,18 +76,17 @@ _FIELD = re.compile(r"^\[\[ ## (\w+) ## \]\]\s*$", re.MULTILINE)
 # The adapters' closing sentence, after the last field.
 _CLOSING = re.compile(r"\n\nRespond with (?:the corresponding output fields|a JSON object)[^\n]*\Z")
 _TITLE = re.compile(r"^\[(\d+)\] (?!«)(.*)$", re.MULTILINE)
-_ROW = re.compile(r"^(>?)(\d+s\d+) ", re.MULTILINE)
+_ROW = re.compile(r"^>?(\d+s\d+) ", re.MULTILINE)
 _ITEM = re.compile(r"^\[\d+\] «(.*?)»$", re.MULTILINE | re.DOTALL)  # of a list, as DSPy writes it
 _LONGEST_ROW = 2000  # characters that are read of a sentence, which may be a whole table
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence with its id in the prompt ("2s3"); ``kept`` if it is marked as evidence (">2s3")."""
+    """A sentence with its id in the prompt ("2s3")."""
 
     id: str
     text: str
-    kept: bool = False
 
     @cached_property
     def terms(self) -> frozenset[str]:
@@ -197,8 +196,8 @@ def read_pages(text: str) -> tuple[Page, ...]:
     for number, head, body in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
         _, *rows = _ROW.split(body)
         title, _, headings = head.partition(" > ")
-        rows_of = zip(rows[::3], rows[1::3], rows[2::3], strict=True)
-        sentences = tuple(Sentence(id, row.strip()[:_LONGEST_ROW], bool(mark)) for mark, id, row in rows_of)
+        pairs = zip(rows[::2], rows[1::2], strict=True)
+        sentences = tuple(Sentence(id, row.strip()[:_LONGEST_ROW]) for id, row in pairs)
         pages.append(Page(number, "" if title == "(untitled)" else title, sentences, headings))
     return tuple(pages)
 
@@ -710,13 +709,11 @@ class Agent:
 
     def __init__(self, prompt: Prompt) -> None:
         self.prompt = prompt
-        selected = set(prompt.listed("selected"))
-        rows = [(page, row) for page in prompt.pages for row in page.sentences]
-        ids = [(page, row.id) for page, row in rows if row.kept or {row.id, row.id.partition("s")[0]} & selected]
-        self.kept, pages = [id for _, id in ids], [page for page in prompt.pages if any(page is of for of, _ in ids)]
         steps = prompt.listed("sub_questions") or prompt.listed("roadmap")
-        before = () if "keep" in prompt.outputs else pages  # a Selector judges again
-        self.reading = Reading(prompt.question, steps, prompt.pages, before)
+        selected = set[str]() if "keep" in prompt.outputs else set(prompt.listed("selected"))  # a Selector judges again
+        numbers = {id.partition("s")[0] for id in selected}
+        kept = [page for page in prompt.pages if any(row.id.partition("s")[0] in numbers for row in page.sentences)]
+        self.reading = Reading(prompt.question, steps, prompt.pages, kept)
 
     @cached_property
     def open(self) -> list[str]:
@@ -754,16 +751,12 @@ class Agent:
 
     def queries(self) -> list[str]:
         """Each gap, the names in it, and these with the question; what was asked before is left out."""
-        gaps = (
-            [gap for gap in self.prompt.listed("required") if not references(gap)]
-            or self.open
-            or [self.prompt.question]
-        )
+        required = [gap for gap in self.prompt.listed("required") if not references(gap)]
+        gaps = required or self.open or [self.prompt.question]
         named = [" ".join(mask(gap)[1]) for gap in gaps]
         forms = [*gaps, *named, *(f"{self.prompt.question.strip(' ?')} {name}" for name in named)]
-        fresh = [form for form in dict.fromkeys(forms) if form and form not in self.prompt.listed("earlier")]
-        count = self.prompt.inputs.get("count", "")
-        return fresh[: int(count) if count.isdecimal() else 9]
+        earlier = self.prompt.listed("earlier")
+        return [form for form in dict.fromkeys(forms) if form and form not in earlier][:9]
 
     def refined(self) -> str:
         entries = (re.fullmatch(r"#(\d{1,9}) .* -> (.*)", text, re.S) for text in self.prompt.listed("trajectory"))
@@ -849,11 +842,9 @@ RULES: dict[str, Callable[[Agent], Any]] = {
     "next_thought": Agent.next_thought,
     **dict.fromkeys(("thought", "thoughts", "reason", "missing"), lambda agent: ""),
     # evidence
-    "keep": lambda agent: list(dict.fromkeys(agent.kept + agent.added)) if agent.reading.kept else agent.added,
-    "add": lambda agent: agent.added,
+    **dict.fromkeys(("keep", "add"), lambda agent: agent.added),
     "spans": lambda agent: [f"{row.id} {row.text}" for row in agent.evidence],
-    **dict.fromkeys(("required", "gaps"), lambda agent: agent.open),
-    "contradicted": lambda agent: [],
+    "gaps": lambda agent: agent.open,
     "new_facts": lambda agent: [f"{row.text} ({row.id})" for row in agent.evidence],
     "supported": Agent.supported,
     "relevant": lambda agent: [*range(1, len(agent.prompt.listed("statements")) + 1)],

@@ -28,7 +28,7 @@ from dspy import LMError, LMProviderError, LMTimeoutError, LMUnexpectedError, lm
 from dspy.utils.exceptions import is_retryable_lm_error
 from pydantic import BaseModel, ConfigDict, Field
 
-from .costs import CANCELLED, LOCAL, POLL, Abandoned, is_abandoned, pause, record_incident, usage_of
+from .costs import CANCELLED, LOCAL, POLL, Abandoned, go_on, is_abandoned, pause, record_incident, usage_of
 from .replies import as_events, causes, checked, diagnosed, estimate_usage
 from .secrets import learn, without_secret_settings
 
@@ -94,31 +94,25 @@ class RateLimit:
 
     def wait(self) -> None:
         """Wait until a request may be sent. It is under way until `leave`."""
-        while True:
-            entered, seconds = self.enter()
-            if entered:
-                break
-            self._sleep(seconds + uniform(0.0, min(1.0, seconds)))  # not all threads at once
+        with self._changed:
+            while not self._changed.wait_for(lambda: self._free >= 1, POLL):
+                go_on()
+            self._free -= 1
         try:
-            self._sleep(seconds)
-            while closed := self.closed():
-                self._sleep(closed + uniform(0.0, min(1.0, closed)))
+            self._wait_until_open()
+            with self._changed:
+                now = self._clock()
+                at = max(now, self._turn)
+                self._turn = at + 60 / (self.limits.requests_per_minute or inf)
+            self._sleep(at - now)
+            self._wait_until_open()
         except BaseException:
             self.leave()
             raise
 
-    def enter(self) -> tuple[bool, float]:
-        """Whether the request is under way now, and the seconds to wait before it is sent, or before it tries again."""
-        with self._changed:
-            if not self._changed.wait_for(lambda: self._free >= 1, POLL):
-                return False, 0.0
-            if closed := self.closed():
-                return False, closed
-            self._free -= 1
-            now = self._clock()
-            at = max(now, self._turn)
-            self._turn = at + 60 / (self.limits.requests_per_minute or inf)
-            return True, at - now
+    def _wait_until_open(self) -> None:
+        while closed := self.closed():
+            self._sleep(closed + uniform(0.0, min(1.0, closed)))  # not all threads at once
 
     def leave(self) -> None:
         """A request has ended."""
@@ -158,21 +152,12 @@ class LimitedLM(dspy.LM):
     Args:
         inner: The model that is asked; it keeps the settings of its connection.
         limit: None for no limits: then the inner model's number of retries counts.
-        paid: Of the budget, if there is one.
         traits: What is known of its server.
-        keep: Gets each request with its reply, to record it.
     """
 
-    def __init__(
-        self,
-        inner: dspy.LM,
-        limit: RateLimit | None = None,
-        paid: Paid | None = None,
-        traits: ServerTraits | None = None,
-        keep: Kept | None = None,
-    ) -> None:
+    def __init__(self, inner: dspy.LM, limit: RateLimit | None = None, traits: ServerTraits | None = None) -> None:
         learn(inner)
-        engine = _Engine(inner, limit, paid, traits or ServerTraits(), keep)
+        engine = _Engine(inner, limit, traits or ServerTraits())
         super().__init__(
             inner.model,
             inner.model_type,
@@ -255,9 +240,9 @@ class _Engine:
 
     inner: dspy.LM
     limit: RateLimit | None
-    paid: Paid | None
     traits: ServerTraits
-    keep: Kept | None
+    paid: Paid | None = None
+    keep: Kept | None = None
 
     def __post_init__(self) -> None:
         # The client's own time is a little longer: what is late is told once, and its thread ends soon.

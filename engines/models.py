@@ -25,6 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..data.errors import PolyhopError, first_error
 from .limits import LimitedLM, Limits, RateLimit, ServerTraits, address_of
+from .recorded import PREFIX, recorded_model
 from .replies import ModelError, model_errors
 
 DEFAULT = "lexical"
@@ -62,10 +63,8 @@ def language_model(
 
         # DSPy's cache knows a model by its name, and would return replies of an older version. Nor would it be faster.
         return dspy.LM("lexical", engine=LexicalEngine(), cache=False)
-    if spec.startswith("recorded:"):
-        from .recorded import recorded_model
-
-        return recorded_model(spec.removeprefix("recorded:"))
+    if spec.startswith(PREFIX):
+        return recorded_model(spec.removeprefix(PREFIX))
     if not _PROVIDER_AND_NAME.fullmatch(spec):
         raise ModelError(
             f"unknown language model {spec!r}: use 'lexical' (needs no key), 'recorded:FILE', a LiteLLM name with "

@@ -56,16 +56,21 @@ class Agent(dspy.Predict):
             raise TypeError(
                 f"{role_of(self)} takes {', '.join(taken)}, and was given {', '.join(sorted(named)) or 'none'}"
             )
+        signature = kwargs.get("signature") or self.signature
         if not is_english(str(kwargs.get("question", ""))):
-            signature = kwargs.get("signature") or self.signature
-            kwargs["signature"] = signature.with_instructions(f"{signature.instructions}\n{_IN_ITS_LANGUAGE}")
-        run, demos = current(), shown_demos(kwargs.get("signature") or self.signature, kwargs.pop("demos", self.demos))
+            signature = signature.with_instructions(f"{signature.instructions}\n{_IN_ITS_LANGUAGE}")
+            kwargs["signature"] = signature
+        run, demos = current(), shown_demos(signature, kwargs.pop("demos", self.demos))
         if (attempt := current_attempt()) > 1:
             # DSPy's cache also keeps bad replies, with which a retried question would fail again.
             config = kwargs.get("config", {})
             kwargs["config"] = {**config, "rollout_id": 100 * attempt + config.get("rollout_id", 0)}
-        others = [str(value) for value in kwargs.values() if not isinstance(value, NumberedPassages)]
-        room = max(_LEAST, run.prompt_tokens - sum(map(estimated_tokens, [self.signature.instructions, *others])))
+        others = [
+            str(value)
+            for name, value in kwargs.items()
+            if name not in _OF_PREDICT and not isinstance(value, NumberedPassages)
+        ]
+        room = max(_LEAST, run.prompt_tokens - sum(map(estimated_tokens, [signature.instructions, *others])))
         if (needed := _tokens(kwargs)) > room:
             kwargs = _best(kwargs, room)
             record(Shortened(role_of(self), round(needed), round(_tokens(kwargs))))

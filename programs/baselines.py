@@ -35,8 +35,8 @@ class Direct(Program):
         self.answerer = Agent(AnswerDirectly)
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
-        answer, confidence = read_answer(self.answerer(question=question))
-        return conclude(answer, confidence, stop="no retrieval", status="model knowledge")
+        reply = self.answerer(question=question)
+        return conclude(*read_answer(reply), stop="no retrieval", status="model knowledge")
 
 
 @register("naive")
@@ -56,8 +56,8 @@ class Naive(Program):
         if not (hits := self._hits(question, pool)):
             return nothing_found()
         passages = Candidates(hit.passage for hit in hits)
-        answer, confidence = read_answer(self.answerer(question=question, passages=passages.show()))
-        return conclude(answer, confidence, evidence=[*map(Evidence, passages.passages)], stop="single pass")
+        reply = self.answerer(question=question, passages=passages.show())
+        return conclude(*read_answer(reply), evidence=[*map(Evidence, passages.passages)], stop="single pass")
 
     def _hits(self, question: str, pool: Pool) -> list[Hit]:
         hits: list[Hit] = self.search(question)
@@ -114,8 +114,8 @@ class SetSelection(Program):
         record(Selected(1, ids(evidence), invalid))
         if not evidence:
             return conclude(UNKNOWN, 0.0, stop="nothing selected")
-        answer, confidence = read_answer(self.answerer(question=question, evidence=candidates.show(evidence)))
-        return conclude(answer, confidence, evidence=evidence, stop="single pass")
+        reply = self.answerer(question=question, evidence=candidates.show(evidence))
+        return conclude(*read_answer(reply), evidence=evidence, stop="single pass")
 
 
 @register("oracle")
@@ -149,8 +149,8 @@ class Oracle(Program):
         if not evidence:
             return nothing_found()
         shown = Candidates(item.passage for item in evidence).show(evidence)
-        answer, confidence = read_answer(self.answerer(question=question, evidence=shown))
-        return conclude(answer, confidence, evidence=evidence, stop="oracle")
+        reply = self.answerer(question=question, evidence=shown)
+        return conclude(*read_answer(reply), evidence=evidence, stop="oracle")
 
 
 class ReAct(dspy.Module):

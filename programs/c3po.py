@@ -70,8 +70,8 @@ class C3PO(Program):
         if route in ("routed", "once"):
             route, query = self._route(question)
         if route == "direct":
-            answer, confidence = read_answer(self.knower(question=question))
-            return conclude(answer, confidence, stop="no retrieval", status="model knowledge")
+            reply = self.knower(question=question)
+            return conclude(*read_answer(reply), stop="no retrieval", status="model knowledge")
         task = _Task(question)
         if route == "single":
             self._retrieve(task, query or question)
@@ -81,10 +81,9 @@ class C3PO(Program):
         if current().trace.searches and not current().seen and not task.notes:
             return nothing_found()
         reply = self.answerer(question=question, passages=task.candidates.show(task.kept), notes=task.notes)
-        answer, confidence = read_answer(reply)
         cited = whole(task.candidates.resolve(cited_in(str(reply.get("reasoning"))))[0])
         evidence = list(dict.fromkeys([*(item for item in cited if item in task.kept), *task.kept]))
-        return conclude(answer, confidence, evidence=evidence, stop=stop)
+        return conclude(*read_answer(reply), evidence=evidence, stop=stop)
 
     def _route(self, question: str) -> tuple[str, str]:
         """The router's route, and its query for "single"."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..data.passages import Evidence, Fact, Passage
-from ..signatures.fields import NumberedPassage, NumberedPassages
+from ..signatures.fields import ID, NumberedPassage, NumberedPassages
 
 _LEADING_ID = re.compile(
     r"[\[(\"'#*`\s]*(?:(?:id|passage|sentence)\s+[\[(]?)?(\d{1,6})(?:[s:./](\d{1,6}))?[\])\"':.*`]*(?=\s|$)",
@@ -37,10 +37,6 @@ class Candidates:
                 self._number[passage.id] = len(self.passages)
                 fresh.append(passage)
         return fresh
-
-    def number(self, passage: Passage) -> int:
-        """Raises: KeyError: the passage has none."""
-        return self._number[passage.id]
 
     def show(self, evidence: Iterable[Evidence] | None = None, selected: Iterable[Evidence] = ()) -> NumberedPassages:
         """All passages, or only ``evidence``: passages in order of first mention, sentences in order.
@@ -126,12 +122,12 @@ class Cited:
 
 # --- citations in text: "[2s1]", "(2s1, 3s2)", "[2]" -----------------------------------------------------------------
 
-_SENTENCE, _ID = r"\d{1,6}s\d{1,6}", r"\d{1,6}(?:s\d{1,6})?"
+_SENTENCE = r"\d{1,6}s\d{1,6}"
 _AND = r"(?:\s*[,;]\s*(?:and\s+)?|\s+and\s+|\s+)"
-_IN_BRACKETS = rf"\[{_ID}(?:{_AND}{_ID})*\]"
+_IN_BRACKETS = rf"\[{ID}(?:{_AND}{ID})*\]"
 # "[2]" and "(1941)" may be part of an answer.
 _OF_SENTENCES = re.compile(rf"\s*[\[(]{_SENTENCE}(?:{_AND}{_SENTENCE})*[\])]")
-_AT_THE_END = re.compile(rf"(?:\s*(?:{_IN_BRACKETS}|\({_SENTENCE}(?:{_AND}{_ID})*\)|\b{_SENTENCE}\b)[.,;]*)+\Z")
+_AT_THE_END = re.compile(rf"(?:\s*(?:{_IN_BRACKETS}|\({_SENTENCE}(?:{_AND}{ID})*\)|\b{_SENTENCE}\b)[.,;]*)+\Z")
 
 
 def cited_in(text: str) -> list[str]:
@@ -153,4 +149,4 @@ def split_citations(text: str) -> tuple[str, list[str]]:
 
 
 def _ids_in(texts: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(id for text in texts for id in re.findall(_ID, text)))
+    return list(dict.fromkeys(id for text in texts for id in re.findall(ID, text)))

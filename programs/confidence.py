@@ -73,22 +73,15 @@ class Confidence(Part):
             return self.fixed_alpha.value
         return 1.0 / (1.0 + math.exp(self.slope.value * (hops - self.midpoint.value)))
 
-    def forward(self, hops: float, accuracy: float | None, credibility: float, answer: str = "") -> Weighed:
-        """Record and return what `weigh` says."""
-        record(weighed := self.weigh(hops, accuracy, credibility, answer))
-        return weighed
-
-    def weigh(self, hops: float, accuracy: float | None, credibility: float, answer: str = "") -> Weighed:
-        """The confidence in an answer, and whether it passes.
-
-        Args:
-            accuracy: None for a verdict that could not be read: it counts as 0. A judge who gives less than
-                ``least_accuracy`` decides alone.
-        """
-        alpha, judged = self.alpha(hops), accuracy or 0.0
-        confidence = alpha * judged + (1 - alpha) * credibility
-        if accuracy is not None and judged < self.least_accuracy.value:
-            confidence = min(confidence, judged)
-        enough = judged >= self.least_accuracy.value and credibility >= self.least_credibility.value
+    def forward(self, hops: float, accuracy: float, credibility: float, answer: str = "") -> Weighed:
+        """Record and return the confidence in an answer, and whether it passes. A judge of accuracy who gives less than
+        ``least_accuracy`` decides alone."""
+        alpha = self.alpha(hops)
+        confidence = alpha * accuracy + (1 - alpha) * credibility
+        if accuracy < self.least_accuracy.value:
+            confidence = min(confidence, accuracy)
+        enough = accuracy >= self.least_accuracy.value and credibility >= self.least_credibility.value
         passed = enough and confidence >= self.threshold.value
-        return Weighed(alpha, confidence, passed, hops, accuracy, credibility, answer)
+        weighed = Weighed(alpha, confidence, passed, hops, accuracy, credibility, answer)
+        record(weighed)
+        return weighed

@@ -66,8 +66,8 @@ class IRCoT(Program):
                 thoughts.append(query)
                 stop = "answered" if ANSWERED.search(query) else "" if query else "nothing new"
 
-        answer, confidence = read_answer(self.answerer(question=question, passages=passages.show()))
-        return conclude(answer, confidence, evidence=[*map(Evidence, passages.passages)], stop=stop)
+        reply = self.answerer(question=question, passages=passages.show())
+        return conclude(*read_answer(reply), evidence=[*map(Evidence, passages.passages)], stop=stop)
 
     def _reason(self, question: str, passages: Candidates, thoughts: list[str]) -> str:
         """The first new sentence of the reasoner's reply; empty if there is none."""

@@ -23,7 +23,7 @@ from .. import signatures
 from ..data.chain import ChainRetriever
 from ..data.form import references, replace_references
 from ..data.passages import Evidence, Retriever
-from ..data.text import title_key
+from ..data.text import has_phrase
 from ..signatures.fields import read_probability, read_texts
 from .agent import Agent, Part
 from .candidates import Candidates, Cited, cut_citations, ids, whole
@@ -222,9 +222,7 @@ class Review(Part):
 
     def accuracy(self, draft: Cited) -> float:
         """The judge's probability; 0 if the reply cannot be read."""
-        shown = Candidates(item.passage for item in draft.cited).show()
-        asked = {"question": draft.question, "evidence": shown, "answer": draft.text}
-        if (reply := verdict(self.accuracy_judge, "accuracy", **asked)) is None:
+        if (reply := _judged(self.accuracy_judge, "accuracy", draft)) is None:
             return 0.0
         record(judged := Judged("accuracy", read_probability(reply.accuracy)))
         return judged.score
@@ -234,12 +232,15 @@ class Review(Part):
         an unreadable verdict count."""
         if not draft.cited:
             return CREDIBILITY["extrapolatory"]
-        shown = Candidates(item.passage for item in draft.cited).show()
-        asked = {"question": draft.question, "evidence": shown, "answer": draft.text}
-        if (reply := verdict(self.attribution_judge, "attribution", **asked)) is None:
+        if (reply := _judged(self.attribution_judge, "attribution", draft)) is None:
             return CREDIBILITY["extrapolatory"]
         record(Judged("attribution", CREDIBILITY[reply.attribution], reply.attribution))
         return CREDIBILITY[reply.attribution]
+
+
+def _judged(judge: Agent, aspect: str, draft: Cited) -> dspy.Prediction | None:
+    shown = Candidates(item.passage for item in draft.cited).show()
+    return verdict(judge, aspect, question=draft.question, evidence=shown, answer=draft.text)
 
 
 def read_cited(
@@ -252,6 +253,5 @@ def read_cited(
     named = list(map(str, citations or ()))
     cited, invalid = sources.resolve([*named, *(id for id in marked if id not in named)])
     if citations is None and not cited:
-        key = f" {title_key(text)} "
-        cited = [Evidence(passage) for passage in sources.passages if key in f" {title_key(passage.text)} "][:1]
+        cited = [Evidence(passage) for passage in sources.passages if has_phrase(passage.text, text)][:1]
     return text, tuple(whole(cited)) if text != UNKNOWN else (), (*cut, *invalid)

@@ -24,7 +24,7 @@ import dspy
 
 from ..data.form import fits, is_called, names, references, replace_references
 from ..data.passages import Evidence, Passage, Retriever
-from ..data.text import FUNCTION_WORDS, key_words, split_sentences, title_key, title_names
+from ..data.text import FUNCTION_WORDS, has_phrase, key_words, split_sentences, title_key, title_names
 from ..signatures import AnswerWithCitations, PlanSteps, VerifyAnswer
 from .agent import Agent
 from .candidates import Candidates, Cited, cut_citations, ids, whole
@@ -289,8 +289,7 @@ class _Case:
         """Whether a sentence that is cited for an answer has it. What is concluded needs two passages."""
         if self._is_concluded(answer):
             return len(whole(answer.cited)) > 1
-        key = f" {title_key(answer.text)} "
-        return any(key in f" {title_key(f'{item.passage.heading} {item.text}')} " for item in answer.cited)
+        return any(has_phrase(f"{item.passage.heading} {item.text}", answer.text) for item in answer.cited)
 
     def is_linked(self, answer: Cited) -> bool:
         """Whether a chain of documents is cited for an answer, one for each hop and at least two, which has all names
@@ -307,8 +306,7 @@ class _Case:
 
     def _is_concluded(self, answer: Cited) -> bool:
         """Whether an answer is "yes", "no", or something that the question offers."""
-        key = f" {title_key(answer.text)} "
-        return key.strip() in ("yes", "no") or key in f" {title_key(self.question)} "
+        return title_key(answer.text) in ("yes", "no") or has_phrase(self.question, answer.text)
 
 
 def _compared(answer: str) -> list[str]:

@@ -12,8 +12,8 @@ import dspy
 
 from ..data.errors import PolyhopError
 from ..data.passages import Evidence, Passage
-from ..data.text import clean, title_key
-from ..signatures.fields import read_probability, read_texts
+from ..data.text import clean, has_phrase
+from ..signatures.fields import is_nothing, read_probability, read_texts
 from .candidates import cut_citations
 from .run import current, record
 from .trace import Answered, Decomposed, Revised, Stopped
@@ -34,6 +34,7 @@ STOPS = {
     "sentences": "the limit of sentences",
     "documents": "the limit of passages",
     "sufficient": "an agent found the evidence sufficient",
+    "enough": "an agent found the passages enough",
     "answered": "the reasoning names an answer",
     "agreed": "two readings gave the same answer",
     "sure": "the reader is sure of its answer",
@@ -86,7 +87,6 @@ _WRAPPED = re.compile(r"(\*\*|__|`|\*)(\S(?:.*\S)?)\1(\.?)")
 _ABBREVIATED = re.compile(
     r"(?:\s(?:Jr|Sr|Inc|Ltd|Co|Corp|Bros|St|Mt|Dr|Rev|Gen|Col|Capt|Lt|Sgt|Ave|Blvd|Rd|Esq|vs|etc|in|ft)|\b\w|\.\w+)\.\Z"
 )
-_NO_QUERY = re.compile(r"\W*(?:none|null|n/?a|empty)?\W*", re.IGNORECASE)
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "<": ">", "`": "`"}
 
 
@@ -113,11 +113,11 @@ def check_question(question: str) -> str:
 # --- replies ----------------------------------------------------------------------------------------------------------
 
 
-def decomposed(replied: Sequence[str], route: str = "") -> list[str]:
+def decomposed(replied: Sequence[str]) -> list[str]:
     """Record and return the sub-questions of a reply, at most `MAX_SUB_QUESTIONS`."""
     texts = list(dict.fromkeys(read_texts(replied)))
     kept, surplus = texts[:MAX_SUB_QUESTIONS], texts[MAX_SUB_QUESTIONS:]
-    record(Decomposed(tuple(kept), tuple(surplus), route=route))
+    record(Decomposed(tuple(kept), tuple(surplus)))
     return kept
 
 
@@ -138,8 +138,8 @@ def tidy(answer: object) -> tuple[str, tuple[str, ...]]:
     text, _ = cut_citations(" ".join(str(answer).split()))
     text = text[opening.end() :] if (opening := _INTRODUCED.match(text)) else text
     text = wrapped[2] if (wrapped := _WRAPPED.fullmatch(text)) and wrapped[1] not in wrapped[2] else text
-    if len(text) > 1 and _QUOTES.get(text[0]) == text[-1] and text[0] not in "<" and text[0] not in text[1:-1]:
-        text = text[1:-1].strip()
+    if not text.startswith("<"):
+        text = _unquoted(text)
     if text.endswith(".") and not text.endswith("..") and not _ABBREVIATED.search(text):
         text = text[:-1]
     if not text or _NO_ANSWER.fullmatch(text) or _SAID_UNKNOWN.fullmatch(text):
@@ -159,9 +159,14 @@ def one_line(text: object) -> tuple[str, tuple[str, ...]]:
 def read_query(text: object) -> tuple[str, tuple[str, ...]]:
     """A query without surrounding quotes, empty for "none", and the start of what was cut off."""
     query, invalid = one_line(cut_citations(str(text or ""))[0])
-    if len(query) > 1 and _QUOTES.get(query[0]) == query[-1] and not {query[0], query[-1]} & set(query[1:-1]):
-        query = query[1:-1].strip()
-    return ("", ()) if _NO_QUERY.fullmatch(query) else (query, invalid)
+    query = _unquoted(query)
+    return ("", ()) if is_nothing(query) else (query, invalid)
+
+
+def _unquoted(text: str) -> str:
+    """A text without the quotes around it, unless they also stand within."""
+    is_quoted = len(text) > 1 and _QUOTES.get(text[0]) == text[-1] and not {text[0], text[-1]} & set(text[1:-1])
+    return text[1:-1].strip() if is_quoted else text
 
 
 # --- predictions ------------------------------------------------------------------------------------------------------
@@ -253,10 +258,8 @@ def conclude(
     ranked |= {id: passage for id, passage in run.passages.items() if id not in ranked}
     if answer == UNKNOWN:
         status = "no answer"
-    elif status == "not checked" and not evidence:
-        key = f" {title_key(answer)} "
-        if not any(key in f" {title_key(seen.text)} " for seen in ranked.values()):
-            status = "model knowledge"  # no passage has the answer
+    elif status == "not checked" and not (evidence or any(has_phrase(seen.text, answer) for seen in ranked.values())):
+        status = "model knowledge"
     return Prediction(
         answer=answer,
         guess=guess,

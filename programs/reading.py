@@ -20,7 +20,7 @@ import dspy
 import json_repair
 from pydantic import TypeAdapter, ValidationError
 
-from ..signatures.fields import Bound, bound_of
+from ..signatures.fields import ID, Bound, bound_of, is_nothing
 
 _EXCERPT = 80  # characters of what could not be read
 
@@ -30,13 +30,12 @@ _UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError)
 _NONE_OF = re.compile(r"\W*(?:none|nothing)\b", re.IGNORECASE)
 _FENCE = re.compile(r"\A\s*```\w*\n(.*?)\n?```\s*\Z", re.DOTALL)
 _NOTE = re.compile(r"[ \t]*# note:.*", re.DOTALL)  # of DSPy's template, copied
-_NOTHING = re.compile(r"\W*(?:none|null|nil|nothing|n/?a|empty)?\W*", re.IGNORECASE)
 _BULLET = re.compile(r"^[ \t]*(?:[-*•‣–]|\(?\d{1,3}[.)])[ \t]+")
 _NUMBER = re.compile(r"-?\d+(?:[.,]\d+)?|-?\.\d+")
 _RATIO = re.compile(r"(\d+(?:\.\d+)?)\s*(?:/|out of)\s*(\d+(?:\.\d+)?)")
 _ITEM = re.compile(r"""\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|((?:\[[^\]]*\]|[^,\[\]])+))\s*(,|$)""", re.DOTALL)
-_ID = re.compile(r"\d{1,6}(?:s\d{1,6})?", re.IGNORECASE)
-_IDS = re.compile(rf"\W*{_ID.pattern}(?:\W+{_ID.pattern})+\W*", re.IGNORECASE)
+_ID = re.compile(ID, re.IGNORECASE)
+_IDS = re.compile(rf"\W*{ID}(?:\W+{ID})+\W*", re.IGNORECASE)
 _BETWEEN_IDS = re.compile(r"\s*[,;]\s*|\s+and\s+")
 _BETWEEN_TEXTS = re.compile(r"(?<=[?\]\"”])\s*[,;]\s*|\s*;\s*")
 _WORDS = (  # the first that fits
@@ -231,7 +230,7 @@ def _items(raw: Any, cut: bool, of_ids: bool) -> list[Any]:
     """The items of a list; of one that was cut those that are complete."""
     if not isinstance(raw, str):  # of a JSON object, which closes what was cut
         items = raw[: len(raw) - cut] if isinstance(raw, list) else [raw]
-    elif not (text := raw.strip()) or _is_nothing(text):
+    elif is_nothing(text := raw.strip()):
         items = []
     elif (whole := _json_list(text, cut)) is not None:
         items = whole
@@ -258,7 +257,8 @@ def _items(raw: Any, cut: bool, of_ids: bool) -> list[Any]:
     if of_ids:  # several may stand in one item: "2s1 3s2"
         several = (_ID.findall(item) if isinstance(item, str) and _IDS.fullmatch(item) else [item] for item in items)
         items = [id for ids in several for id in ids]
-    return [] if all(map(_is_nothing, items)) else items  # items may be aligned with others: none is left out
+    # Items may be aligned with others: none is left out, or all are.
+    return [] if all(item is None or (isinstance(item, str) and is_nothing(item)) for item in items) else items
 
 
 def _json_list(text: str, cut: bool) -> list[Any] | None:
@@ -316,12 +316,6 @@ def _quoted(text: str) -> list[str]:
 def _unquoted(text: str) -> str:
     text = text.strip().rstrip(",")
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'`" else text
-
-
-def _is_nothing(item: Any) -> bool:
-    return item is None or (
-        isinstance(item, str) and bool(_NOTHING.fullmatch(item)) and not any(map(str.isdigit, item))
-    )
 
 
 def _number(text: str) -> float:

@@ -158,16 +158,13 @@ class Judged(TraceStep):
 
 @dataclass(frozen=True)
 class Weighed(TraceStep):
-    """The combined confidence in an answer: alpha(hops) * accuracy + (1 - alpha(hops)) * credibility.
-
-    ``accuracy`` is None if the judge's verdict could not be read.
-    """
+    """The combined confidence in an answer: alpha(hops) * accuracy + (1 - alpha(hops)) * credibility."""
 
     alpha: float
     confidence: float
     passed: bool
     hops: float = 0.0
-    accuracy: float | None = None
+    accuracy: float = 0.0
     credibility: float = 0.0
     answer: str = ""
     says = "weighed {confidence:.2f}"

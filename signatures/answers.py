@@ -13,6 +13,7 @@ SHORT = (
     '"unknown" only if nothing suggests one'
 )
 ANSWER = f"as the passages word it, {SHORT}"
+_CITED_STEPS = "one short sentence for each step, citing sentence ids like [2s1]"
 CONFIDENCE = (
     "probability between 0 and 1 that the answer is right: near 1 if every step is stated, less if one is only "
     "suggested, shared if other answers fit as well, 0 if it is unknown"
@@ -52,9 +53,7 @@ class AnswerFromPassages(dspy.Signature):
 
     question: str = dspy.InputField()
     passages: NumberedPassages = dspy.InputField()
-    reasoning: Thought = dspy.OutputField(
-        default="", desc="one short sentence for each step, citing sentence ids like [2s1]"
-    )
+    reasoning: Thought = dspy.OutputField(default="", desc=_CITED_STEPS)
     answer: Short = dspy.OutputField(desc=ANSWER)
     confidence: float = dspy.OutputField(default=0.5, desc=CONFIDENCE)
 
@@ -79,9 +78,7 @@ class AnswerFromContext(dspy.Signature):
 
     question: str = dspy.InputField()
     evidence: NumberedPassages = dspy.InputField()
-    reasoning: Thought = dspy.OutputField(
-        default="", desc="one short sentence for each step, citing sentence ids like [2s1]"
-    )
+    reasoning: Thought = dspy.OutputField(default="", desc=_CITED_STEPS)
     answer: Short = dspy.OutputField(desc=ANSWER)
     confidence: float = dspy.OutputField(default=0.5, desc=CONFIDENCE)
 
@@ -102,7 +99,7 @@ class AnswerStep(dspy.Signature):
     )
 
 
-class AnswerFromTrajectory(dspy.Signature):
+class AnswerFromTrajectory(AnswerFromContext):
     """Conclude the answer to the question from the steps that were taken to find it.
 
     The trajectory holds the questions that were asked one after the other, each with the answer that was found; the
@@ -113,14 +110,7 @@ class AnswerFromTrajectory(dspy.Signature):
     that stand in it.
     """
 
-    question: str = dspy.InputField()
-    evidence: NumberedPassages = dspy.InputField()
     trajectory: list[str] = dspy.InputField(desc='in order, as "#n question -> answer"')
-    reasoning: Thought = dspy.OutputField(
-        default="", desc="one short sentence for each step, citing sentence ids like [2s1]"
-    )
-    answer: Short = dspy.OutputField(desc=ANSWER)
-    confidence: float = dspy.OutputField(default=0.5, desc=CONFIDENCE)
 
 
 class AnswerWithCitations(dspy.Signature):

@@ -64,9 +64,9 @@ class NumberedPassage(BaseModel):
     selected: frozenset[int] = frozenset()
 
     def render(self) -> str:
-        lines = [f"[{self.number}] {one_line(self.title) or '(untitled)'}"]
+        lines = [f"[{self.number}] {_one_line(self.title) or '(untitled)'}"]
         lines += [
-            f"{'>' * (n in self.selected)}{self.number}s{n} {one_line(text)}" for n, text in self.sentences.items()
+            f"{'>' * (n in self.selected)}{self.number}s{n} {_one_line(text)}" for n, text in self.sentences.items()
         ]
         return "\n".join(lines)
 
@@ -174,7 +174,7 @@ def fenced(value: Any, tags: bool = False) -> Any:
     return value
 
 
-def one_line(text: str) -> str:
+def _one_line(text: str) -> str:
     """A title or a sentence as it is shown."""
     line: str = fenced(" ".join(_BREAK.sub(" ", text).split()))
     return line
@@ -182,13 +182,21 @@ def one_line(text: str) -> str:
 
 # --- replies ----------------------------------------------------------------------------------------------------------
 
+ID = r"\d{1,6}(?:s\d{1,6})?"
+"""A pattern of the id of a passage or a sentence."""
+
 _NUMBERED = re.compile(r"\s*(\d{1,3})[.)]\s+(?=\S)")
-_NOTHING = re.compile(r"\W*(?:none|null|nothing|n/?a|empty)?\W*", re.IGNORECASE)
+_NOTHING = re.compile(r"\W*(?:none|null|nil|nothing|n/?a|empty)?\W*", re.IGNORECASE)
+
+
+def is_nothing(text: str) -> bool:
+    """Whether a text only says that there is none."""
+    return _NOTHING.fullmatch(text) is not None
 
 
 def read_texts(reply: Iterable[str]) -> list[str]:
     """The texts of a list on one line each, without blanks, "none", and the numbers of a numbered list."""
-    texts = [" ".join(text.split()) for text in reply if not _NOTHING.fullmatch(text)]
+    texts = [" ".join(text.split()) for text in reply if not is_nothing(text)]
     marks = [_NUMBERED.match(text) for text in texts]
     # "1. FC Köln" alone is a name; a list whose items all count is numbered.
     if len(texts) > 1 and all(mark and int(mark[1]) == n for n, mark in enumerate(marks, 1)):

@@ -127,7 +127,7 @@ OURS = [kind for kind in vars(signatures).values() if isinstance(kind, type) and
 @pytest.mark.parametrize("adapter", [dspy.ChatAdapter(), dspy.JSONAdapter()], ids=["chat", "json"])
 @pytest.mark.parametrize("signature", OURS, ids=lambda each: each.__name__)
 def test_every_agent_of_ours_gets_values_of_its_types(signature: type[dspy.Signature], adapter: dspy.Adapter) -> None:
-    texts = {"question": KESTREL, "objective": KESTREL, "next_question": "Who founded #1?", "count": 3}
+    texts = {"question": KESTREL, "objective": KESTREL, "next_question": "Who founded #1?"}
     inputs = {
         name: texts.get(name, ["x"] if "list" in str(field) else "x") for name, field in signature.input_fields.items()
     }

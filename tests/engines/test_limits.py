@@ -92,6 +92,21 @@ def test_a_question_that_is_given_up_waits_for_nothing(wait: str) -> None:
     assert ledger.incidents == ({CANCELLED: 1} if wait == "reply" else {})
 
 
+def test_who_is_given_up_while_waiting_leaves_the_place_to_the_next() -> None:
+    errors = iter([Abandoned()])
+
+    def rest(seconds: float) -> None:
+        if error := next(errors, None):
+            raise error
+
+    limit = RateLimit(Limits(concurrency=1), sleep=rest)
+    with pytest.raises(Abandoned):
+        limit.wait()
+    (other := threading.Thread(target=limit.wait, daemon=True)).start()
+    other.join(10)
+    assert not other.is_alive()
+
+
 def test_a_reply_that_is_late_is_asked_for_again() -> None:
     release, ledger = threading.Event(), Ledger()
     engine = Scripted([lambda: (release.wait(30) and response("late")) or response("late")])

@@ -225,5 +225,11 @@ def facts(prediction: dspy.Prediction) -> list[tuple[str, int | None]]:
     return [tuple(item.fact) for item in prediction.evidence]
 
 
+def whole_passages(prediction: dspy.Prediction) -> list[str]:
+    """The ids of the evidence, none of which is a sentence."""
+    assert all(item.sentence is None for item in prediction.evidence)
+    return [item.passage.id for item in prediction.evidence]
+
+
 def queries(prediction: dspy.Prediction) -> list[str]:
     return [step.query for step in steps(prediction, Searched)]

@@ -62,19 +62,19 @@ def ask(server: Local, times: int = 1, profile: Path | None = None, **arguments:
 def test_a_server_that_enforces_schemas_is_sent_one() -> None:
     with Local(enforcing) as server:
         prediction, _ = ask(server, 2, cache=False)
-    assert (prediction.answer, len(server.requests)) == ("Andrei Tarkovsky", 2)
-    assert all(map(wants_schema, server.requests))
-    form = server.requests[0]["response_format"]["json_schema"]["schema"]
+    assert (prediction.answer, len(server.seen)) == ("Andrei Tarkovsky", 2)
+    assert all(map(wants_schema, server.seen))
+    form = server.seen[0]["response_format"]["json_schema"]["schema"]
     assert form["required"] == ["reasoning", "answer", "confidence"]
-    assert "Respond with a JSON object in the following order" in server.requests[0]["messages"][-1]["content"]
+    assert "Respond with a JSON object in the following order" in server.seen[0]["messages"][-1]["content"]
 
 
 @pytest.mark.parametrize(("reply", "requests"), [(ignoring, 2), (refusing, 3)])
 def test_a_server_that_does_not_is_sent_text_from_then_on(reply: Any, requests: int) -> None:
     with Local(reply) as server:
         prediction, _ = ask(server, 2, cache=False)
-    assert (prediction.answer, len(server.requests)) == ("Andrei Tarkovsky", requests)
-    assert [wants_schema(asked) for asked in server.requests] == [True, *[False] * (requests - 1)]
+    assert (prediction.answer, len(server.seen)) == ("Andrei Tarkovsky", requests)
+    assert [wants_schema(asked) for asked in server.seen] == [True, *[False] * (requests - 1)]
 
 
 @pytest.mark.parametrize(("structured", "sent"), [("true", True), ("false", False), ('"auto"', True)])
@@ -82,7 +82,7 @@ def test_a_profile_decides(structured: str, sent: bool, tmp_path: Path) -> None:
     (tmp_path / "p.toml").write_text(f'[models."openai/*"]\nstructured = {structured}\ncache = false\n')
     with Local(enforcing) as server:
         ask(server, profile=tmp_path / "p.toml")
-    assert wants_schema(server.requests[0]) is sent
+    assert wants_schema(server.seen[0]) is sent
 
 
 def test_a_call_is_bounded_by_what_its_fields_need() -> None:
@@ -90,7 +90,7 @@ def test_a_call_is_bounded_by_what_its_fields_need() -> None:
         ask(server, cache=False)
         ask(server, cache=False, max_tokens=77)
         ask(server, cache=False, reasoning_effort="low")
-    first, second, third = map(bound, server.requests)
+    first, second, third = map(bound, server.seen)
     assert 200 < (first or 0) < 1_000
     assert (second, third) == (77, None)
 
@@ -99,7 +99,7 @@ def test_a_list_that_runs_on_costs_no_question() -> None:
     endless = CHAT.partition("[[ ## confidence")[0] + "[[ ## confidence ## ]]\n0.99999"
     with Local(lambda asked, n: (endless, "length")) as server:
         prediction, ledger = ask(server, cache=False)
-    assert (prediction.answer, prediction.confidence, len(server.requests)) == ("Andrei Tarkovsky", 0.5, 1)
+    assert (prediction.answer, prediction.confidence, len(server.seen)) == ("Andrei Tarkovsky", 0.5, 1)
     assert ledger.incidents == {"reply cut": 1}
 
 
@@ -107,12 +107,12 @@ def test_a_reply_without_its_main_field_is_asked_for_once_more_in_the_other_form
     with Local(lambda asked, n: ("I think so.", "stop") if n == 1 else (CHAT, "stop")) as server:
         prediction, ledger = ask(server, cache=False)
     assert prediction.answer == "Andrei Tarkovsky"
-    assert [wants_schema(asked) for asked in server.requests] == [True, False]
-    assert bound(server.requests[1]) == 2 * (bound(server.requests[0]) or 0)
+    assert [wants_schema(asked) for asked in server.seen] == [True, False]
+    assert bound(server.seen[1]) == 2 * (bound(server.seen[0]) or 0)
     assert ledger.incidents == {"reply unreadable": 1}
     with Local(lambda asked, n: ("I think so.", "stop")) as server, pytest.raises(AdapterParseError):
         ask(server, cache=False)
-    assert len(server.requests) == 2
+    assert len(server.seen) == 2
 
 
 def test_a_model_that_thinks_is_not_cut() -> None:
@@ -122,7 +122,7 @@ def test_a_model_that_thinks_is_not_cut() -> None:
     with Local(thinking) as server:
         prediction, _ = ask(server, 2, cache=False)
     assert prediction.answer == "Andrei Tarkovsky"
-    assert [bool(bound(asked)) for asked in server.requests] == [True, False, False]
+    assert [bool(bound(asked)) for asked in server.seen] == [True, False, False]
 
 
 def test_requests_to_this_machine_go_one_at_a_time_and_cost_nothing(tmp_path: Path) -> None:

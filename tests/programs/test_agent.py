@@ -18,7 +18,7 @@ from polyhop.programs.run import Run, running, together
 from polyhop.programs.trace import Decided, Shortened
 from polyhop.signatures import AnswerFromPassages, NumberedPassage, NumberedPassages
 
-from .scripted import Request, answer, playing, scripted
+from .scripted import ADAPTERS, Request, answer, playing, scripted
 
 TOO_LONG = lm15.ContextLengthError("This model's maximum context length is 4096 tokens.")
 
@@ -53,7 +53,17 @@ def refuse(limit: int) -> Any:
     return reply
 
 
-@pytest.mark.parametrize("adapter", [dspy.ChatAdapter(), dspy.JSONAdapter()])
+class Listening(BaseCallback):
+    """Notes what models are asked."""
+
+    def __init__(self, asked: list[str]) -> None:
+        self.asked = asked
+
+    def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+        self.asked.append(str(inputs))
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
 @pytest.mark.parametrize(("sentences", "limit"), [((2, 2, 2, 2), 8), ((1, 1, 1, 1, 1), 2), ((4, 1), 1)])
 def test_the_first_half_until_it_fits(sentences: tuple[int, ...], limit: int, adapter: Any) -> None:
     ledger, whole = Ledger(), [f"{n}s{s + 1}" for n, many in enumerate(sentences, 1) for s in range(many)]
@@ -85,16 +95,17 @@ def test_of_equal_passages_the_last_are_left_out_where_they_exceed_the_tokens_of
         Agent(AnswerFromPassages)(question="Who?", passages=passages(2, 2, 2, words=400))
         Agent(AnswerFromPassages)(question="Who?", passages=passages(2, 2, words=40))
         Agent(AnswerFromPassages)(question="Who?", passages=passages(1, words=100_000))
-    long, short, endless = script.requests
-    assert shown(long) == ["1s1", "1s2", "2s1"]
+        Agent(AnswerFromPassages)(question="Wer hat die Mühle gebaut?", passages=passages(2, 2, 2, words=380))
+    long, short, endless, german = script.requests
+    assert shown(long) == shown(german) == ["1s1", "1s2", "2s1"]
     assert shown(short) == ["1s1", "1s2", "2s1", "2s2"]
     assert shown(endless) == ["1s1"]
     assert all(len(each.prompt) < 4 * 2_000 for each in script.requests)
     cut = [step for step in run.trace.steps if isinstance(step, Shortened)]
-    assert [(step.agent, step.needed > 2_000, step.shown < 2_000) for step in cut] == 2 * [
+    assert {(step.agent, step.needed > 2_000, step.shown < 2_000) for step in cut} == {
         ("AnswerFromPassages", True, True)
-    ]
-    assert run.trace.lm_calls == 3
+    }
+    assert (len(cut), run.trace.lm_calls) == (3, 4)
 
 
 def test_of_long_passages_the_sentences_about_the_question_are_shown() -> None:
@@ -111,14 +122,9 @@ def test_of_long_passages_the_sentences_about_the_question_are_shown() -> None:
 
 
 def test_a_question_that_is_asked_again_does_not_get_the_cached_reply() -> None:
-    asked = []
-
-    class Listening(BaseCallback):
-        def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
-            asked.append(str(inputs))
-
+    asked = list[str]()
     for attempt in (1, 2):
-        with playing(scripted()), dspy.context(usage_tracker=Ledger(attempt), callbacks=[Listening()]):
+        with playing(scripted()), dspy.context(usage_tracker=Ledger(attempt), callbacks=[Listening(asked)]):
             for config in ({}, {"rollout_id": 1}, {"rollout_id": 2}):  # of agents that share no reply
                 Agent(AnswerFromPassages)(question="Who?", passages=passages(1), config=config)
     assert ["rollout_id" in each for each in asked] == [False, *[True] * 5]
@@ -136,12 +142,7 @@ def test_a_question_that_is_asked_again_does_not_get_the_cached_reply() -> None:
 )
 def test_answers_are_asked_for_in_the_language_of_the_question(question: str, told: bool) -> None:
     prompts = list[str]()
-
-    class Listening(BaseCallback):
-        def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
-            prompts.append(str(inputs))
-
-    with playing(scripted()), dspy.context(callbacks=[Listening()]):
+    with playing(scripted()), dspy.context(callbacks=[Listening(prompts)]):
         Agent(AnswerFromPassages)(question=question, passages=passages(1), config={"rollout_id": 7})
     assert ("Answer in the language of the question." in prompts[-1]) == told
 

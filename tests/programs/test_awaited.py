@@ -22,6 +22,7 @@ from polyhop.engines.lexical import LexicalEngine
 from polyhop.engines.limits import LimitedLM, RateLimit
 from polyhop.programs import ParRag, PolyHop, Program, Search, conclude
 from polyhop.programs.program import StatusMessages
+from polyhop.programs.trace import Searched
 
 from .scripted import answer, lm, scripted
 
@@ -200,30 +201,38 @@ def test_each_question_has_the_settings_and_variables_of_its_task(pool: PassageP
     assert searched == {("Ada", "Ada"), ("Otto", "Otto")}
 
 
-@pytest.mark.parametrize("is_async_program", [False, True])
+@pytest.mark.parametrize(("is_async_program", "limited"), [(False, True), (True, False)])
 def test_agents_that_are_asked_in_parallel_stream_as_others_do(
-    is_async_program: bool, retriever: ChainRetriever
+    is_async_program: bool, limited: bool, retriever: ChainRetriever
 ) -> None:
     program = ParRag(retriever)
-    judge = program.review.accuracy_judge
-    listener = StreamListener("reasoning", predict=judge, predict_name="judge", allow_reuse=True)
+    listeners = [
+        StreamListener("reasoning", predict=program.review.accuracy_judge, predict_name="judge", allow_reuse=True),
+        StreamListener("answer", predict=program.answerer, predict_name="answerer"),
+    ]
 
     async def collect() -> list[Any]:
-        options = {"status_message_provider": StatusMessages(), "stream_listeners": [listener]}
+        options = {"status_message_provider": StatusMessages(), "stream_listeners": listeners}
         stream = dspy.streamify(program, is_async_program=is_async_program, **options)
         return [value async for value in stream(question=QUESTION)]
 
-    with dspy.context(lm=behind(Door(1_000))):
+    door = behind(Door(1_000))
+    with dspy.context(lm=LimitedLM(door, RateLimit()) if limited else door):
         values = asyncio.run(collect())
         known = program(question=QUESTION)
     messages = [value.message for value in values if isinstance(value, StatusMessage)]
     assert {"asking the accuracy judge", "asking the attribution judge"} < set(messages)
     assert len([each for each in messages if each.startswith("asking")]) == known.trace.lm_calls
-    assert len([each for each in messages if each.startswith("searching")]) == known.trace.searches
-    tokens = [value for value in values if isinstance(value, StreamResponse)]
+    searched = [step.query for step in known.trace.flat() if isinstance(step, Searched)]
+    assert sorted(text for text in messages if text.startswith("searching")) == sorted(
+        f"searching for “{query}”" for query in searched
+    )
+    chunks = [value for value in values if isinstance(value, StreamResponse)]
+    assert "".join(value.chunk for value in chunks if value.predict_name == "answerer").strip() == known.answer
+    tokens = [value for value in chunks if value.predict_name == "judge"]
     judged = messages.count("asking the accuracy judge")
     assert sum(value.is_last_chunk for value in tokens) == judged > 1
     said = "".join(value.chunk for value in tokens).replace("\n", "")  # which DSPy 3.4.0 keeps
     assert said.startswith("Who is the director of Stalker? Andrei Tarkovsky [1s1].")
     assert said.endswith("].")
-    assert values[-1].answer == known.answer
+    assert (values[-1].answer, values[-1].evidence) == (known.answer, known.evidence)

@@ -11,10 +11,10 @@ from polyhop.data.pool import PassagePool
 from polyhop.programs import Direct, FullContext, Naive, Oracle, SetSelection
 from polyhop.programs.trace import Required, Selected
 
-from .scripted import answer, facts, playing, scripted, steps
+from .scripted import ADAPTERS, answer, facts, playing, scripted, steps
 
 
-@pytest.mark.parametrize("adapter", [dspy.ChatAdapter(), dspy.JSONAdapter()])
+@pytest.mark.parametrize("adapter", ADAPTERS)
 def test_one_call_no_search(adapter: dspy.Adapter) -> None:
     with playing(scripted(answerer=answer(" Marie  Curie\n", 0.75)), adapter) as script:
         prediction = Direct()(question="  Who discovered polonium? ", pool=[Passage.of("T", "Never read.")])
@@ -36,7 +36,7 @@ PASSAGES = [
 ]
 
 
-@pytest.mark.parametrize("adapter", [dspy.ChatAdapter(), dspy.JSONAdapter()])
+@pytest.mark.parametrize("adapter", ADAPTERS)
 @pytest.mark.parametrize("own", [True, False])
 def test_one_search_one_call(adapter: dspy.Adapter, own: bool) -> None:
     program = Naive(None if own else PassagePool(PASSAGES), k=2)

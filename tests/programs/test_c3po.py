@@ -16,7 +16,20 @@ from polyhop.programs import C3PO
 from polyhop.programs.trace import Decided, Searched, Selected, StepAnswered
 from polyhop.programs.tunable import tunables
 
-from .scripted import ADAPTERS, ALBUM, FILM, MAN, QUESTION, Request, Script, answer, playing, scripted, steps
+from .scripted import (
+    ADAPTERS,
+    ALBUM,
+    FILM,
+    MAN,
+    QUESTION,
+    Request,
+    Script,
+    answer,
+    playing,
+    scripted,
+    steps,
+    whole_passages,
+)
 
 ROADMAP = ["Who directed Vertigo?", "Where was #1 born?"]
 POOL = [FILM, MAN, ALBUM]
@@ -51,11 +64,6 @@ def play(
     return script, prediction
 
 
-def kept(prediction: dspy.Prediction) -> list[str]:
-    assert all(item.sentence is None for item in prediction.evidence)
-    return [item.passage.id for item in prediction.evidence]
-
-
 def queries(request: Request) -> list[str]:
     listed: list[str] = json.loads(request.inputs["queries"])
     return listed
@@ -84,7 +92,7 @@ def test_a_single_pass(adapter: Any) -> None:
     album = "\n[2] Vertigo (album)\n2s1 Vertigo is an album.\n2s2 It was produced by Dan."
     assert script.asked("filter")[0].inputs == {"question": QUESTION, "passages": FILM_SHOWN + album}  # no objective
     assert script.asked("answerer")[0].inputs == {"question": QUESTION, "passages": FILM_SHOWN, "notes": "[]"}
-    assert kept(prediction) == ["film"]
+    assert whole_passages(prediction) == ["film"]
     assert [passage.id for passage in prediction.ranking] == ["film", "album"]
     assert (prediction.answer, prediction.stop_reason) == ("Leytonstone", "single pass")
     assert steps(prediction, Decided) == [Decided("single", "director of Vertigo")]
@@ -123,7 +131,7 @@ def test_planning_step_by_step(adapter: Any) -> None:
         {"question": QUESTION, "objective": "His birth.", "passages": man},
     ]
     assert script.asked("answerer")[0].inputs["passages"] == f"{FILM_SHOWN}\n{man}"
-    assert kept(prediction) == ["film", "man"]
+    assert whole_passages(prediction) == ["film", "man"]
     assert prediction.stop_reason == "enough"
     assert [record["step"] for record in prediction.trace.to_records()] == [
         "decided", "decomposed", *["decided", "decided", "searched", "selected"] * 2, "decided", "answered", "stopped",
@@ -162,12 +170,6 @@ def test_notes_are_enough_for_an_answer_and_say_where_it_comes_from() -> None:
     assert (prediction.answer, prediction.status, prediction.trace.searches) == ("Leytonstone", "model knowledge", 1)
 
 
-def test_an_answer_without_a_confidence_is_given_as_it_is() -> None:
-    for route in ("direct", "single", "plan"):
-        _, prediction = play(set={"routes": route}, answerer={"reasoning": "So.", "answer": "Leytonstone"})
-        assert (prediction.answer, prediction.confidence) == ("Leytonstone", 0.5)
-
-
 # --- searching -------------------------------------------------------------------------------------------------------
 
 
@@ -200,7 +202,7 @@ def test_answering_is_forced_when_the_steps_are_used_up(count: int) -> None:
 def test_what_the_answer_cites_comes_first() -> None:
     said = answer("Leytonstone") | {"reasoning": "He came from there [3s2]. He made it [1s2, 9s9] [2]."}
     _, prediction = play(router={"route": "single", "query": ""}, filter=keep("1", "3"), answerer=said)
-    assert kept(prediction) == ["man", "film"]  # 2 was not kept, 9 does not exist
+    assert whole_passages(prediction) == ["man", "film"]  # 2 was not kept, 9 does not exist
 
 
 # --- as published ----------------------------------------------------------------------------------------------------
@@ -220,23 +222,18 @@ def test_an_answer_is_forced_above_the_number_of_passages_and_nothing_is_cut() -
 
 
 @pytest.mark.parametrize(
-    ("route", "order"),
+    ("routes", "order"),
     [
         ("direct", ["answerer"]),
         ("single", ["filter", "answerer"]),
-        ("plan", ["roadmap", "decider", "answerer"]),
+        ("plan", ["roadmap", "decider", "filter", "decider", "answerer"]),
+        ("once", ["router", "roadmap", "decider", "filter", "decider", "answerer"]),
+        ("routed", ["router", "roadmap", "decider", "router", "filter", "decider", "answerer"]),
     ],
 )
-def test_a_route_for_all_questions_needs_no_router(route: str, order: list[str]) -> None:
-    script, _ = play(set={"routes": route})
-    assert script.order == order
-
-
-@pytest.mark.parametrize(("routes", "router"), [("once", 1), ("plan", 0), ("routed", 2)])
-def test_sub_goals_are_routed_as_published(routes: str, router: int) -> None:
+def test_what_is_routed_is_a_tunable(routes: str, order: list[str]) -> None:
     script, _ = play(set={"routes": routes}, decider=[search_for("Vertigo"), ENOUGH])
-    assert script.order.count("router") == router
-    assert script.order.count("filter") == 1
+    assert script.order == order
 
 
 def test_the_proxy_plays_router_filters_and_decision_maker(tmp_path: Path) -> None:

@@ -92,8 +92,7 @@ def check(signature: Any, inputs: dict[str, Any], messages: list[Any]) -> None:
     for name, value in inputs.items():
         text = prompt.inputs[name]
         if isinstance(value, NumberedPassages):
-            lines = text.splitlines()[any(each.selected for each in value.passages) :]  # the first explains the mark
-            assert [line.split(" ")[0].lstrip(">") for line in lines] == (list(_ids(value)) or ["(none)"])
+            assert [line.split(" ")[0] for line in text.splitlines()] == (list(_ids(value)) or ["(none)"])
         elif isinstance(value, list):
             assert json.loads(text) == value
         else:
@@ -111,8 +110,6 @@ def value(annotation: Any, text: str) -> Any:
     if annotation is NumberedPassages:
         passages = [NumberedPassage(number=n, title=text, sentences={1: text, 4: text}) for n in (2, 5)]
         return NumberedPassages(passages=passages)
-    if "dict" in getattr(annotation, "__name__", ""):
-        return [{"thought": text, "question": text}]
     if isinstance(annotation, type) and issubclass(annotation, float | int):
         return 1
     return [text, text] if "list" in getattr(annotation, "__name__", str(annotation)) else text
@@ -128,8 +125,8 @@ def check_tags(signature: Any, inputs: dict[str, Any], messages: list[Any]) -> N
         assert re.findall(r"<[\u200b\u2060]*([/!?\w][^\s>]*)>?", shown) == names
     for reply in turns[1::2]:
         outputs = [tag for name in signature.output_fields for tag in (name, f"/{name}")]
-        inside = {"item", "/item"} | ({"thought", "/thought", "question", "/question"} - set(outputs))
-        assert [tag for tag in re.findall(r"<(/?\w[^\s>]*)>?", reply) if tag not in inside] == outputs
+        tags = re.findall(r"<(/?\w[^\s>]*)>?", reply)
+        assert [tag for tag in tags if tag.lstrip("/") != "item"] == outputs
     for name, value in inputs.items():
         text = task.partition(f"<{name}>\n")[2].partition(f"\n</{name}>")[0]
         if isinstance(value, NumberedPassages):

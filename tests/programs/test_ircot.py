@@ -12,7 +12,21 @@ from polyhop.data.passages import Passage
 from polyhop.programs import IRCoT
 from polyhop.programs.trace import Decided, Searched
 
-from .scripted import ADAPTERS, ALBUM, FILM, MAN, QUESTION, Reply, Request, Script, answer, playing, scripted, steps
+from .scripted import (
+    ADAPTERS,
+    ALBUM,
+    FILM,
+    MAN,
+    QUESTION,
+    Reply,
+    Request,
+    Script,
+    answer,
+    playing,
+    scripted,
+    steps,
+    whole_passages,
+)
 
 POOL = [
     FILM,
@@ -35,11 +49,6 @@ def play(
         prediction = IRCoT(**{"k": 2} | settings)(question=QUESTION, pool=POOL if pool is None else pool)
     assert prediction.trace.lm_calls == len(script.requests)  # every call is a step
     return script, prediction
-
-
-def evidence(prediction: dspy.Prediction) -> list[str]:
-    assert all(item.sentence is None for item in prediction.evidence)
-    return [item.passage.id for item in prediction.evidence]
 
 
 def collected(request: Request) -> list[str]:
@@ -65,8 +74,8 @@ def test_step_by_step(adapter: Any) -> None:
 
     # A fresh reader: it sees what was collected and nothing of the chain.
     assert script.asked("answerer")[0].inputs == {"question": QUESTION, "passages": third.inputs["passages"]}
-    assert evidence(prediction) == ["film", "album", "man", "place"]  # all that was collected, as found
-    assert [passage.id for passage in prediction.ranking] == evidence(prediction)
+    assert whole_passages(prediction) == ["film", "album", "man", "place"]  # all that was collected, as found
+    assert [passage.id for passage in prediction.ranking] == whole_passages(prediction)
     assert (prediction.answer, prediction.stop_reason) == ("Leytonstone", "answered")
     assert (prediction.trace.lm_calls, prediction.trace.lm_calls_critical_path, prediction.trace.searches) == (4, 4, 3)
     assert [record["step"] for record in prediction.trace.to_records()] == [

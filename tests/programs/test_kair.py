@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import dspy
 import pytest
 
-from polyhop.data.passages import Passage
 from polyhop.programs import Kair
 from polyhop.programs.kair import ALONE, ROLES
 from polyhop.programs.trace import Checked, Judged, Parallel, Proposed, Required, Searched
 
-from .scripted import ADAPTERS, ALBUM, FILM, MAN, QUESTION, Request, Script, answer, facts, playing, scripted, steps
+from .scripted import ADAPTERS, ALBUM, FILM, MAN, QUESTION, Script, answer, facts, playing, scripted, steps
 
 POOL = [FILM, MAN, ALBUM]
 DIRECTED, BORN = "Alfred Hitchcock directed Vertigo.", "Alfred Hitchcock came from Leytonstone."
@@ -34,17 +32,15 @@ WALK: dict[str, Any] = {
 def play(
     adapter: Any = None,
     *,
-    pool: list[Passage] | None = None,
     settings: dict[str, Any] | None = None,
     **replies: Any,
 ) -> tuple[Script, dspy.Prediction]:
     """The walk-through below, with other replies; one passage a search, so that the chain takes two steps."""
     program = Kair(k=1)
     for name, value in (settings or {}).items():
-        target = program.search if name == "k" else program
-        getattr(target, name).value = value
+        getattr(program, name).value = value
     with playing(scripted(**(WALK | replies)), adapter) as script:
-        prediction = program(question=QUESTION, pool=POOL if pool is None else pool)
+        prediction = program(question=QUESTION, pool=POOL)
     assert prediction.trace.lm_calls == len(script.requests)
     return script, prediction
 
@@ -145,10 +141,10 @@ def test_the_query_that_is_most_diverse_and_most_relevant_is_asked(alpha: float,
 def test_only_facts_that_are_supported_and_relevant_are_known(
     verdict: Any, entered: list[str], unsupported: tuple[str, ...], irrelevant: tuple[str, ...]
 ) -> None:
-    updater = {"new_facts": ["A. (1s1)", "B. (1s2)"], "gaps": [GAP]}
+    updater = {"new_facts": ["A. (1s1)", "B. (1s2)", "a (1s2)"], "gaps": [GAP]}
     script, prediction = play(updater=updater, checker=verdict, settings={"steps": 1})
     assert known(script) == entered
-    assert steps(prediction, Required) == [Required((GAP,), known=("A.", "B."))]
+    assert steps(prediction, Required) == [Required((GAP,), known=("A.", "B."), invalid=("a",))]
     assert steps(prediction, Checked) == [Checked(tuple(entered), unsupported, (), irrelevant)]
 
 
@@ -203,17 +199,14 @@ def test_gaps_stay_open_if_a_fact_is_dropped_and_nothing_takes_its_place() -> No
 # --- rule (1): when it stops -----------------------------------------------------------------------------------------
 
 
-def forever(kind: str) -> Callable[[Request], dict[str, Any]]:
-    """Always something new."""
-    turns = iter(range(1000))
-    if kind == "querier":
-        return lambda request: {"queries": [f"{'Hitchcock album Dan'.split()[next(turns) % 3]} {next(turns)}"]}
-    return lambda request: {"new_facts": [f"Hitchcock is number {next(turns)}. (1s2)"], "gaps": [GAP]}
-
-
 @pytest.mark.parametrize("limit", [1, 2, 6])
 def test_the_steps_are_limited(limit: int) -> None:
-    script, prediction = play(querier=forever("querier"), updater=forever("updater"), settings={"steps": limit})
+    turns = iter(range(1000))  # always something new
+    script, prediction = play(
+        querier=lambda request: {"queries": [f"{'Hitchcock album Dan'.split()[next(turns) % 3]} {next(turns)}"]},
+        updater=lambda request: {"new_facts": [f"Hitchcock is number {next(turns)}. (1s2)"], "gaps": [GAP]},
+        settings={"steps": limit},
+    )
     assert len(script.asked("updater")) == limit
     assert prediction.stop_reason == "steps"
     assert prediction.trace.lm_calls == 3 * limit + (limit - 1) + 1
@@ -243,28 +236,17 @@ def test_the_moderator_may_stop_it(score: Any, enough: float, stop: str, asked: 
 # --- several agents --------------------------------------------------------------------------------------------------
 
 
-def by_focus(**replies: dict[str, Any]) -> Callable[[Request], dict[str, Any]]:
-    """A reply for each focus, by its first word."""
-    return lambda request: replies[request.inputs["focus"].split(":")[0]]
-
-
-COMPETE: dict[str, Any] = {"agents": 2, "roles": True, "k": 1}
-
-
-def compete(settings: dict[str, Any] | None = None, **replies: Any) -> tuple[Script, dspy.Prediction]:
-    common: dict[str, Any] = {
-        "querier": by_focus(entities={"queries": ["Leytonstone"]}, relations={"queries": ["Alfred Hitchcock"]}),
-        "updater": by_focus(
-            entities={"new_facts": [f"{DIRECTED} (1s2)"], "gaps": ["Who?", "Where?"]},
-            relations={"new_facts": [f"{BORN} (2s2)"], "gaps": ["Where?"]},
-        ),
-        "filterer": {"spans": ["2s2", "1s2"]},
-    }
-    return play(settings=COMPETE | (settings or {}), **(common | replies))
-
-
 def test_of_competing_agents_the_one_with_the_fewest_gaps_writes_the_context() -> None:
-    script, prediction = compete({"steps": 1})
+    learned = {
+        "entities": {"new_facts": [f"{DIRECTED} (1s2)"], "gaps": ["Who?", "Where?"]},
+        "relations": {"new_facts": [f"{BORN} (2s2)"], "gaps": ["Where?"]},
+    }
+    script, prediction = play(
+        settings={"agents": 2, "roles": True, "steps": 1},
+        querier={"queries": ["Alfred Hitchcock"]},
+        updater=lambda request: learned[request.inputs["focus"].split(":")[0]],
+        filterer={"spans": ["2s2", "1s2"]},
+    )
     assert script.order[0] == "querier"  # the first asks the question; the second would only repeat it
     assert script.asked("querier")[0].inputs["focus"] == ROLES[1]
     assert script.asked("querier")[0].inputs["earlier"] == json.dumps([QUESTION])

@@ -15,7 +15,6 @@ from polyhop.programs import ParRag, Trace
 from polyhop.programs.candidates import Cited
 from polyhop.programs.complexity import Complexity
 from polyhop.programs.confidence import CREDIBILITY, Confidence
-from polyhop.programs.exemplars import dependence
 from polyhop.programs.par_rag import Review, bind
 from polyhop.programs.run import Run, running
 from polyhop.programs.trace import (
@@ -182,20 +181,6 @@ def test_alpha_and_exemplars_follow_the_estimated_number_of_hops(misjudged: int,
     (recalled,) = steps(prediction, Recalled)
     shown = [each for each in ParRag().exemplars.memory.exemplars if each.question in recalled.questions]
     assert [each.hops for each in shown] == [hops]
-
-
-def test_an_exemplar_says_which_steps_need_which_before_its_plan() -> None:
-    script, _ = play(set=lambda program: setattr(program.misjudged, "value", 1))
-    (demo,) = [each.text for each in script.asked("planner")[0].messages if each.role == "assistant"]
-    thought, plan = (part.partition("\n\n")[0] for part in demo.split(" ## ]]\n")[1:3])
-    assert "#1" in plan
-    assert thought == dependence(json.loads(plan))
-    assert (
-        dependence(["Who?", "Where was #1?", "Are #1 and #2 near?"])
-        == "3 steps: step 2 needs step 1, step 3 needs step 1 and 2."
-    )
-    assert dependence(["Who?", "Where?"]) == "2 steps: none needs another."
-    assert dependence(["Who?"]) == "One step."
 
 
 # --- the final answer ------------------------------------------------------------------------------------------------

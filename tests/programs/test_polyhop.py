@@ -107,7 +107,8 @@ def test_a_round_reads_a_passage_for_each_hop_and_no_near_duplicates() -> None:
 def test_the_first_passage_with_a_name_that_the_others_lack_is_read_too() -> None:
     question = "Was Vertigo made before the Cafe in Paris?"
     film, man = (Passage.of(f"Vertigo {n}", sentences=[f"Vertigo {n} is a film."], id=str(n)) for n in (1, 2))
-    script, _ = play(question=question, found=[film, man, TOWN, CAFE, ALBUM])
+    other = Passage.of("Cafe", sentences=["Another cafe in Paris."], id="other")
+    script, _ = play(question=question, found=[film, man, TOWN, CAFE, other])
     assert script.requests[0].inputs["passages"].endswith("\n[3] Cafe\n3s1 A cafe in Paris was photographed in 1960.")
 
 

@@ -30,11 +30,11 @@ from polyhop.programs import (
     Trace,
 )
 from polyhop.programs.confidence import CREDIBILITY
-from polyhop.programs.prediction import conclude, read_query
+from polyhop.programs.prediction import MAX_QUESTION, conclude, read_query
 from polyhop.programs.run import Run, running
 from polyhop.programs.trace import Stopped
 
-from .scripted import Request, Script, answer, playing, scripted
+from .scripted import ADAPTERS, Request, Script, answer, playing, scripted
 
 PASSAGES = [Passage.of(f"Title {n}", f"Sentence one of {n}. And two.", id=f"p{n}") for n in range(4)]
 PROGRAMS = [Direct, Naive, FullContext, SetSelection, IRCoT, Prism, Kair, ParRag, C3PO, PolyHop]
@@ -48,7 +48,7 @@ def build(kind: type[dspy.Module]) -> dspy.Module:
 
 
 @pytest.mark.parametrize("kind", PROGRAMS)
-@pytest.mark.parametrize("adapter", [dspy.ChatAdapter(), dspy.JSONAdapter()])
+@pytest.mark.parametrize("adapter", ADAPTERS)
 def test_every_program_returns_the_same_fields(kind: type[dspy.Module], adapter: dspy.Adapter) -> None:
     said = answer("Title", 85)
     with playing(scripted(answerer=said, reader=said, selector={"keep": ["1s1", "2"]}), adapter) as script:
@@ -70,18 +70,12 @@ def test_every_program_returns_the_same_fields(kind: type[dspy.Module], adapter:
     if kind not in REVIEWED:
         assert steps[-2] == "answered"
         assert prediction.confidence == pytest.approx(0.85)
-    # Passages with evidence lead the ranking, and no passage is in it twice.
-    leading = list(dict.fromkeys(item.passage.id for item in prediction.evidence))
-    ids = [passage.id for passage in prediction.ranking]
-    assert ids[: len(leading)] == leading
-    assert len(set(ids)) == len(ids)
 
 
-@pytest.mark.parametrize("kind", PROGRAMS)
-@pytest.mark.parametrize("question", ["", "  \n", "?!", None, 3, ["Who?"]])
-def test_an_invalid_question_is_refused_before_a_call(kind: type[dspy.Module], question: Any) -> None:
+@pytest.mark.parametrize("question", ["", "  \n", "?!", None, 3, ["Who?"], "x" * (MAX_QUESTION + 1)])
+def test_an_invalid_question_is_refused_before_a_call(question: Any) -> None:
     with playing(scripted()) as script, pytest.raises(QuestionError):
-        build(kind)(question=question)
+        Naive(PassagePool(PASSAGES))(question=question)
     assert script.requests == []
 
 
@@ -119,14 +113,18 @@ TO_ALL: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(("kind", "agent"), [(kind, agent) for kind, agents in AGENTS.items() for agent in agents])
-@pytest.mark.parametrize("reply", ["I cannot help with that.", "", {"else": "x"}])
-def test_an_unreadable_reply_is_an_error_never_an_answer(kind: type[dspy.Module], agent: str, reply: Any) -> None:
+@pytest.mark.parametrize("reply", ["I cannot help with that.", ConnectionError("gone")])
+def test_a_failure_of_an_agent_is_an_error_never_an_answer(kind: type[dspy.Module], agent: str, reply: Any) -> None:
     program = build(kind)
     if isinstance(program, Kair):
         program.moderated.value = True
-    with playing(scripted(**TO_ALL | {agent: reply})) as script, pytest.raises(AdapterParseError):
+    with playing(scripted(**TO_ALL | {agent: reply})) as script, pytest.raises(Exception, match=".") as caught:
         program(question="Which title?")
-    assert {request.as_json for request in script.asked(agent)} == {False, True}  # a second chance, then raise
+    if isinstance(reply, str):
+        assert isinstance(caught.value, AdapterParseError)
+        assert {request.as_json for request in script.asked(agent)} == {False, True}  # a second chance, then raise
+    else:
+        assert "gone" in str(caught.value)
 
 
 WORDS = st.text(max_size=60) | st.sampled_from(
@@ -177,14 +175,6 @@ def test_nonsense_of_a_readable_form_never_breaks_a_run(kind: type[dspy.Module],
     assert len(set(prediction.evidence)) == len(prediction.evidence)
     assert {item.passage for item in prediction.evidence} <= set(prediction.ranking) <= set(PASSAGES)
     assert len(set(prediction.ranking)) == len(prediction.ranking)
-
-
-@pytest.mark.parametrize("kind", PROGRAMS)
-def test_a_failing_model_is_an_error_never_an_answer(kind: type[dspy.Module]) -> None:
-    gone = ConnectionError("gone")
-    with playing(scripted(answerer=gone, reader=gone)), pytest.raises(Exception, match="gone") as caught:
-        build(kind)(question="Which title?")
-    assert not isinstance(caught.value, AdapterParseError)
 
 
 def test_ranking_is_evidence_first_then_as_found() -> None:

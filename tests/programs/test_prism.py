@@ -19,10 +19,10 @@ POOL = [FILM, MAN, ALBUM]
 
 
 def play(
-    adapter: Any = None, *, rounds: int = 3, stop: str = "rounds", **replies: Any
+    adapter: Any = None, *, rounds: int = 3, stop: str = "rounds", select: bool = True, **replies: Any
 ) -> tuple[Script, dspy.Prediction]:
     program = Prism(rounds=rounds)
-    program.stop.value = stop
+    program.stop.value, program.select.value = stop, select
     replies = {"analyzer": {"sub_questions": SUB_QUESTIONS}, "answerer": answer("Leytonstone")} | replies
     with playing(scripted(**replies), adapter) as script:
         prediction = program(question=QUESTION, pool=POOL)
@@ -109,18 +109,8 @@ def test_when_it_stops(
 # --- the ablations of the paper --------------------------------------------------------------------------------------
 
 
-def ablated(**switches: Any) -> tuple[Script, dspy.Prediction]:
-    program = Prism(rounds=2)
-    for name, value in switches.items():
-        getattr(program, name).value = value
-    replies: dict[str, Any] = {"analyzer": {"sub_questions": SUB_QUESTIONS}, "answerer": answer("Leytonstone")}
-    script = scripted(**replies, selector={"keep": ["1s2"]}, adder=[{"add": ["3s2"]}, {"add": ["3s1"]}])
-    with playing(script):
-        return script, program(question=QUESTION, pool=POOL)
-
-
 def test_without_the_selector_the_candidates_are_kept() -> None:
-    script, prediction = ablated(select=False)
+    script, prediction = play(rounds=2, select=False, adder=[{"add": ["3s2"]}, {"add": ["3s1"]}])
     assert script.order == ["analyzer", "adder", "adder", "answerer"]
     assert script.asked("adder")[0].inputs["selected"] == '["1", "2", "3"]'
     assert facts(prediction) == [("film", None), ("album", None), ("man", None)]

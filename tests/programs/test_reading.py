@@ -21,7 +21,7 @@ from polyhop.programs.trace import Unread
 from polyhop.signatures import NumberedPassage, NumberedPassages
 
 from .scripted import playing, scripted, steps
-from .weak import FORMS, Weak, play
+from .weak import FORMS, Weak, clean, play
 
 AGENTS = [each for each in vars(agents).values() if isinstance(each, dspy.SignatureMeta)]
 ANSWERER = agents.AnswerWithCitations.delete("missing")
@@ -51,84 +51,92 @@ def test_one_answer_in_many_forms(reply: str) -> None:
     assert read(ANSWERER, reply) == Reading(ANSWER, {}, is_object=reply.startswith("{"))
 
 
-def value(agent: Any, text: str, cut: bool = False) -> Any:
-    """What is read of a text in the main field of a signature; None if it cannot be read."""
-    name = next(name for name, field in agent.output_fields.items() if field.is_required())
-    return read(agent, f"[[ ## {name} ## ]]\n{text}", cut).values.get(name)
+IDS, TEXTS, NUMBER = agents.SelectEvidence, agents.AnalyzeQuestion, agents.AssessEvidence
+LABEL = agents.JudgeAttribution
 
 
 @pytest.mark.parametrize(
-    ("text", "items"),
+    ("agent", "text", "value"),
     [
-        ('["2s1", "3"]', ["2s1", "3"]),
-        ("[2s1, 3]", ["2s1", "3"]),
-        ("2s1, 3; 4s2 and 5", ["2s1", "3", "4s2", "5"]),
-        ("[2s1]", ["2s1"]),
-        ("- [2s1]\n- 3: it names the man", ["[2s1]", "3: it names the man"]),
-        ('```json\n["2s1"]\n```', ["2s1"]),
-        ("[2]", ["2"]),
-        *((text, []) for text in ("[]", "none", "None", "-", "", "N/A", "null", '["none"]', "[[]]"[1:3])),
+        (IDS, '["2s1", "3"]', ["2s1", "3"]),
+        (IDS, "[2s1, 3]", ["2s1", "3"]),
+        (IDS, '["2s1" "3s2"]', ["2s1", "3s2"]),
+        (IDS, "2s1, 3; 4s2 and 5", ["2s1", "3", "4s2", "5"]),
+        (IDS, "[2s1]", ["2s1"]),
+        (IDS, "- [2s1]\n- 3: it names the man", ["[2s1]", "3: it names the man"]),
+        (IDS, '```json\n["2s1"]\n```', ["2s1"]),
+        (IDS, "[2]", ["2"]),
+        *((IDS, text, []) for text in ("[]", "none", "None", "-", "", "N/A", "null", '["none"]', "[[]]"[1:3])),
+        (agents.SelectSet, "[] (passages 1 and 2 are off topic)", []),
+        (agents.SelectSet, "None of the 5 passages helps.", []),
+        (agents.SelectSet, "[3.0, 1.0]", [3, 1]),
+        (TEXTS, "1. Who wrote Dust?\n2. Where was #1 born?", ["Who wrote Dust?", "Where was #1 born?"]),
+        (TEXTS, "Who wrote Dust?\nWhere was #1 born?", ["Who wrote Dust?", "Where was #1 born?"]),
+        (TEXTS, "The parts:\n* Who wrote Dust,\n  the novel?\n* By whom?", ["Who wrote Dust, the novel?", "By whom?"]),
+        (TEXTS, '"Who wrote Dust?", "Where was #1 born?"', ["Who wrote Dust?", "Where was #1 born?"]),
+        (TEXTS, "Who wrote Dust?, Where was #1 born?", ["Who wrote Dust?", "Where was #1 born?"]),
+        (TEXTS, "['Who wrote \"Dust\"?', 'Where was #1 born?']", ['Who wrote "Dust"?', "Where was #1 born?"]),
+        (TEXTS, "Who wrote Dust, the novel?", ["Who wrote Dust, the novel?"]),
+        (TEXTS, '["Who is Zoë \\u00c9mile?"]', ["Who is Zoë Émile?"]),
+        (TEXTS, '["Who?"]\n\nThat is all [1].', ["Who?"]),
+        (TEXTS, '"Dust" author?\n"Ash" author?', ['"Dust" author?', '"Ash" author?']),
+        # Texts stay aligned with others, and are not taken apart.
+        (TEXTS, '["none", "Ann Lee"]', ["none", "Ann Lee"]),
+        (TEXTS, "1. None\n2. Ann Lee [2s1]", ["None", "Ann Lee [2s1]"]),
+        (TEXTS, "Ann Lee [2s1, 4s3], unknown", ["Ann Lee [2s1, 4s3]", "unknown"]),
+        (TEXTS, '["Ann Lee [2s1, 4s3]", "unknown"]', ["Ann Lee [2s1, 4s3]", "unknown"]),
+        (agents.RefineQuestion, "[#1] was born where?", "[#1] was born where?"),
+        (agents.AnswerStep, "Paris", "Paris"),
+        (NUMBER, "0.9", 0.9),
+        (NUMBER, "90%", 0.9),
+        (NUMBER, "0.9 (high)", 0.9),
+        (NUMBER, "high", 0.9),
+        (NUMBER, "Very high.", 0.95),
+        (NUMBER, "low", 0.1),
+        (NUMBER, "not high", 0.1),
+        (NUMBER, "9/10", 0.9),
+        (NUMBER, "medium", 0.5),
+        (NUMBER, ".5", 0.5),
+        (NUMBER, "1", 1.0),
+        (NUMBER, "I am 80% sure", 0.8),
+        (NUMBER, "Step 2 is stated, so 0.9", 0.9),
+        (NUMBER, "who knows", None),
+        (NUMBER, "", None),
+        (LABEL, "Attributable", "attributable"),
+        (LABEL, '"attributable".', "attributable"),
+        (LABEL, "**Contradictory** - it says so", "contradictory"),
+        (LABEL, "It is extrapolatory.", "extrapolatory"),
+        (LABEL, "not attributable but extrapolatory", "extrapolatory"),
+        (LABEL, "attributable or contradictory? Neither", "attributable"),
+        (LABEL, "it is not attributable", None),
+        (LABEL, "yes", None),
     ],
 )
-def test_lists_of_ids(text: str, items: list[str]) -> None:
-    assert value(agents.SelectEvidence, text) == items
+def test_the_main_field_of_a_reply(agent: Any, text: str, value: Any) -> None:
+    name = next(name for name, field in agent.output_fields.items() if field.is_required())
+    found = read(agent, f"[[ ## {name} ## ]]\n{text}").values.get(name)
+    assert found == (pytest.approx(value) if isinstance(value, float) else value)
 
 
 @pytest.mark.parametrize(
-    ("text", "items"),
+    ("agent", "reply", "values"),
     [
-        ("1. Who wrote Dust?\n2. Where was #1 born?", ["Who wrote Dust?", "Where was #1 born?"]),
-        ("Who wrote Dust?\nWhere was #1 born?", ["Who wrote Dust?", "Where was #1 born?"]),
-        ("The parts:\n* Who wrote Dust,\n  the novel?\n* By whom?", ["Who wrote Dust, the novel?", "By whom?"]),
-        ('"Who wrote Dust?", "Where was #1 born?"', ["Who wrote Dust?", "Where was #1 born?"]),
-        ("Who wrote Dust?, Where was #1 born?", ["Who wrote Dust?", "Where was #1 born?"]),
-        ("['Who wrote \"Dust\"?', 'Where was #1 born?']", ['Who wrote "Dust"?', "Where was #1 born?"]),
-        ("Who wrote Dust, the novel?", ["Who wrote Dust, the novel?"]),
-        ('["Who is Zoë \\u00c9mile?"]', ["Who is Zoë Émile?"]),
+        (agents.AnswerStep, "Answer: 1941\nCited: [2], [5s1]", {"answer": "1941", "cited": [2, 5]}),
+        (
+            agents.PlanSteps,
+            "Thought: One needs the other.\nSub-questions:\n- Who?\n- Where was #1?",
+            {"thought": "One needs the other.", "sub_questions": ["Who?", "Where was #1?"]},
+        ),
+        (agents.AnswerWithCitations, '{"answer": "Paris", "confidence": {"value": 0.9}}', {"confidence": 0.5}),
+        (agents.AnswerWithCitations, '{"answer": "Paris", "confidence": [0.9]}', {"confidence": 0.9}),
+        (agents.AnswerWithCitations, "[[ ## answer ## ]] Paris [[ ## completed ## ]]", {"answer": "Paris"}),
+        (agents.AnswerWithCitations, "1. Reasoning: So.\n2. Final Answer: Paris", {"answer": "Paris"}),
+        (agents.AnswerWithCitations, "### Answer\r\nParis", {"answer": "Paris"}),
+        (TEXTS, "**Sub-Questions:**\n1. Who?\n2. Where?", {"sub_questions": ["Who?", "Where?"]}),
     ],
-)  # fmt: skip
-def test_lists_of_texts(text: str, items: list[str]) -> None:
-    assert value(agents.AnalyzeQuestion, text) == items
-
-
-def test_texts_stay_aligned_and_are_not_taken_apart() -> None:
-    assert value(agents.AnalyzeQuestion, '["none", "Ann Lee"]') == ["none", "Ann Lee"]
-    assert value(agents.AnalyzeQuestion, "1. None\n2. Ann Lee [2s1]") == ["None", "Ann Lee [2s1]"]
-    assert value(agents.AnalyzeQuestion, "Ann Lee [2s1, 4s3], unknown") == ["Ann Lee [2s1, 4s3]", "unknown"]
-    assert value(agents.AnalyzeQuestion, '["Ann Lee [2s1, 4s3]", "unknown"]') == ["Ann Lee [2s1, 4s3]", "unknown"]
-
-
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [
-        ("0.9", 0.9), ("90%", 0.9), ("0.9 (high)", 0.9), ("high", 0.9), ("Very high.", 0.95), ("low", 0.1),
-        ("not high", 0.1),
-        ("9/10", 0.9), ("medium", 0.5), (".5", 0.5), ("1", 1.0), ("I am 80% sure", 0.8), ("who knows", None),
-        ("", None),
-    ],
-)  # fmt: skip
-def test_numbers(text: str, number: float | None) -> None:
-    assert value(agents.AssessEvidence, text) == (None if number is None else pytest.approx(number))
-
-
-@pytest.mark.parametrize(
-    ("text", "label"),
-    [
-        ("Attributable", "attributable"), ('"attributable".', "attributable"),
-        ("**Contradictory** - it says so", "contradictory"),
-        ("It is extrapolatory.", "extrapolatory"), ("not attributable but extrapolatory", "extrapolatory"),
-        ("attributable or contradictory? Neither", "attributable"), ("it is not attributable", None), ("yes", None),
-    ],
-)  # fmt: skip
-def test_labels(text: str, label: str | None) -> None:
-    assert read(agents.JudgeAttribution, f"[[ ## attribution ## ]]\n{text}").values.get("attribution") == label
-
-
-def test_numbers_of_passages_and_plans() -> None:
-    assert value(agents.AnswerStep, "Paris") == "Paris"
-    assert read(agents.AnswerStep, "Answer: 1941\nCited: [2], [5s1]").values == {"answer": "1941", "cited": [2, 5]}
-    plan = read(agents.PlanSteps, "Thought: One needs the other.\nSub-questions:\n- Who?\n- Where was #1?").values
-    assert plan == {"thought": "One needs the other.", "sub_questions": ["Who?", "Where was #1?"]}
+)
+def test_fields_in_their_forms(agent: Any, reply: str, values: dict[str, Any]) -> None:
+    assert values.items() <= read(agent, reply).values.items()
 
 
 # --- recorded replies -------------------------------------------------------------------------------------------------
@@ -224,10 +232,9 @@ def test_no_reply_is_an_exception(data: st.DataObject) -> None:
 def test_weak_forms_fail_no_question(form: str, cut: bool) -> None:
     """The same answers as with clean replies, and as many calls, unless a lost field decides what is searched for."""
     for name in ("naive", "par_rag", "polyhop", "prism", "kair"):
-        weak = play(name, Weak(form, cut), 1)
-        assert not weak[0][0].startswith("failed"), weak
+        weak = play(name, Weak(form, cut))
         if form != "last field missing" and not (name == "kair" and cut):
-            assert weak == play(name, Weak("clean"), 1)
+            assert weak == clean(name)
 
 
 def test_the_trace_says_what_was_not_read() -> None:
@@ -265,31 +272,3 @@ def test_a_schema_bounds_lists_and_names_ids() -> None:
         ]
     )
     assert "pattern" in schema_of(agents.SelectEvidence, {"candidates": many})["properties"]["keep"]["items"]
-
-
-# --- found by an attack -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("agent", "reply", "name", "expected"),
-    [
-        (agents.AnswerWithCitations, '{"answer": "Paris", "confidence": {"value": 0.9}}', "confidence", 0.5),
-        (agents.AnswerWithCitations, '{"answer": "Paris", "confidence": [0.9]}', "confidence", 0.9),
-        (agents.AnswerWithCitations, "[[ ## answer ## ]] Paris [[ ## completed ## ]]", "answer", "Paris"),
-        (agents.AnswerWithCitations, "1. Reasoning: So.\n2. Final Answer: Paris", "answer", "Paris"),
-        (agents.AnswerWithCitations, "### Answer\r\nParis", "answer", "Paris"),
-        (agents.AnalyzeQuestion, "**Sub-Questions:**\n1. Who?\n2. Where?", "sub_questions", ["Who?", "Where?"]),
-        (agents.AnalyzeQuestion, '[[ ## sub_questions ## ]]\n["Who?"]\n\nThat is all [1].', "sub_questions", ["Who?"]),
-        (agents.AnalyzeQuestion, '[[ ## sub_questions ## ]]\n"Dust" author?\n"Ash" author?', "sub_questions",
-         ['"Dust" author?', '"Ash" author?']),
-        (agents.RefineQuestion, "[[ ## refined_question ## ]]\n[#1] was born where?", "refined_question",
-         "[#1] was born where?"),
-        (agents.SelectSet, "[[ ## chosen ## ]]\n[] (passages 1 and 2 are off topic)", "chosen", []),
-        (agents.SelectSet, "[[ ## chosen ## ]]\nNone of the 5 passages helps.", "chosen", []),
-        (agents.SelectSet, "[[ ## chosen ## ]]\n[3.0, 1.0]", "chosen", [3, 1]),
-        (agents.SelectEvidence, '[[ ## keep ## ]]\n["2s1" "3s2"]', "keep", ["2s1", "3s2"]),
-        (agents.AssessEvidence, "[[ ## sufficiency ## ]]\nStep 2 is stated, so 0.9", "sufficiency", 0.9),
-    ],
-)  # fmt: skip
-def test_repaired(agent: Any, reply: str, name: str, expected: Any) -> None:
-    assert read(agent, reply).values.get(name) == expected

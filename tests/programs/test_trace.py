@@ -12,17 +12,15 @@ from typing import Any
 
 import dspy
 import pytest
-from dspy.streaming import StatusMessage, StreamListener, StreamResponse
 
 from polyhop.data.chain import ChainRetriever
 from polyhop.data.passages import Fact, Passage, Reason
 from polyhop.data.pool import PassagePool
 from polyhop.data.sample import sample_passages
-from polyhop.engines.limits import LimitedLM, RateLimit
 from polyhop.engines.models import language_model
 from polyhop.programs import PROGRAMS, PolyHop, Trace, new_program
 from polyhop.programs.baselines import ReAct
-from polyhop.programs.program import StatusMessages, ask
+from polyhop.programs.program import ask
 from polyhop.programs.run import Run, record, running, together
 from polyhop.programs.trace import (
     Added,
@@ -123,29 +121,6 @@ def test_an_exception_of_the_listener_stops_the_program(retriever: ChainRetrieve
 
     with following(leave), pytest.raises(Left):
         PolyHop(retriever)(question=QUESTION)
-
-
-def streamed(program: dspy.Module, **options: Any) -> list[Any]:
-    stream = dspy.streamify(program, status_message_provider=StatusMessages(), async_streaming=False, **options)
-    return list(stream(question=QUESTION))
-
-
-@pytest.mark.parametrize("guarded", [False, True])
-def test_streamify_gives_status_messages_tokens_and_the_prediction(guarded: bool, retriever: ChainRetriever) -> None:
-    program = PolyHop(retriever)
-    program.abstain_below.value = 0.0
-    program.rounds.value = 1  # each reading has an answer of its own
-    lm = language_model("lexical")
-    program.set_lm(LimitedLM(lm, RateLimit()) if guarded else lm)
-    plain = program(question=QUESTION)
-    listener = StreamListener("answer", predict=program.reader, predict_name="reader", allow_reuse=True)
-    values = streamed(program, stream_listeners=[listener])
-    messages = [value.message for value in values if isinstance(value, StatusMessage)]
-    assert messages[0] == f"searching for “{QUESTION}”"
-    assert "asking the reader" in messages
-    tokens = [value.chunk for value in values if isinstance(value, StreamResponse)]
-    assert "".join(tokens).strip() == plain.answer == values[-1].answer
-    assert values[-1].evidence == plain.evidence
 
 
 def test_a_retriever_is_a_tool(retriever: ChainRetriever) -> None:

@@ -1,7 +1,5 @@
 """A model that writes the right values in weak forms, as small models do: the embedded engine plays it, `Weak` rewrites
 its replies. A habit lasts: the JSON of a second request has it, too.
-
-    python -m polyhop.tests.programs.weak    # every form, whole and cut, for each program: failed, changed, calls
 """
 
 from __future__ import annotations
@@ -10,19 +8,19 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import dspy
 from dspy import lm15
 
-import polyhop
 from polyhop import signatures
 from polyhop.data.pool import PassagePool
 from polyhop.data.sample import load_sample, sample_passages
 from polyhop.engines.lexical import LexicalEngine
 from polyhop.engines.limits import LimitedLM, Limits, RateLimit
 from polyhop.engines.replies import as_events, read_request, respond
-from polyhop.programs import PROGRAMS, new_program
+from polyhop.programs import new_program
 from polyhop.programs.program import ask
 
 Values = dict[str, Any]
@@ -145,33 +143,15 @@ class Weak:
         return self
 
 
-def play(name: str, engine: Any, questions: int) -> list[tuple[str, int]]:
-    """What a program answers, or withholds, and its calls, for the first questions of the sample."""
+def play(name: str, engine: Weak) -> tuple[str, int]:
+    """What a program answers, or withholds, to the first question of the sample, and its calls."""
     program = new_program(name, PassagePool(sample_passages()))
     program.set_lm(LimitedLM(dspy.LM("weak", engine=engine, cache=False), RateLimit(Limits(retries=0))))
-    found = []
-    for example in load_sample("dev")[:questions]:
-        before = engine.calls
-        more = {"gold": [each for each in example.gold if hasattr(each, "passage")]} if name == "oracle" else {}
-        try:
-            prediction = ask(program, example, **more)
-            found.append((prediction.guess or prediction.answer, engine.calls - before))
-        except Exception as error:  # noqa: BLE001  # counted
-            found.append((f"failed: {type(error).__name__}: {error}"[:300], engine.calls - before))
-    return found
+    prediction = ask(program, load_sample("dev")[0])
+    return prediction.guess or prediction.answer, engine.calls
 
 
-if __name__ == "__main__":
-    polyhop.lm()  # so that DSPy is set up
-    for name in PROGRAMS:
-        if name == "oracle":
-            continue
-        clean = play(name, Weak("clean"), 8)
-        for form in FORMS:
-            for cut in (False, True):
-                weak = play(name, Weak(form, cut), 8)
-                failed = [text for text, _ in weak if text.startswith("failed")]
-                changed = sum(one[0] != other[0] for one, other in zip(clean, weak, strict=True))
-                calls = sum(n for _, n in weak) / sum(n for _, n in clean)
-                counts = f"failed {len(failed)} changed {changed} calls {calls:.2f}"
-                print(f"{name:14} {form:20} {'cut' if cut else '':4} {counts}", *failed[:1], flush=True)
+@cache
+def clean(name: str) -> tuple[str, int]:
+    """The same with clean replies."""
+    return play(name, Weak("clean"))

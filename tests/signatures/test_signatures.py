@@ -24,33 +24,12 @@ READ = {"candidates", "passages", "evidence", "sources"}
 AGENTS: list[Any] = [
     value for value in vars(signatures).values() if inspect.isclass(value) and issubclass(value, dspy.Signature)
 ]
-SAMPLES = {
-    "question": "Who was it?",
-    "task": "Ask for a fact.",
-    "sub_questions": ["Who is A?", "Where is #1?"],
-    "selected": ["1s1"],
-    "objective": "Find out who A is.",
-    "roadmap": ["Who is A?", "Where is #1?"],
-    "queries": ['"A" - nothing useful'],
-    "notes": ["Who is A? - B"],
-    "thoughts": ["A is B."],
-    "focus": "names",
-    "known": ["A is a town."],
-    "required": ["Who is A?"],
-    "earlier": ["A"],
-    "statements": ["1. A is a town."],
-    "answer": "Paris",
-    "draft": "Paris",
-    "trajectory": ["#1 Who is A? -> B"],
-    "next_question": "Where is #1?",
-} | dict.fromkeys(
-    READ,
-    NumberedPassages(passages=[NumberedPassage(number=1, title="T", sentences={1: "One.", 2: "Two."})]),
-)
+PASSAGES = NumberedPassages(passages=[NumberedPassage(number=1, title="T", sentences={1: "One.", 2: "Two."})])
 
 
 def inputs_of(agent: Any) -> dict[str, Any]:
-    return {name: SAMPLES[name] for name in agent.input_fields}
+    values = {NumberedPassages: PASSAGES, str: "Who was it?", list[str]: ["Who is A?", "Where is #1?"]}
+    return {name: values[field.annotation] for name, field in agent.input_fields.items()}
 
 
 def test_agents_are_identified_by_their_fields() -> None:
