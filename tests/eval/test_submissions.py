@@ -161,7 +161,7 @@ def test_multihop_rag(tmp_path: Path) -> None:
 
 
 HOTPOTQA = [
-    {"id": "1", "answer": "André", "sp": [('Title "x"', 0)], "evidence": [("a", "b", "c")]},
+    {"id": "1", "answer": "André", "sp": [('Title "x"', 0)]},
     {"id": "2", "answer": ""},
     {"id": "3", "answer": None, "sp": []},
 ]
@@ -172,7 +172,7 @@ SECTIONS = {"answer": {"1": "André", "2": ""}, "sp": {"1": [['Title "x"', 0]], 
     ("dataset", "predictions", "written"),
     [
         ("hotpotqa", HOTPOTQA, [SECTIONS]),
-        ("2wiki", HOTPOTQA, [{**SECTIONS, "evidence": {"1": [["a", "b", "c"]]}}]),
+        ("2wiki", HOTPOTQA, [{**SECTIONS, "evidence": {}}]),
         (
             "nq",
             [{"id": "who?", "answer": "me\n"}, {"id": "why?", "answer": None}],
