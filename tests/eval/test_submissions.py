@@ -281,10 +281,10 @@ def test_real_questions(
 
 
 def test_lines() -> None:
-    assert list(run_lines("q 1", ["b", "a%\tx", "b"], "my run")) == [
-        "q%201 Q0 b 1 2 my%20run\n",
-        "q%201 Q0 a%25%09x 2 1 my%20run\n",
+    assert list(run_lines("q 1", ["b", "a%\tx", "b"])) == [
+        "q%201 Q0 b 1 2 polyhop\n",
+        "q%201 Q0 a%25%09x 2 1 polyhop\n",
     ]
-    assert list(run_lines("q", ["\ud800"], "t")) == ["q Q0 %ED%A0%80 1 1 t\n"]
+    assert list(run_lines("q", ["\ud800"])) == ["q Q0 %ED%A0%80 1 1 polyhop\n"]
     with pytest.raises(PolyhopError, match="empty id"):
-        list(run_lines("q", ["a", ""], "t"))
+        list(run_lines("q", ["a", ""]))
