@@ -145,21 +145,15 @@ class GoldReply:
                     shown.setdefault(id, passage)
         return shown
 
-    def page(self, id: str) -> NumberedPassage | None:
-        """The passage of an id that is shown."""
-        number, _, sentence = id.partition("s")
-        if _ID.fullmatch(id):
-            for page in self.numbered:
-                if str(page.number) == number and (not sentence or int(sentence) in page.sentences):
-                    return page
-        return None
-
-    def sentence(self, id: str) -> str:
-        """The text of an id that is shown."""
-        page, sentence = self.page(id), id.partition("s")[2]
-        if page is None:
-            raise KeyError(id)
-        return page.sentences[int(sentence)] if sentence else " ".join(page.sentences.values())
+    @cached_property
+    def texts(self) -> dict[str, str]:
+        """What is shown, by the ids of passages ("2") and of their sentences ("2s1")."""
+        texts: dict[str, str] = {}
+        for page in self.numbered:
+            texts.setdefault(str(page.number), " ".join(page.sentences.values()))
+            for n, sentence in page.sentences.items():
+                texts.setdefault(f"{page.number}s{n}", sentence)
+        return texts
 
     # The gold evidence in it.
 
@@ -296,13 +290,13 @@ def _add(reply: GoldReply) -> list[str] | None:
 
 def _new_facts(reply: GoldReply) -> list[str] | None:
     facts = " ".join(map(title_key, reply.listed("known")))
-    texts = [(id, reply.sentence(id)) for id in reply.ids()]
+    texts = [(id, reply.texts[id]) for id in reply.ids()]
     return [f"{text} ({id})" for id, text in texts if title_key(text) not in facts] if reply.pages else None
 
 
 def _supported(reply: GoldReply) -> list[str] | None:
     """The statements that repeat a gold sentence, besides the agent's own choice."""
-    shown = [reply.sentence(id) for id in reply.ids()]
+    shown = [reply.texts[id] for id in reply.ids()]
     statements = [text.partition(". ") for text in reply.listed("statements")]
     repeated = [n for n, _, text in statements if any(likeness(text, sentence) >= _ALIKE for sentence in shown)]
     chosen = [str(entry) for name in ("supported", "relevant") for entry in reply.fields.get(name, ())]
@@ -322,7 +316,7 @@ def _next_thought(reply: GoldReply) -> str | None:
     """The next gold sentence that is shown and was not thought; at the end the answer."""
     thoughts = " ".join(map(title_key, reply.listed("thoughts")))
     for id in reply.ids():
-        if title_key(text := reply.sentence(id)) not in thoughts:
+        if title_key(text := reply.texts[id]) not in thoughts:
             return text
     return f"So the answer is: {reply.answers[0]}" if reply.complete and reply.answers else None
 
@@ -437,8 +431,9 @@ def _fault(name: str, actual: Any, right: Any, reply: GoldReply) -> str:
         return f'{name} should be "{right}", not "{actual}".'
     chosen = [_text(item) for item in (actual if isinstance(actual, list | tuple) else [actual]) if item is not None]
     wanted = [_text(item) for item in right]
-    whole = {id.partition("s")[0] for id in wanted if reply.page(id)}
-    left_out = [id for id in wanted if id not in chosen and not (reply.page(id) and id.partition("s")[0] in chosen)]
+    whole = {id.partition("s")[0] for id in wanted if id in reply.texts}
+    with_passage = [id for id in wanted if id in reply.texts and id.partition("s")[0] in chosen]
+    left_out = [id for id in wanted if id not in chosen and id not in with_passage]
     vain = [id for id in chosen if id not in wanted and id not in whole]
     texts = [
         f"{name} left out {_listed(_shown(id, reply) for id in left_out)}." if left_out else "",
@@ -453,9 +448,9 @@ def _not_shown(reply: GoldReply) -> str:
 
 
 def _shown(text: str, reply: GoldReply) -> str:
-    page = reply.page(text)
-    quote = shorten(text if page is None else reply.sentence(text), 204, placeholder=" ...")
-    return quote if page is None else f'[{text}] "{page.title}" ({quote})'
+    quote = shorten(reply.texts.get(text, text), 204, placeholder=" ...")
+    titles = (page.title for page in reply.numbered if str(page.number) == text.partition("s")[0])
+    return f'[{text}] "{next(titles)}" ({quote})' if text in reply.texts else quote
 
 
 def _listed(names: Iterable[str], between: str = ", ") -> str:
