@@ -69,10 +69,17 @@ def account(run: Path) -> Path:
     """The file with what a run has spent; creates the run's folder, private to the user."""
     try:
         run.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"{run} cannot be the folder of a run: {error}.") from error
+    _check_unlinked(run)
+    return run / ACCOUNT
+
+
+def _check_unlinked(run: Path) -> None:
+    try:
         files.check_unlinked(run)
     except (OSError, ValueError) as error:
         raise RunError(f"{run} cannot be the folder of a run: {error}.") from error
-    return run / ACCOUNT
 
 
 @contextmanager
@@ -151,9 +158,8 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object from the folder of a run, which has no links."""
+    """Read a JSON object from the folder of a run."""
     try:
-        files.check_unlinked(path.parent)
         value = files.read_json(path)
     except (FileNotFoundError, NotADirectoryError):
         raise RunError(f"{path.parent} is not the folder of a run: it has no {path.name}.") from None
@@ -280,6 +286,8 @@ class RunManifest(_Settings):
 
 
 def read_manifest(run: Path) -> RunManifest:
+    if run.is_dir():
+        _check_unlinked(run)
     if read_json(run / MANIFEST).get("schema") != SCHEMA:
         raise RunError(f"{run} is not the folder of an evaluation run, or of another version of polyhop.")
     manifest = read_model(RunManifest, run / MANIFEST)
