@@ -81,7 +81,7 @@ class RayTask:
     timeout = None  # workers see to it
 
     def __init__(self, task: QuestionTask, content: bytes, where: Ray, ray: Any) -> None:
-        self.failed, self.too_late = task.failed, task.too_late
+        self.record, self.too_late = task.record, task.too_late
         self._content, self._where, self._ray = content, where, ray
         self.actors: list[Any] = []
         self._free, self._alone = SimpleQueue[Any](), SimpleQueue[Any]()
@@ -127,7 +127,8 @@ class RayTask:
                 raise result
             return result  # type: ignore[no-any-return]
         message = "the question ended 3 workers; if memory ran out, use fewer --threads"
-        return self.failed(n, example, ledger, Failure(cause="worker", type="WorkerLost", message=message), 0.0)
+        why = Failure(cause="worker", type="WorkerLost", message=message)
+        return self.record(n, example, ledger, 0.0, error=why)
 
 
 class _Worker:

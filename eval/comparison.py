@@ -182,9 +182,13 @@ def _scores_of(path: Path) -> list[RunRecord]:
 
 def run_names(programs: Mapping[Path, str]) -> dict[Path, str]:
     """Distinct names of runs: their programs, or else their folders, or else their paths."""
+    names = dict[Path, str]()
     ways: list[Callable[[Path], str]] = [lambda path: programs[path], lambda path: path.resolve().name, str]
-    named = [{path: plain(way(path)) for path in programs} for way in ways]
-    return next((names for names in named if len(set(names.values())) == len(names)), named[-1])
+    for way in ways:
+        names = {path: plain(way(path)) for path in programs}
+        if len(set(names.values())) == len(names):
+            break
+    return names
 
 
 def _rows(metric: str, names: Sequence[str], records: Sequence[Sequence[RunRecord]]) -> list[Row]:

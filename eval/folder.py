@@ -157,12 +157,12 @@ def write_json(path: Path, value: Any) -> None:
         os.fsync(file.fileno())
 
 
-def read_json(path: Path, missing: str) -> dict[str, Any]:
-    """Read a JSON object."""
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object from the folder of a run."""
     try:
         value = files.read_json(path)
     except (FileNotFoundError, NotADirectoryError):
-        raise RunError(missing) from None
+        raise RunError(f"{path.parent} is not the folder of a run: it has no {path.name}.") from None
     except (OSError, ValueError) as error:
         raise RunError(f"{path} is damaged: {error}.") from error
     if not isinstance(value, dict):
@@ -173,7 +173,7 @@ def read_json(path: Path, missing: str) -> dict[str, Any]:
 def read_model(model: type[M], path: Path) -> M:
     """Read a JSON object as a model; unknown keys are ignored, so that other versions can be read."""
     try:
-        return model.model_validate(read_json(path, f"{path} is missing."))
+        return model.model_validate(read_json(path))
     except ValidationError as error:
         raise RunError(f"{path} is damaged: {first_error(error)}. Choose another --out.") from error
 
@@ -288,12 +288,11 @@ class RunManifest(_Settings):
 def read_manifest(run: Path) -> RunManifest:
     if run.is_dir():
         _check_unlinked(run)
-    manifest = read_json(run / MANIFEST, f"{run} is not the folder of a run: it has no {MANIFEST}.")
-    if manifest.get("schema") != SCHEMA:
+    if read_json(run / MANIFEST).get("schema") != SCHEMA:
         raise RunError(f"{run} is not the folder of an evaluation run, or of another version of polyhop.")
-    read = read_model(RunManifest, run / MANIFEST)
-    OWN.update({name: replace(metric, label=plain(metric.label)) for name, metric in read.metrics.items()})
-    return read
+    manifest = read_model(RunManifest, run / MANIFEST)
+    OWN.update({name: replace(metric, label=plain(metric.label)) for name, metric in manifest.metrics.items()})
+    return manifest
 
 
 def files_of(**paths: Path | None) -> dict[str, str]:

@@ -126,7 +126,7 @@ def gold_with_texts(example: dspy.Example, output: ProgramOutput, look_up: LookU
 
     Texts never come from the output: a metric would then skip exactly those questions where the program found little.
     """
-    candidates = _candidates(example, look_up)
+    candidates = gold_candidates(example, look_up)
     gold = gold_of(example, [*candidates, *output.passages])
     texts = [" ".join(passage.text for passage in _parts(id, candidates)) for id in gold.passages]
     return gold if not all(texts) else gold._replace(texts=tuple(texts))
@@ -138,7 +138,7 @@ def gold_evidence(example: dspy.Example, look_up: LookUp | None = None) -> list[
     Raises:
         PolyhopError: the question has no gold passages, or one of them is not at hand.
     """
-    candidates = _candidates(example, look_up)
+    candidates = gold_candidates(example, look_up)
     gold = gold_of(example, candidates)
     evidence = [_evidence(id, gold, candidates) for id in gold.passages]
     if not evidence or not all(evidence):
@@ -187,7 +187,7 @@ def _parts(id: str, candidates: Iterable[Passage]) -> list[Passage]:
     return [parts[id]] if id in parts else sorted(parts.values(), key=lambda part: part.place or Place(""))
 
 
-def _candidates(example: dspy.Example, look_up: LookUp | None) -> list[Passage]:
+def gold_candidates(example: dspy.Example, look_up: LookUp | None = None) -> list[Passage]:
     """The passages among which the gold ones are: the question's pool, or else those with their titles."""
     titles = dict.fromkeys(fact.title for fact in gold_facts(example))
     return list(example.get("pool") or [passage for title in titles if look_up for passage in look_up(title)])

@@ -26,7 +26,7 @@ from ..data.text import bare_title, content_terms, title_key
 from ..programs.candidates import split_citations
 from ..programs.prediction import UNKNOWN
 from ..signatures.fields import NumberedPassage, NumberedPassages, read_probability
-from .gold import gold_in_passages
+from .gold import LookUp, gold_candidates, gold_in_passages
 from .metrics import Attempt
 from .scoring import counted, exact_match, mentions
 from .steps import readable
@@ -35,9 +35,6 @@ CONFIDENT = 0.95
 
 CALIBRATION = frozenset({"confidence", "accuracy", "sufficiency"})
 """Fields whose faults are of degree."""
-
-Call = tuple[type[dspy.Signature], Mapping[str, Any], Mapping[str, Any]]
-"""The signature, the inputs and the reply of one call of an agent."""
 
 _ALIKE = 0.5  # share of topic words that two questions or statements have in common
 _ID = re.compile(r"\d+(?:s\d+)?")
@@ -51,11 +48,12 @@ class GoldReplies:
     Args:
         example: As the loaders give it: ``answers``, ``gold``, ``sub_questions``.
         passages: What the program saw, for a question without passages of its own.
+        look_up: Finds the gold passages of such a question.
     """
 
-    def __init__(self, example: dspy.Example, passages: Iterable[Passage] = ()) -> None:
+    def __init__(self, example: dspy.Example, passages: Iterable[Passage] = (), look_up: LookUp | None = None) -> None:
         self.example = example
-        passages = [*(example.get("pool") or ()), *passages]
+        passages = [*gold_candidates(example, look_up), *passages]
         self.gold = gold_in_passages(example, passages)
         texts = {passage.id: passage for passage in passages}
         # The gold passages by id, in the order of the annotations; None if the text is not known.
@@ -67,21 +65,19 @@ class GoldReplies:
                 passage_id = pieces.get(step.passage_id or "", step.passage_id)
                 self.steps.append(step._replace(question=readable(step.question), passage_id=passage_id))
 
-    def reply(
-        self, signature: type[dspy.Signature], inputs: Mapping[str, Any], reply_as_is: Mapping[str, Any]
-    ) -> GoldReply:
+    def reply(self, signature: type[dspy.Signature], inputs: Mapping[str, Any], actual: Mapping[str, Any]) -> GoldReply:
         """The reply that the annotations ask for.
 
         Args:
             inputs: What the agent was given; passages as `NumberedPassages`.
-            reply_as_is: What the agent replied.
+            actual: What the agent replied.
         """
-        reply = GoldReply(self, inputs, dict(reply_as_is))
+        reply = GoldReply(self, inputs, actual)
         for name in signature.output_fields:
             value = _RULES[name](reply) if name in _RULES else None
             if value is not None:
-                if name in reply_as_is and reply.alike(reply_as_is[name], value):
-                    value = reply_as_is[name]
+                if name in actual and reply.alike(actual[name], value):
+                    value = actual[name]
                 reply.annotated[name] = reply.fields[name] = value
         return reply
 
@@ -96,17 +92,18 @@ class GoldReply:
     """What one call should have replied, and what it shows of the gold evidence.
 
     Attributes:
-        fields: The whole reply: the agent's own, corrected.
+        actual: The agent's own reply.
         annotated: The fields that the annotations tell. One that is as good stays as the agent has it.
+        fields: The whole reply: the agent's own, corrected.
     """
 
     oracle: GoldReplies
     inputs: Mapping[str, Any]
-    fields: dict[str, Any]
+    actual: Mapping[str, Any]
     annotated: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.pages, self.steps = self.oracle.pages, self.oracle.steps
+        self.fields, self.pages, self.steps = dict(self.actual), self.oracle.pages, self.oracle.steps
 
     def alike(self, actual: Any, right: Any) -> bool:
         """Whether an agent's value of a field is as good as the value that the annotations tell."""
@@ -148,21 +145,15 @@ class GoldReply:
                     shown.setdefault(id, passage)
         return shown
 
-    def page(self, id: str) -> NumberedPassage | None:
-        """The passage of an id that is shown."""
-        number, _, sentence = id.partition("s")
-        if _ID.fullmatch(id):
-            for page in self.numbered:
-                if str(page.number) == number and (not sentence or int(sentence) in page.sentences):
-                    return page
-        return None
-
-    def sentence(self, id: str) -> str:
-        """The text of an id that is shown."""
-        page, sentence = self.page(id), id.partition("s")[2]
-        if page is None:
-            raise KeyError(id)
-        return page.sentences[int(sentence)] if sentence else " ".join(page.sentences.values())
+    @cached_property
+    def texts(self) -> dict[str, str]:
+        """What is shown, by the ids of passages ("2") and of their sentences ("2s1")."""
+        texts: dict[str, str] = {}
+        for page in self.numbered:
+            texts.setdefault(str(page.number), " ".join(page.sentences.values()))
+            for n, sentence in page.sentences.items():
+                texts.setdefault(f"{page.number}s{n}", sentence)
+        return texts
 
     # The gold evidence in it.
 
@@ -299,13 +290,13 @@ def _add(reply: GoldReply) -> list[str] | None:
 
 def _new_facts(reply: GoldReply) -> list[str] | None:
     facts = " ".join(map(title_key, reply.listed("known")))
-    texts = [(id, reply.sentence(id)) for id in reply.ids()]
+    texts = [(id, reply.texts[id]) for id in reply.ids()]
     return [f"{text} ({id})" for id, text in texts if title_key(text) not in facts] if reply.pages else None
 
 
 def _supported(reply: GoldReply) -> list[str] | None:
     """The statements that repeat a gold sentence, besides the agent's own choice."""
-    shown = [reply.sentence(id) for id in reply.ids()]
+    shown = [reply.texts[id] for id in reply.ids()]
     statements = [text.partition(". ") for text in reply.listed("statements")]
     repeated = [n for n, _, text in statements if any(likeness(text, sentence) >= _ALIKE for sentence in shown)]
     chosen = [str(entry) for name in ("supported", "relevant") for entry in reply.fields.get(name, ())]
@@ -325,7 +316,7 @@ def _next_thought(reply: GoldReply) -> str | None:
     """The next gold sentence that is shown and was not thought; at the end the answer."""
     thoughts = " ".join(map(title_key, reply.listed("thoughts")))
     for id in reply.ids():
-        if title_key(text := reply.sentence(id)) not in thoughts:
+        if title_key(text := reply.texts[id]) not in thoughts:
             return text
     return f"So the answer is: {reply.answers[0]}" if reply.complete and reply.answers else None
 
@@ -388,13 +379,12 @@ def _text(item: Any) -> str:
 # --- feedback --------------------------------------------------------------------------------------------------------
 
 
-def explain(attempt: Attempt, call: Call | None = None) -> str:
-    """What is right and what is missing, of the whole program or of one call of an agent."""
-    if call is not None:
-        reply = GoldReplies(attempt.example, attempt.output.ranking).reply(*call)
-        if reply.annotated:
-            texts = _faults(reply, call[2]).values() or ["This reply has no fault."]
-            return " ".join(filter(None, [*texts, _not_shown(reply), _on_answer(attempt)]))
+def explain(attempt: Attempt, reply: GoldReply | None = None) -> str:
+    """What is right and what is missing: of one call of an agent, as far as the annotations tell, or else of the whole
+    program."""
+    if reply is not None and reply.annotated:
+        texts = faults(reply).values() or ["This reply has no fault."]
+        return " ".join(filter(None, [*texts, _not_shown(reply), _on_answer(attempt)]))
     return " ".join(filter(None, (_on_answer(attempt), _on_evidence(attempt))))
 
 
@@ -427,27 +417,10 @@ def _on_evidence(attempt: Attempt) -> str:
     return " ".join(faults) or ("The evidence is complete, and nothing in it is irrelevant." if gold else "")
 
 
-def faults(
-    example: dspy.Example,
-    passages: Iterable[Passage],
-    signature: type[dspy.Signature],
-    inputs: Mapping[str, Any],
-    reply_as_is: Mapping[str, Any],
-) -> dict[str, str] | None:
-    """What is wrong with a reply, by output field; empty if nothing is, None if the annotations do not tell.
-
-    Args:
-        passages: What the program saw, for a question without passages of its own.
-        inputs: What the agent was given; passages as `NumberedPassages`.
-        reply_as_is: Its reply.
-    """
-    reply = GoldReplies(example, passages).reply(signature, inputs, reply_as_is)
-    return _faults(reply, reply_as_is) if reply.annotated else None
-
-
-def _faults(reply: GoldReply, reply_as_is: Mapping[str, Any]) -> dict[str, str]:
-    different = {name: right for name, right in reply.annotated.items() if reply_as_is.get(name) != right}
-    return {name: _fault(name, reply_as_is.get(name), right, reply) for name, right in different.items()}
+def faults(reply: GoldReply) -> dict[str, str]:
+    """What is wrong with a reply, by output field; empty if nothing is, or if the annotations do not tell."""
+    different = {name: right for name, right in reply.annotated.items() if reply.actual.get(name) != right}
+    return {name: _fault(name, reply.actual.get(name), right, reply) for name, right in different.items()}
 
 
 def _fault(name: str, actual: Any, right: Any, reply: GoldReply) -> str:
@@ -458,8 +431,9 @@ def _fault(name: str, actual: Any, right: Any, reply: GoldReply) -> str:
         return f'{name} should be "{right}", not "{actual}".'
     chosen = [_text(item) for item in (actual if isinstance(actual, list | tuple) else [actual]) if item is not None]
     wanted = [_text(item) for item in right]
-    whole = {id.partition("s")[0] for id in wanted if reply.page(id)}
-    left_out = [id for id in wanted if id not in chosen and not (reply.page(id) and id.partition("s")[0] in chosen)]
+    whole = {id.partition("s")[0] for id in wanted if id in reply.texts}
+    with_passage = [id for id in wanted if id in reply.texts and id.partition("s")[0] in chosen]
+    left_out = [id for id in wanted if id not in chosen and id not in with_passage]
     vain = [id for id in chosen if id not in wanted and id not in whole]
     texts = [
         f"{name} left out {_listed(_shown(id, reply) for id in left_out)}." if left_out else "",
@@ -474,9 +448,9 @@ def _not_shown(reply: GoldReply) -> str:
 
 
 def _shown(text: str, reply: GoldReply) -> str:
-    page = reply.page(text)
-    quote = shorten(text if page is None else reply.sentence(text), 204, placeholder=" ...")
-    return quote if page is None else f'[{text}] "{page.title}" ({quote})'
+    quote = shorten(reply.texts.get(text, text), 204, placeholder=" ...")
+    titles = (page.title for page in reply.numbered if str(page.number) == text.partition("s")[0])
+    return f'[{text}] "{next(titles)}" ({quote})' if text in reply.texts else quote
 
 
 def _listed(names: Iterable[str], between: str = ", ") -> str:

@@ -186,29 +186,26 @@ class QuestionTask:
                 return self.too_late(n, example, ledger)
             output, details = _read(prediction)
         except Exception as error:  # noqa: BLE001  # one failed question must not stop the others
-            return self.failed(n, example, ledger, _failure(error), perf_counter() - start)
-        return self._record(n, example, ledger, output, trace_counts(prediction), seconds=seconds, **details)
+            return self.record(n, example, ledger, perf_counter() - start, error=_failure(error))
+        return self.record(n, example, ledger, seconds, output, trace_counts(prediction), **details)
 
     def too_late(self, n: int, example: dspy.Example, ledger: Ledger) -> RunRecord:
         why = Failure(cause="timeout", type="Timeout", message=f"no answer after {self.timeout:g} s")
-        return self.failed(n, example, ledger, why, self.timeout or 0.0)
+        return self.record(n, example, ledger, self.timeout or 0.0, error=why)
 
-    def failed(self, n: int, example: dspy.Example, ledger: Ledger, why: Failure, seconds: float) -> RunRecord:
-        return self._record(n, example, ledger, None, {}, seconds=seconds, error=why)
-
-    def _record(
+    def record(
         self,
         n: int,
         example: dspy.Example,
         ledger: Ledger,
-        output: ProgramOutput | None,
-        counted: Mapping[str, float],
-        *,
         seconds: float,
+        output: ProgramOutput | None = None,
+        counted: Mapping[str, float] | None = None,
         **details: Any,
     ) -> RunRecord:
+        """The record of a question: of a failure, without an output and with the ``error``."""
         gold, scores = score(example, output, self.look_up)
-        measured = {**ledger.costs(), **counted, "seconds": seconds}
+        measured = {**ledger.costs(), **(counted or {}), "seconds": seconds}
         costs = {"lm_calls_critical_path": measured["lm_calls"], "searches": 0, **measured}
         if ledger.attempt > 1:
             details["attempt"] = ledger.attempt

@@ -40,7 +40,7 @@ class Comparison(NamedTuple):
 
 
 def interval(values: Sequence[float], *, seed: int = 0) -> Interval:
-    """The mean of the values with its 95% percentile bootstrap interval; ValueError without values."""
+    """The mean of the values with its 95% percentile bootstrap interval."""
     return intervals({"": values}, seed=seed)[""]
 
 
@@ -56,8 +56,6 @@ def intervals(
     by_name: dict[str, Interval] = {}
     for names in groups.values():
         table = np.stack([arrays[name] for name in names])
-        if not table.size:
-            raise ValueError("there are no values")
         rows = _bootstrap(table[:, ~np.isnan(table[0])], resamples, np.random.default_rng(seed))
         by_name.update(zip(names, rows, strict=True))
     return {name: by_name[name] for name in columns}

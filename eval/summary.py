@@ -47,7 +47,7 @@ def finish(
                 raise RunError(
                     f"{path}: the record of question {record.n} is not of {example.question[:80]!r}. {DELETE}"
                 )
-            ranked.writelines(run_lines(record.id, record.counted(record.ranking), "polyhop"))
+            ranked.writelines(run_lines(record.id, record.counted(record.ranking)))
             gold.writelines(f"{_safe(record.id)} 0 {_safe(id)} 1\n" for id in dict.fromkeys(record.gold))
             if submission is not None:
                 pairs.append((record.official or {}, submission.gold(example)))
@@ -150,15 +150,15 @@ def _numbers(
     }
 
 
-def run_lines(question: str, ranking: Sequence[str], tag: str) -> Iterator[str]:
-    """``question Q0 passage rank score tag`` lines.
+def run_lines(question: str, ranking: Sequence[str]) -> Iterator[str]:
+    """``question Q0 passage rank score polyhop`` lines.
 
     trec_eval ignores the order of the lines and the rank, and breaks ties by passage id; so the score counts down to 1.
     A repeated passage keeps its first rank.
     """
     passages = dict.fromkeys(ranking)
     for rank, passage in enumerate(passages, 1):
-        yield f"{_safe(question)} Q0 {_safe(passage)} {rank} {len(passages) - rank + 1} {_safe(tag)}\n"
+        yield f"{_safe(question)} Q0 {_safe(passage)} {rank} {len(passages) - rank + 1} polyhop\n"
 
 
 def _safe(id: str) -> str:

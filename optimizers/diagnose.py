@@ -22,7 +22,7 @@ import dspy
 from ..engines.costs import Ledger
 from ..engines.models import roles
 from ..eval.folder import replacing
-from ..eval.gold import LookUp, gold_facts
+from ..eval.gold import LookUp
 from ..eval.metrics import joint_f1, named
 from ..eval.oracle import GoldReplies
 from ..eval.questions import as_questions
@@ -188,9 +188,7 @@ class _Case:
         self.replaced, self.asked, self.error = set[str](), self.start.asked, self.start.error
         self.changes, self.corrected = dict[str, dict[str, float]](), dict[str, Corrected]()
         seen = self.start.prediction.get("ranking") or () if self.start.prediction is not None else ()
-        titles = dict.fromkeys(fact.title for fact in gold_facts(example))
-        pages = [page for title in titles if look_up is not None for page in look_up(title)]
-        self.oracle = GoldReplies(example, [*pages, *seen])
+        self.oracle = GoldReplies(example, seen, look_up)
 
     def measure(self, role: str) -> ReplayedRun:
         """Note what an agent costs; returns the run with its better replies."""

@@ -13,6 +13,7 @@ import random
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,10 +52,8 @@ def from_run(run: Path, min_f1: float = MIN_F1) -> Iterator[Exemplar]:
         scores = record.scores
         if not plans or scores.get("answer_em") != 1 or scores.get("evidence_f1", 0.0) < min_f1:
             continue
-        try:
+        with suppress(ValueError):
             yield Exemplar(record.question, tuple(plans[-1]), record.hops or min(len(plans[-1]), HOPS[-1]), source)
-        except ValueError:
-            continue
 
 
 def at_most(count: int, exemplars: Iterable[Exemplar]) -> list[Exemplar]:

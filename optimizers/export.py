@@ -3,8 +3,8 @@
     for prompt in prompts(program):
         print(prompt["agent"], prompt["messages"])
 
-In the last message of a prompt, ``{{name}}`` is the placeholder of an input. `FORMATS` says how inputs are written,
-`REPLIES` how replies are read. Replace all placeholders in one pass, since an input may contain one.
+In the last message of a prompt, ``{{name}}`` is the placeholder of an input. The document (``templates/export.md.j2``)
+says how inputs are written and replies are read. Replace all placeholders in one pass, since an input may contain one.
 """
 
 from __future__ import annotations
@@ -27,31 +27,6 @@ from ..signatures.fields import fenced
 from .artifact import range_of
 
 AdapterName = Literal["chat", "json"]
-
-FORMATS = {
-    "text": (
-        'The text, in which field markers are broken up: "[[" before "##" becomes "[ [". Agents of your own that are a '
-        "plain `dspy.Predict` are sent it unchanged."
-    ),
-    "passages": (
-        'For each passage a line with its number in brackets and its title, such as "[2] Ada Berg" ("(untitled)" if '
-        'it has none), then a line for each sentence: the number of the passage, "s", the number of the sentence and '
-        'the text, such as "2s1 Ada Berg is a miller."; ">" stands before that of a sentence that is kept (">2s1"), '
-        'and then "(> marks the sentences that are kept as evidence)" is the first line. '
-        'Without passages: "(none)".'
-    ),
-    "value": "Numbers, True, False and None as Python prints them; a list or an object as JSON on one line.",
-}
-"""How inputs are written into a prompt."""
-
-REPLIES: dict[AdapterName, str] = {
-    "chat": (
-        'A reply consists of sections. A line "[[ ## name ## ]]" begins the section of the output field of that name; '
-        '"completed" ends the reply. A field of type str is the text of its section, any other is JSON.'
-    ),
-    "json": "A reply is one JSON object with the output fields by name.",
-}
-"""How replies are read."""
 
 _ADAPTERS = {"chat": dspy.ChatAdapter(), "json": dspy.JSONAdapter()}
 
@@ -120,9 +95,8 @@ def markdown(program: dspy.Module, name: str, adapter: AdapterName = "chat", age
         about=(inspect.getdoc(type(program)) or "").partition("\n\n")[0] if type(program).__doc__ else "",
         agent=agent,
         agents=agents,
-        formats=FORMATS,
         used={field["format"] for prompt in agents for field in prompt["inputs"]},
-        replies=REPLIES[adapter],
+        adapter=adapter,
         exemplars=[part for _, part in program.named_sub_modules(Exemplars)],
         tunables={name: tunable.dump_state() for name, tunable in tunables(program).items()},
     )

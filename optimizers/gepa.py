@@ -22,7 +22,7 @@ from dspy.teleprompt.gepa import InstructionProposer
 
 from ..eval.metrics import Metric as PolyhopMetric
 from ..eval.metrics import attempt_of, takes
-from ..eval.oracle import CALIBRATION, explain, faults
+from ..eval.oracle import CALIBRATION, GoldReplies, explain, faults
 from .replay import Metric, shortened
 
 
@@ -48,8 +48,11 @@ def feedback_metric(metric: Metric) -> Metric:
         score = metric.function(attempt)
         if trace is not None and pred_name is None:
             return metric.reached(score)
-        call = next(((agent.signature, inputs, reply) for agent, inputs, reply in pred_trace or ()), None)
-        return dspy.Prediction(score=score, feedback=explain(attempt, call))
+        if not pred_trace:
+            return dspy.Prediction(score=score, feedback=explain(attempt))
+        agent, inputs, reply = pred_trace[0]
+        annotated = GoldReplies(gold, attempt.output.ranking).reply(agent.signature, inputs, reply)
+        return dspy.Prediction(score=score, feedback=explain(attempt, annotated))
 
     return explained
 
@@ -79,12 +82,13 @@ class MostFaults:
             example, prediction, score = (trajectory[name] for name in ("example", "prediction", "score"))
             points = 1 - float(getattr(score, "score", score) or 0.0)
             seen = prediction.get("ranking") or () if isinstance(prediction, dspy.Prediction) else ()
+            oracle = GoldReplies(example, seen)
             for predictor, inputs, reply in trajectory["trace"]:
                 alike = [name for name in self._agents[frozenset(predictor.signature.fields)] if name in candidate]
                 same = [name for name in alike if cleandoc(candidate[name]) == predictor.signature.instructions]
                 if alike and isinstance(reply, dspy.Prediction):
                     name = (same or alike)[0]
-                    mistakes = faults(example, seen, predictor.signature, inputs, reply) or {}
+                    mistakes = faults(oracle.reply(predictor.signature, inputs, reply))
                     lost[name] += points if mistakes.keys() - CALIBRATION else 0.0
         if any(lost.values()):
             most = max(lost, key=lambda name: lost[name] / (1 + self._chosen[candidate_idx, name]))

@@ -196,7 +196,7 @@ def optimize(
 
     def manifest_before() -> dict[str, Any]:
         """The manifest of the folder, but for what may change."""
-        stored = read_json(path / MANIFEST, f"{path} has no {MANIFEST}.")
+        stored = read_json(path / MANIFEST)
         deciding = {name: (stored.get("settings") or {}).get(name) for name in DECIDING}
         return {**stored, "settings": manifest["settings"] | deciding}
 

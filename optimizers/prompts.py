@@ -97,10 +97,11 @@ def optimize_prompts(
     """
     check(name, program, prompt_model)
     size, dice = SIZES[auto], random.Random(seed)
-    train, val = (
-        [as_asked(program, example) for example in dice.sample(list(part), min(most, len(part)))]
-        for part, most in ((trainset, size.train), (valset, size.val))
-    )
+
+    def sampled(questions: Sequence[dspy.Example], most: int) -> list[dspy.Example]:
+        return [as_asked(program, example) for example in dice.sample(list(questions), min(most, len(questions)))]
+
+    train, val = sampled(trainset, size.train), sampled(valset, size.val)
     student = with_stand_ins(program, brief=name != "gepa")
     model = student.predictors()[0].lm
     job = Job(student, train, val, metric, size, seed, threads, prompt_model or model)

@@ -77,7 +77,7 @@ def section(path: Path) -> Section:
     Raises:
         RunError: it is not such a run, or damaged.
     """
-    manifest = read_json(path / MANIFEST, f"{path} is not a run folder: it has no {MANIFEST}.")
+    manifest = read_json(path / MANIFEST)
     values = manifest.get("settings") or {}
     if isinstance(values, dict):  # also of another version, which had other settings
         values = {name: value for name, value in values.items() if name in OptimizationSettings.model_fields}

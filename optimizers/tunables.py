@@ -175,9 +175,12 @@ class TunableSearch(Teleprompter):
         return self.program(student, best.values)
 
     def program(self, student: dspy.Module, values: Values) -> dspy.Module:
-        """The variant with the values of a trial."""
+        """A copy of the student, or of a variant, with the values of a trial."""
         variant = values.get(VARIANT)
-        return with_values(student if variant is None else self.variants[variant], values)
+        twin: dspy.Module = (student if variant is None else self.variants[variant]).deepcopy()
+        for name, tunable in tunables(twin).items():
+            tunable.value = values.get(name, tunable.value)
+        return twin
 
     def _has_headroom(self, done: Sequence[TrialRecord]) -> bool:
         """Whether more trials are worth their questions."""
@@ -240,7 +243,7 @@ class TunableSearch(Teleprompter):
         """A trial with values that were not tried; the first one has those of the program."""
         start = _values(student) | {VARIANT: None}
         if not done:  # a value outside of its range is not drawn
-            space = {name: range_ for name, range_ in space.items() if _inside(range_, start[name])}
+            space = {name: range_ for name, range_ in space.items() if _is_inside(start[name], range_)}
         for draw in range(_DRAWS):
             study.sampler = samplers.TPESampler(seed=_seed(self.seed, len(done), *([draw] if draw else [])))
             if not done:
@@ -338,7 +341,7 @@ def _range(name: str, tunable: Any, narrower: Sequence[Any] | None) -> BaseDistr
         ) from error
 
 
-def _inside(range_: Any, value: Any) -> bool:
+def _is_inside(value: Any, range_: Any) -> bool:
     if isinstance(range_, CategoricalDistribution):
         return value in range_.choices
     return bool(range_.low <= value <= range_.high)
@@ -370,14 +373,6 @@ def _draw(trial: optuna.Trial, student: dspy.Module, space: Mapping[str, Any]) -
 
 def _values(program: dspy.Module) -> Values:
     return {name: tunable.value for name, tunable in tunables(program).items()}
-
-
-def with_values(program: dspy.Module, values: Values) -> dspy.Module:
-    """A copy of a program with other values of its tunables."""
-    twin: dspy.Module = program.deepcopy()
-    for name, tunable in tunables(twin).items():
-        tunable.value = values.get(name, tunable.value)
-    return twin
 
 
 def matching(program: dspy.Module, patterns: Sequence[str]) -> list[str]:

@@ -78,14 +78,11 @@ def twowiki(record: Record) -> QuestionRecord:
         gold = _supporting(record, pool or ())
     else:
         gold = _titled(((title, None) for title in record.texts("supporting_titles")), pool or ())
-    triples = {
-        name: tuple(
-            (row.text("subject", "fact"), row.text("relation"), row.text("object", "entity"))
-            for row in record.rows(name, "subject", "relation", "object", default=[])
-        )
-        for name in ("evidences", "evidences_id")
-    }
-    return _about_titles(record, pool, gold, **triples, answer_id=record.text("answer_id", default=None))
+    triples = tuple(
+        (row.text("subject", "fact"), row.text("relation"), row.text("object", "entity"))
+        for row in record.rows("evidences", "subject", "relation", "object", default=[])
+    )
+    return _about_titles(record, pool, gold, evidences=triples, answer_id=record.text("answer_id", default=None))
 
 
 def musique(record: Record) -> QuestionRecord:

@@ -70,7 +70,6 @@ class QuestionRecord:
 
     Attributes:
         answerable: False if the contexts do not contain the answer (MuSiQue-Full, null queries of MultiHop-RAG).
-        evidences_id: 2WikiMultihopQA: the same triples as Wikidata ids, for the official alias file; may be empty.
         sub_questions: MuSiQue and the sample: the decomposition; "#1" is the answer to the first.
         paragraph_idx: MuSiQue: the official ``idx`` of each context, by passage id.
     """
@@ -87,7 +86,6 @@ class QuestionRecord:
     level: str | None = None  # HotpotQA: `easy`, `medium` or `hard`
     article: str | None = None  # SQuAD: the title of the article
     evidences: tuple[tuple[str, str, str], ...] = ()  # 2WikiMultihopQA: (subject, relation, object) triples
-    evidences_id: tuple[tuple[str, str, str], ...] = ()
     answer_id: str | None = None  # 2WikiMultihopQA: the answer's Wikidata id, for the official alias file
     sub_questions: tuple[SubQuestion, ...] = ()
     paragraph_idx: Mapping[str, int] = field(default_factory=dict)

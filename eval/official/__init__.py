@@ -94,9 +94,10 @@ def _two_wiki(pairs: Pairs) -> dict[str, Any]:
     """All numbers; for the open set, where most questions have no gold sentences, those of the answer. Those of
     triples, and of everything jointly, do not apply, since no program makes triples: the script gives 0."""
     numbers: dict[str, Any] = mean_of(scores.two_wiki, 100, digits=2)(pairs)
-    if not all(facts for _, (_, facts, _) in pairs):
-        return {name: value for name, value in numbers.items() if "_" not in name}
-    return {k: "not applicable" if k.startswith(("evi_", "joint_")) else value for k, value in numbers.items()}
+    of_answers = [name for name in numbers if not name.startswith("sp_")]
+    if not all(facts for _, (_, facts) in pairs):
+        return {name: numbers[name] for name in of_answers}
+    return numbers | {task + name: "not applicable" for task in ("evi_", "joint_") for name in of_answers}
 
 
 def sections(pairs: Pairs, names: Iterable[str] = ("answer", "sp")) -> dict[str, dict[str, Any]]:
@@ -212,7 +213,7 @@ SUBMISSIONS = {
     "hotpotqa": _of_hotpotqa(mean_of(scores.hotpotqa), {"hotpotqa_predictions.json": sections}),
     "2wiki": Submission(
         _hotpotqa,
-        lambda example: (example.answers, _gold_facts(example), [[triple] for triple in example.evidences]),
+        lambda example: (example.answers, _gold_facts(example)),
         _two_wiki,
         {"2wiki_predictions.json": partial(sections, names=("answer", "sp", "evidence"))},
     ),

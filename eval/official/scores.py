@@ -19,8 +19,6 @@ SupportingFact = tuple[str, int]
 Part = tuple[float, Scores]
 """The exact match and the scores of one task of a question."""
 
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
-
 # --- HotpotQA, 2WikiMultihopQA and HoVer -----------------------------------------------------------------------------
 
 
@@ -34,35 +32,29 @@ def hotpotqa(prediction: Prediction, answers: Collection[str], facts: Collection
     - A missing answer or a missing set of facts scores 0 for itself and for the joint; the other still counts.
     - Nothing predicted where nothing is gold: EM is 1, F1 is 0.
     """
-    answer = support = None
+    answer = support = together = None
     if (text := prediction.get("answer")) is not None:
         answer = exact_match(text, answers), answer_scores(text, answers)
     if prediction.get("sp") is not None:
         chosen, wanted = _facts(prediction["sp"]), _facts(facts)
         support = float(chosen == wanted), scores(len(chosen & wanted), len(chosen), len(wanted))
-    return _named({"": answer, "sp_": support})
+    if answer and support:
+        together = answer[0] * support[0], joint(answer[1], support[1])
+    return _named({"": answer, "sp_": support, "joint_": together})
 
 
-def two_wiki(
-    prediction: Prediction,
-    answers: Collection[str],
-    facts: Collection[SupportingFact],
-    triples: Sequence[Collection[Iterable[str]]] = (),
-) -> dict[str, float]:
-    """2WikiMultihopQA, as ``2wikimultihop_evaluate_v1.1.py`` of github.com/Alab-NII/2wikimultihop has it.
+def two_wiki(prediction: Prediction, answers: Collection[str], facts: Collection[SupportingFact]) -> dict[str, float]:
+    """2WikiMultihopQA, as ``2wikimultihop_evaluate_v1.1.py`` of github.com/Alab-NII/2wikimultihop has it, but for its
+    third task: no program makes triples of evidence, so these, and everything jointly, have no scores.
 
-    Like HotpotQA, with a third task (``evidence``, sets of equally good triples), ``evi_``, and these differences:
+    Like HotpotQA, with these differences:
 
     - The answer is compared with the gold answer and all of its aliases and demonyms (``id_aliases.json``); EM, F1,
       precision and recall are each the best over these, not necessarily of the same alias.
     - Titles of supporting facts are lower-cased, but repetitions are removed before that: two spellings of one
       predicted fact count twice.
-    - Evidence triples are compared in lower case without punctuation (articles stay); subject and object may be any
-      alias. Every predicted triple that matches counts: one gold triple predicted under two aliases gives a recall
-      above 1, as in the script.
-    - Joint is answer x support x evidence, so it is 0 for systems that give no triples.
     """
-    answer = support = evidence = None
+    answer = support = None
     if (text := prediction.get("answer")) is not None:
         by_alias = [answer_scores(text, [alias]) for alias in answers] or [ZERO]
         answer = exact_match(text, answers), Scores(*map(max, zip(*by_alias, strict=True)))
@@ -70,12 +62,7 @@ def two_wiki(
         pairs, wanted = ([(t.lower(), n) for t, n in _facts(side)] for side in (prediction["sp"], facts))
         right, missed = sum(fact in wanted for fact in pairs), sum(fact not in pairs for fact in wanted)
         support = float(right == len(pairs) and missed == 0), scores(right, len(pairs), right + missed)
-    if prediction.get("evidence") is not None:
-        chosen = set(map(_normalized, prediction["evidence"]))
-        golds = [set(map(_normalized, alternatives)) for alternatives in triples]
-        right = sum(any(triple in alternatives for alternatives in golds) for triple in chosen)
-        evidence = float(right == len(chosen) == len(golds)), scores(right, len(chosen), len(golds))
-    return _named({"": answer, "sp_": support, "evi_": evidence})
+    return _named({"": answer, "sp_": support})
 
 
 def hover(prediction: Prediction, answers: Collection[str], facts: Collection[SupportingFact]) -> dict[str, float]:
@@ -113,18 +100,10 @@ def _facts(pairs: Iterable[Iterable[Any]]) -> set[tuple[Any, ...]]:
     return set(map(tuple, pairs))  # JSON has lists
 
 
-def _normalized(triple: Iterable[str]) -> tuple[str, ...]:
-    return tuple(" ".join(text.lower().translate(_PUNCTUATION).split()) for text in triple)
-
-
 def _named(parts: Mapping[str, Part | None]) -> dict[str, float]:
-    """The scores of several tasks, and of all of them jointly; 0 where one is missing."""
-    present = [part for part in parts.values() if part is not None]
-    together = None
-    if len(present) == len(parts):
-        together = float(all(em == 1.0 for em, _ in present)), joint(*(score for _, score in present))
+    """The scores of several tasks; 0 where one is missing."""
     named: dict[str, float] = {}
-    for prefix, part in {**parts, "joint_": together}.items():
+    for prefix, part in parts.items():
         em, (precision, recall, f1) = part or (0.0, ZERO)
         named |= {f"{prefix}em": em, f"{prefix}f1": f1, f"{prefix}prec": precision, f"{prefix}recall": recall}
     return named

@@ -140,13 +140,12 @@ def heading(groups: Sequence[Group], optimized: Iterable[str]) -> tuple[str, str
     runs = [run for group in groups for run in group.runs]
     names = [*dict.fromkeys([*(run.name for run in runs), *optimized])]
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    questions = count(sum(len(group.questions) for group in groups), "question")
-    lead = (
-        [f"{count(len(runs), 'run')} over {questions}: {', '.join(group.title for group in groups[:3])}"]
-        if runs
-        else []
-    )
-    return ", ".join(names[:3]) + more, ", ".join([*lead, *(f"optimization {name}" for name in optimized)])
+    lead = [f"optimization {name}" for name in optimized]
+    if runs:
+        questions = count(sum(len(group.questions) for group in groups), "question")
+        titles = ", ".join(group.title for group in groups[:3])
+        lead.insert(0, f"{count(len(runs), 'run')} over {questions}: {titles}")
+    return ", ".join(names[:3]) + more, ", ".join(lead)
 
 
 def evaluation_sections(groups: Sequence[Group]) -> list[Section]:

@@ -122,10 +122,6 @@ class Group:
     missed: set[str] = field(default_factory=set)  # ids of gold passages that a run has not found
     versus: RunComparison | None = None  # with the first run
 
-    @property
-    def dataset(self) -> str:
-        return self.runs[0].manifest.dataset or "own questions"
-
     def measured(self, metrics: Iterable[str]) -> list[str]:
         """The metrics that a run has."""
         return [metric for metric in metrics if any(run.mean(metric) is not None for run in self.runs)]

@@ -20,12 +20,11 @@ from polyhop.data.errors import PolyhopError
 from polyhop.engines.budget import Budget, BudgetSpent
 from polyhop.engines.limits import LimitedLM, Limits, RateLimit
 from polyhop.eval.cluster import Ray, _reduced_budget, _reduced_limit
-from polyhop.eval.folder import RunRecord, read_records
 from polyhop.eval.metrics import METRICS, Attempt, metric
 from polyhop.eval.run import evaluate
 
 from . import small
-from .small import Fake, mixed, numbered
+from .small import Fake, mixed, numbered, read_lines
 
 
 @pytest.fixture(scope="module")
@@ -46,11 +45,10 @@ def cluster() -> Iterator[None]:
 
 def facts(run: Path) -> list[dict[str, Any]]:
     """What is recorded, but for the time."""
-
-    def fact(record: RunRecord) -> dict[str, Any]:
-        return {**record.model_dump(), "costs": {k: v for k, v in record.costs.items() if k != "seconds"}}
-
-    return sorted(map(fact, read_records(run)), key=lambda record: record["n"])
+    records = list(read_lines(run))
+    for record in records:
+        del record["costs"]["seconds"]
+    return records
 
 
 class DiesOnce:
@@ -87,7 +85,7 @@ def test_workers_give_the_records_of_threads_even_if_one_of_them_ends(
     assert marker.exists()
     evaluate(program, numbered(20), tmp_path / "threads", threads=2)
     assert facts(tmp_path / "ray") == facts(tmp_path / "threads")
-    assert sum(bool(fact["error"]) for fact in facts(tmp_path / "threads")) == 3
+    assert sum("error" in fact for fact in facts(tmp_path / "threads")) == 3
     assert facts(tmp_path / "threads")[1]["scores"]["letters"] == len("France")
 
 
@@ -95,7 +93,7 @@ def test_workers_give_the_records_of_threads_even_if_one_of_them_ends(
 def test_a_question_that_ends_its_workers_is_a_failure_of_its_own(cluster: None, tmp_path: Path) -> None:
     program = Fake({"question 1": lambda: os._exit(9)})
     evaluate(program, numbered(4), tmp_path / "run", executor=Ray("auto", workers=2, threads=4))
-    assert [(fact["answer"], (fact["error"] or {}).get("cause")) for fact in facts(tmp_path / "run")] == [
+    assert [(fact["answer"], fact.get("error", {}).get("cause")) for fact in facts(tmp_path / "run")] == [
         ("France", None),
         (None, "worker"),
         ("France", None),

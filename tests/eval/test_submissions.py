@@ -161,7 +161,7 @@ def test_multihop_rag(tmp_path: Path) -> None:
 
 
 HOTPOTQA = [
-    {"id": "1", "answer": "André", "sp": [('Title "x"', 0)], "evidence": [("a", "b", "c")]},
+    {"id": "1", "answer": "André", "sp": [('Title "x"', 0)]},
     {"id": "2", "answer": ""},
     {"id": "3", "answer": None, "sp": []},
 ]
@@ -172,7 +172,7 @@ SECTIONS = {"answer": {"1": "André", "2": ""}, "sp": {"1": [['Title "x"', 0]], 
     ("dataset", "predictions", "written"),
     [
         ("hotpotqa", HOTPOTQA, [SECTIONS]),
-        ("2wiki", HOTPOTQA, [{**SECTIONS, "evidence": {"1": [["a", "b", "c"]]}}]),
+        ("2wiki", HOTPOTQA, [{**SECTIONS, "evidence": {}}]),
         (
             "nq",
             [{"id": "who?", "answer": "me\n"}, {"id": "why?", "answer": None}],
@@ -281,10 +281,10 @@ def test_real_questions(
 
 
 def test_lines() -> None:
-    assert list(run_lines("q 1", ["b", "a%\tx", "b"], "my run")) == [
-        "q%201 Q0 b 1 2 my%20run\n",
-        "q%201 Q0 a%25%09x 2 1 my%20run\n",
+    assert list(run_lines("q 1", ["b", "a%\tx", "b"])) == [
+        "q%201 Q0 b 1 2 polyhop\n",
+        "q%201 Q0 a%25%09x 2 1 polyhop\n",
     ]
-    assert list(run_lines("q", ["\ud800"], "t")) == ["q Q0 %ED%A0%80 1 1 t\n"]
+    assert list(run_lines("q", ["\ud800"])) == ["q Q0 %ED%A0%80 1 1 polyhop\n"]
     with pytest.raises(PolyhopError, match="empty id"):
-        list(run_lines("q", ["a", ""], "t"))
+        list(run_lines("q", ["a", ""]))

@@ -9,16 +9,14 @@ from typing import Any
 import dspy
 import pytest
 
-import polyhop
-from polyhop.data.sample import SubQuestion, load_sample, sample_passages
+from polyhop.data.sample import SubQuestion
 from polyhop.eval.metrics import find_metric
-from polyhop.eval.run import evaluate
 from polyhop.optimizers.exemplars import at_most, from_musique, from_run, successes, with_demos
 from polyhop.optimizers.settings import OptimizationSettings
 from polyhop.optimizers.stages import Context, exemplars
 from polyhop.programs.exemplars import Exemplar
 
-from ..eval.small import read_lines
+from ..eval.report.test_runs import line, write
 from .tiny import ANSWERS, Engine, Tiny, difficulty, examples, make
 
 
@@ -48,29 +46,24 @@ def test_gold_decompositions_become_exemplars_with_the_question_s_capitals() -> 
     ]
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run of Prism over some questions of the sample."""
-    folder = tmp_path_factory.mktemp("runs") / "prism"
-    program = polyhop.Prism(polyhop.PassagePool(sample_passages()))
-    program.set_lm(polyhop.lm("lexical"))
-    evaluate(program, load_sample("train")[:20], folder)
-    return folder
-
-
-def test_successes_become_exemplars(run: Path) -> None:
-    kept = {exemplar.question: exemplar for exemplar in from_run(run, min_f1=0.5)}
-    right = 0
-    for line in read_lines(run):
-        success = line["scores"]["answer_em"] == 1 and line["scores"].get("evidence_f1", 0) >= 0.5
-        assert (line["question"] in kept) == success
-        if success:
-            right += 1
-            exemplar = kept[line["question"]]
-            assert list(exemplar.sub_questions) == line["trace"][0]["sub_questions"]
-            assert (exemplar.hops, exemplar.source) == (line["hops"], "prism")
-    assert 0 < right < len(list(read_lines(run)))
-    assert len(list(from_run(run, min_f1=1.0))) < right
+def test_successes_become_exemplars(tmp_path: Path) -> None:
+    """The last plan of a right answer from the right passages, with the number of hops that is known."""
+    first, last = (
+        {"step": "decomposed", "sub_questions": plan, "invalid": []} for plan in (["Who?"], ["Who is it?", "Why #1?"])
+    )
+    lines = [
+        line(0, question="Kept?", hops=3, trace=[first, last]),
+        line(1, question="Of unknown hops?", hops=None, trace=[last]),
+        line(2, question="Without sentences?", trace=[last], scores={"answer_em": 1.0, "evidence_f1": 0.5}),
+        line(3, question="Wrong?", trace=[last], scores={"answer_em": 0.0, "evidence_f1": 1.0}),
+        line(4, question="Without a plan?"),
+        line(5, question="Invalid?", trace=[{**last, "sub_questions": ["Why #2?", "Who?"]}]),
+        line(6, question="Without gold?", trace=[last], scores={"answer_em": 1.0}),
+    ]
+    run, plan = write(tmp_path / "run", lines, count=7), ("Who is it?", "Why #1?")
+    kept = [Exemplar("Kept?", plan, 3, "mine"), Exemplar("Of unknown hops?", plan, 2, "mine")]
+    assert list(from_run(run)) == kept
+    assert list(from_run(run, min_f1=0.5)) == [*kept, Exemplar("Without sentences?", plan, 2, "mine")]
 
 
 def test_the_first_exemplars_of_each_number_of_hops() -> None:

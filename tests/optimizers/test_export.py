@@ -24,7 +24,7 @@ ADAPTERS: dict[AdapterName, Any] = {"chat": dspy.ChatAdapter, "json": dspy.JSONA
 
 
 def written(value: Any) -> str:
-    """By the rules of `FORMATS`, in code of its own but for broken markers."""
+    """By the rules of the document, in code of its own but for broken markers."""
     if isinstance(value, NumberedPassages):
         marked = any(passage.selected for passage in value.passages)
         lines = ["(> marks the sentences that are kept as evidence)"] * marked

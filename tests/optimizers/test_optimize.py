@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import dspy
@@ -17,11 +16,11 @@ from hypothesis import strategies as st
 
 from polyhop.data.errors import PolyhopError
 from polyhop.eval.folder import RunError
-from polyhop.eval.run import evaluate
 from polyhop.optimizers.artifact import load, read
 from polyhop.optimizers.optimize import OptimizationSummary, Progress, judge, optimize
 from polyhop.optimizers.settings import OptimizationSettings, Splits, divide, read_settings
 
+from ..eval.report.test_runs import line, write
 from .tiny import Engine, Tiny, examples, make
 
 SPLITS = Splits(examples(0, 16), examples(100, 40), examples(200, 8))
@@ -97,22 +96,11 @@ def test_stages_are_kept_if_they_help(tmp_path: Path) -> None:
 # --- the verdict -----------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def evaluation(tmp_path: Path) -> Callable[..., Path]:
-    """Writes the records of an evaluation with these scores; NaN is a question without a score."""
-
-    def write(name: str, right: Sequence[float], calls: float = 2.0) -> Path:
-        def ask(question: str) -> dspy.Prediction:
-            n = int(question)
-            return dspy.Prediction(answer=str(right[n]), trace=SimpleNamespace(lm_calls=calls, to_records=list))
-
-        program = dspy.Module()
-        program.forward = ask
-        questions = [dspy.Example(question=str(n), answers=["1.0"]).with_inputs("question") for n in range(len(right))]
-        evaluate(program, questions, tmp_path / name)
-        return tmp_path / name
-
-    return write
+def evaluation(path: Path, right: Sequence[float], calls: float = 2.0) -> Path:
+    """An evaluation with these scores."""
+    costs = {"lm_calls": calls, "seconds": 0.1}
+    lines = [line(n, scores={"answer_em": score}, costs=costs) for n, score in enumerate(right)]
+    return write(path, lines, count=len(lines))
 
 
 OLD = [0.0] * 10 + [1.0] * 10
@@ -130,12 +118,14 @@ OLD = [0.0] * 10 + [1.0] * 10
     ],
 )
 def test_a_candidate_must_be_significantly_better(
-    changes: int, level: float, kept: bool, why: str, p: float, evaluation: Callable[..., Path]
+    changes: int, level: float, kept: bool, why: str, p: float, tmp_path: Path
 ) -> None:
     new = [*OLD]
     for n in range(abs(changes)):
         new[n if changes > 0 else 10 + n] = float(changes > 0)
-    verdict = judge(evaluation("new", new), evaluation("old", OLD), changed(stages=("tunables",), level=level))
+    verdict = judge(
+        evaluation(tmp_path / "new", new), evaluation(tmp_path / "old", OLD), changed(stages=("tunables",), level=level)
+    )
     assert (verdict["kept"], verdict["why"]) == (kept, why)
     assert verdict["gain"] == pytest.approx(changes / 20)
     assert verdict["p"] == pytest.approx(p)
@@ -151,10 +141,10 @@ def test_a_candidate_must_be_significantly_better(
     ],
 )
 def test_a_cheaper_candidate_is_kept_if_nothing_is_lost(
-    right: int, calls: float, kept: bool, why: str, evaluation: Callable[..., Path]
+    right: int, calls: float, kept: bool, why: str, tmp_path: Path
 ) -> None:
-    new = evaluation("new", [0.0] * (20 - right) + [1.0] * right, calls)
-    verdict = judge(new, evaluation("old", OLD), changed(stages=("tunables",), cost="lm_calls"))
+    new = evaluation(tmp_path / "new", [0.0] * (20 - right) + [1.0] * right, calls)
+    verdict = judge(new, evaluation(tmp_path / "old", OLD), changed(stages=("tunables",), cost="lm_calls"))
     assert (verdict["kept"], verdict["why"]) == (kept, why)
     assert verdict["saved"] == pytest.approx(2.0 - calls)
 
@@ -170,13 +160,13 @@ def test_a_cheaper_candidate_is_kept_if_nothing_is_lost(
     ],
 )
 def test_each_test_has_its_share_of_the_level(
-    more: dict[str, Any], comparisons: int, changes: int, least: int, evaluation: Callable[..., Path]
+    more: dict[str, Any], comparisons: int, changes: int, least: int, tmp_path: Path
 ) -> None:
     settings = changed(**more)
     assert (settings.comparisons, settings.least_questions) == (comparisons, least)
-    old = evaluation("old", OLD)
+    old = evaluation(tmp_path / "old", OLD)
     for better, kept in ((changes - 1, False), (changes, True)):
-        new = evaluation(f"new{better}", [1.0] * better + OLD[better:])
+        new = evaluation(tmp_path / f"new{better}", [1.0] * better + OLD[better:])
         assert judge(new, old, settings)["kept"] == kept
 
 

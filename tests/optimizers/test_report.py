@@ -68,5 +68,5 @@ def test_a_damaged_run_is_one_line(name: str, tmp_path: Path) -> None:
             section(path)
         assert "\n" not in str(raised.value)
     shutil.rmtree(path / "best")
-    with pytest.raises(RunError, match="is not a run folder"):
+    with pytest.raises(RunError, match="is not the folder of a run: it has no manifest.json"):
         section(tmp_path)

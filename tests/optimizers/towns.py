@@ -48,14 +48,19 @@ def question(n: int, kind: str) -> dspy.Example:
     ).with_inputs("question", "pool")
 
 
-def players() -> Script:
-    """Plays the agents. What the answerer says depends on its prompt alone."""
-    return scripted(
-        analyzer={"sub_questions": ["Who wrote the book?", "Where was #1 born?"]},
-        selector={"keep": ["1s2", "2s1"]},
-        adder={"add": []},
-        answerer=_answer,
-    )
+GOLD = ["1s2", "2s1"]  # the search finds the book, then the writer
+
+
+def players(**replies: Any) -> Script:
+    """Plays the agents, right but for the replies that a test gives. What the answerer says depends on its prompt
+    alone."""
+    usual = {
+        "analyzer": {"sub_questions": ["Who wrote the book?", "Where was #1 born?"]},
+        "selector": {"keep": GOLD},
+        "adder": {"add": []},
+        "answerer": _answer,
+    }
+    return scripted(**{**usual, **replies})
 
 
 def _answer(request: Request) -> dict[str, Any]:
@@ -89,26 +94,13 @@ def instructions(module: dspy.Module) -> Mapping[str, str]:
     return {name: predictor.signature.instructions for name, predictor in module.named_predictors()}
 
 
-# --- questions of two hops, and agents that play them right, except for those that a test makes err -----------------
-
-GOLD = ["1s2", "2s1"]  # the search finds the book, then the writer
-
-
 def example() -> dspy.Example:
     return questions(1, 0)[0]
 
 
 def prism(**replies: Any) -> tuple[dspy.Module, Script]:
-    """PRISM on a question, until a round changes nothing, with its script."""
-    script = scripted(
-        **{
-            "analyzer": {"sub_questions": ["Who wrote Book 0?", "Where was #1 born?"]},
-            "selector": {"keep": GOLD},
-            "adder": {"add": []},
-            "answerer": reader,
-            **replies,
-        }
-    )
+    """PRISM on a question, until a round changes nothing, with its script. The answerer reads."""
+    script = players(**{"answerer": reader, **replies})
     program = Prism()
     program.stop.value = "stable"
     program.set_lm(lm(script))

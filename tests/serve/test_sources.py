@@ -83,4 +83,4 @@ def test_each_source_has_its_own_lines_and_marks(id: str, title: str, text: str)
     shown_cells = [cell for column in evidence_table([Evidence(passage, 0)]).columns for cell in column.cells]
     assert len(shown_cells) == 3
     assert all(str(cell).isprintable() for cell in shown_cells)
-    assert next(run_lines("q", ["x" + id], "t")).count("\n") == 1
+    assert next(run_lines("q", ["x" + id])).count("\n") == 1

@@ -48,7 +48,6 @@ TWOWIKI: dict[str, Any] = {
     ],
     "supporting_facts": [["Slow Rain", 0], ["Mia Venn", 1]],
     "evidences": [["Slow Rain", "director", "Mia Venn"], ["Mia Venn", "father", "Otto Venn"]],
-    "evidences_id": [["Q1", "director", "Q2"], ["Q2", "father", "Q3"]],
     "answer_id": "Q3",
 }
 TWOWIKI_COLUMNS: dict[str, Any] = {
@@ -57,7 +56,6 @@ TWOWIKI_COLUMNS: dict[str, Any] = {
     "context": columns(TWOWIKI["context"], "title", "content"),
     "supporting_facts": columns(TWOWIKI["supporting_facts"], "title", "sent_id"),
     "evidences": columns(TWOWIKI["evidences"], "fact", "relation", "entity"),
-    "evidences_id": json.dumps(TWOWIKI["evidences_id"]),
 }
 TWOWIKI_OPEN: dict[str, Any] = {
     "_id": "w2",
