@@ -59,7 +59,7 @@ class ChainWeights:
     # What BM25 weighs more if the question has no title, less for a title that is less sure, as far as the passages
     # have few names.
     unnamed: float = _weight(0.9, 5.0)
-    coverage: float = _weight(0.73, 3.0)  # the question's words in the passage that no chosen passage explains
+    coverage: float = _weight(0.44, 3.0)  # the question's words in the passage that no chosen passage explains
     sentence: float = _weight(0.9, 3.0)  # those of them in the title and the best single sentence
     opening: float = _weight(0.6, 3.0)  # those of them in the title and the first sentence
     # Pairs of neighbours among the question's words that are neighbours in the passage and in no chosen one.
