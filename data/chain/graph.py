@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from math import log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..languages import CASELESS, NOUNS, spoken
@@ -54,7 +55,7 @@ class Question(Words):
     Attributes:
         language: Of the question.
         words: The distinct topic words, as written; a word of code once for each of its parts.
-        weights: Their inverse document frequencies, as shares of the sum.
+        idf, weights: Their IDF, 1 for a word of a single passage; and as shares of the sum.
         pairs: Weights of pairs of neighbouring words, as shares of the sum.
     """
 
@@ -79,7 +80,8 @@ class Question(Words):
                 self.cased.append(is_cased)
         self.starts = [True] * len(self.forms)
         self.joined = f" {' '.join(self.forms)} "
-        self.weights = _shares([store.idf(stem) for stem in self._numbers])
+        self.idf = [store.idf(stem) for stem in self._numbers]
+        self.weights = _shares(self.idf)
         self._numbers = verbs | self._numbers
         self._pairs, weights = dict[tuple[int, int], int](), list[float]()
         for number in range(len(places) - 1):
@@ -134,6 +136,7 @@ class Tie(NamedTuple):
         holder: The passage with the mention, which is the words from ``start`` to ``end`` in it.
         certainty: That the mention means the passage.
         bearers: The number of passages with a shared name; 0 for titles.
+        in_title: Whether the other passage's title contains the shared name.
         origin: The question's words where the chosen passage has a shared name first.
         in_question: Whether the question has the title that is mentioned, which makes the tie weaker.
     """
@@ -145,6 +148,7 @@ class Tie(NamedTuple):
     certainty: float
     rarity: float
     bearers: int = 0
+    in_title: bool = False
     origin: frozenset[int] = frozenset()
     in_question: bool = False
 
@@ -171,8 +175,10 @@ class Node:
         opening: What title and first sentence explain.
         document: A hash of its document.
         is_later: Whether it is a passage of a document, but not the first.
+        length: The natural logarithm of the number of words, in hundreds.
         listing: The share of its words that are links to other documents.
         match: Its title in the question.
+        surplus: The rarity of the title's words that the question does not have.
         links: Its `LinkPlace`, each with the document and the row that it leads to, -1 for none.
         vector: Its unit vector, with vectors.
     """
@@ -187,8 +193,10 @@ class Node:
         self.has = title.union(*self.sentences)
         self.is_later = bool(passage.place and passage.place.sentence)
         size = len(words.forms)
+        self.length = log(size / 100)
         self.listing = min(sum(link.end - link.start for link in words.links) / size, 1.0)
         self.match: Match | None = None
+        self.surplus = 0.0
         self.links: list[tuple[Any, int, int]] = []
         self.vector: Any = None
 
@@ -314,6 +322,8 @@ class Graph:
         for (row, score), passage in zip(scores.items(), self._source.stored(list(scores)), strict=True):
             node = Node(row, score / (self._best or 1.0), passage, int(self._store.documents[row]), self.question)
             node.match = self._match(node)
+            title = self._store.rarity(node.words.stems[: node.words.title_length])
+            node.surplus = max(title - sum(self.question.idf[number] for number in node.sentences[0]), 0.0)
             self._rows[row] = node
             new.append(node)
         self._resolve_links(new)
@@ -413,9 +423,11 @@ class Graph:
             wanted, rarity = f" {name} ", self._store.rarity(chosen.words.stems[first:last])
             holders = [node for node in nodes if wanted in node.words.joined]
             for node in holders:
-                for start in node.words.find(name):
+                places = node.words.find(name)
+                in_title = places[0] < node.words.title_length
+                for start in places:
                     end = start + last - first
-                    yield node, Tie("shared", node, start, end, 1.0, rarity, len(holders), origin)
+                    yield node, Tie("shared", node, start, end, 1.0, rarity, len(holders), in_title, origin)
 
     def _hyperlinks(self, relation: str, holder: Node, target: Node) -> Iterator[Tie]:
         """The links of a passage to the document of another one."""

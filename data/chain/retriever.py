@@ -30,17 +30,21 @@ if TYPE_CHECKING:
 _SURE = 0.7  # strength of a title in the question from which on BM25 counts as little as `bm25` says
 _FEW_NAMES, _MORE_NAMES = 0.15, 0.05  # share of words in names: documentation has 0.1 to 0.15, Wikipedia 0.27 to 0.33
 _LISTING, _LISTING_LOSS = 0.3, 2.0  # share of words in links from which on a passage is a list; its loss by the rest
+_LENGTH_LOSS = 0.1  # by the logarithm of the passage's words in hundreds
+_SURPLUS_LOSS = 0.07  # by the rarity of words of its title that the question does not have
 _EXPANDED = 2  # chosen passages whose neighbors become candidates
 LONGEST_CHAIN = 6  # passages chosen one by one; the rest keep the order they have then
 _BEST, _FURTHER = 3, 4  # chosen passages after which BM25 has its say, see `_Chain._overlooked`
 _IN_QUESTION = 0.4  # factor for an edge by a name that the question contains
 _TITLE_RARITY = 1 / 3  # factor for `rarity`: a title in the question is rarely a coincidence
 _ASTRAY = 0.6  # factor for the ties of a chosen passage that explains nothing of what the others left, 1 if all of it
+_SECOND = 1.5  # factor for the strongest tie of another relation than the strongest one
 _LED = 0.9  # factor for the ties of a passage for each chosen one that it led to
 _COPY = -9.0  # gain of a copy of a chosen passage
 _AGAIN = 0.45  # factor for a passage whose document has a better one in the ranking
 _TAKEN = 0.33  # factor for a title in the question once a passage with an overlapping title was chosen
 _LATER = 0.65  # factor for a title that is named or mentioned, of a passage that does not open its document
+_IN_TITLE = 1.5  # factor for a shared name in the title
 _LINKED = 0.5  # factor for a hyperlink of the other passage, which leads to the chosen one
 _ORIGIN = 0.5  # factor for the words in the sentence in which the chosen passage has a shared name first
 _AMBIGUITY = -0.28  # exponent of the number of passages that have a name, by which it loses weight
@@ -59,7 +63,7 @@ class ChainWeights:
     # What BM25 weighs more if the question has no title, less for a title that is less sure, as far as the passages
     # have few names.
     unnamed: float = _weight(0.9, 5.0)
-    coverage: float = _weight(0.44, 3.0)  # the question's words in the passage that no chosen passage explains
+    coverage: float = _weight(0.5, 3.0)  # the question's words in the passage that no chosen passage explains
     sentence: float = _weight(0.9, 3.0)  # those of them in the title and the best single sentence
     opening: float = _weight(0.6, 3.0)  # those of them in the title and the first sentence
     # Pairs of neighbours among the question's words that are neighbours in the passage and in no chosen one.
@@ -254,6 +258,7 @@ class _Chain:
         gain += weights.coverage * _sum(words, node.has) + weights.pairs * _sum(self._pairs, node.pairs)
         gain += weights.sentence * max(_sum(words, sentence) for sentence in node.evidence)
         gain += weights.opening * _sum(words, node.opening)
+        gain -= _LENGTH_LOSS * node.length + _SURPLUS_LOSS * node.surplus
         gain -= _LISTING_LOSS * max(node.listing - _LISTING, 0.0)
         if self._graph.has_vectors:
             gain += weights.near * _SIMILAR * self._graph.nearness(node)
@@ -296,7 +301,7 @@ class _Chain:
         if not best:
             return 0.0, 0.0
         first, second, *_ = sorted((*relations.values(), 0.0, 0.0), reverse=True)
-        return first, second + sum(best) - first
+        return first, _SECOND * second + sum(best) - first
 
     def _compare(self) -> None:
         """Compare the chosen passages with the nodes that they were not compared with."""
@@ -320,6 +325,7 @@ class _Chain:
             bearers = tie.bearers or self._bearers(tie.name)
             strength *= specific * bearers**_AMBIGUITY
         strength *= _IN_QUESTION if tie.in_question else 1.0
+        strength *= _IN_TITLE if tie.in_title else 1.0
         strength *= _LATER if tie.relation == "link" and node.is_later else 1.0
         leads = tie.relation in ("link", "hyperlink")
         about = _sum(chosen.before if leads else chosen.after, tie.beside)
@@ -338,7 +344,7 @@ class _Chain:
         if tied <= named:
             return ChainStep(node, gain, self._reason_of(node))
         ties = [
-            (_LED**chosen.led * strength, chosen.node, tie)
+            (_LED**chosen.led * strength / (_IN_TITLE if tie.in_title else 1.0), chosen.node, tie)
             for chosen in self._chosen
             for strength, tie in chosen.ties.get(node, {}).values()
         ]

@@ -22,6 +22,7 @@ def test_rarer_words_weigh_more_and_unknown_ones_nothing() -> None:
     john, director, elephant = question.weights
     assert director > john > elephant == 0
     assert sum(question.weights) == pytest.approx(1)
+    assert question.idf[1] == pytest.approx(1)  # one passage has it
 
 
 def test_a_name_is_as_rare_as_its_distinct_topic_words_together() -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from polyhop.data.chain import ChainRetriever, ChainWeights
+from polyhop.data.chain import retriever as chosen
 from polyhop.data.dense import DenseIndex, embed_index
 from polyhop.data.documents.split import Document, Line, split
 from polyhop.data.lucene.bm25 import BM25Index
@@ -188,8 +189,10 @@ def test_settings_of_bm25_reach_the_source_and_leave_the_original_alone(retrieve
     assert retriever.search(QUESTIONS[0], 5) == before
 
 
-def test_with_bm25_alone_the_ranking_is_bm25s(source: BM25Index | PassagePool) -> None:
+def test_with_bm25_alone_the_ranking_is_bm25s(source: BM25Index | PassagePool, monkeypatch: pytest.MonkeyPatch) -> None:
     """But for the order of equals."""
+    monkeypatch.setattr(chosen, "_LENGTH_LOSS", 0.0)
+    monkeypatch.setattr(chosen, "_SURPLUS_LOSS", 0.0)
     alone = ChainWeights(**{weight.name: float(weight.name == "bm25") for weight in fields(ChainWeights)})
     for question in QUESTIONS:
         theirs = source.search(question, 50)
