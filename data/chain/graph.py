@@ -259,13 +259,13 @@ class Graph:
         """
         return self._add(self._source.ranking(self.question.text, depth)) if depth > _QUESTION_HITS else []
 
-    def neighbors(self, chosen: Node) -> list[Node]:
-        """The passages that a passage links to or whose titles it mentions, and those with its names and missing
-        words."""
+    def neighbors(self, chosen: Node, *, names: bool = True) -> list[Node]:
+        """The passages that a passage links to or whose titles it mentions, and with ``names`` those with its names and
+        missing words."""
         if len(self.start()) == len(self._store):
             return []  # all are candidates
         rows = self._titled(chosen.words, _LONGEST_IN_TEXT)
-        if wanted := self._names_to_search(chosen):
+        if names and (wanted := self._names_to_search(chosen)):
             missing = [word for number, word in enumerate(self.question.words) if number not in chosen.has]
             rows += [row for row, _ in self._source.ranking(" ".join((*wanted, *missing)), _NAME_HITS)]
         rows += [row for _, _, row in chosen.links if row >= 0]

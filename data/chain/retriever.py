@@ -32,12 +32,14 @@ _FEW_NAMES, _MORE_NAMES = 0.15, 0.05  # share of words in names: documentation h
 _LISTING, _LISTING_LOSS = 0.3, 2.0  # share of words in links from which on a passage is a list; its loss by the rest
 _LENGTH_LOSS = 0.1  # by the logarithm of the passage's words in hundreds
 _SURPLUS_LOSS = 0.07  # by the rarity of words of its title that the question does not have
-_EXPANDED = 2  # chosen passages whose neighbors become candidates
+_EXPANDED = 3  # chosen passages whose neighbors become candidates
+_SEARCHED = 2  # of these, those whose names are searched; of the others the titles that they mention must do
 LONGEST_CHAIN = 6  # passages chosen one by one; the rest keep the order they have then
 _BEST, _FURTHER = 3, 4  # chosen passages after which BM25 has its say, see `_Chain._overlooked`
 _IN_QUESTION = 0.4  # factor for an edge by a name that the question contains
 _TITLE_RARITY = 1 / 3  # factor for `rarity`: a title in the question is rarely a coincidence
-_ASTRAY = 0.6  # factor for the ties of a chosen passage that explains nothing of what the others left, 1 if all of it
+_ASTRAY = 0.6  # factor for the ties of a chosen passage that explains nothing of what the others left
+_ON_TRACK = 0.5  # share of what they left from which on its ties count in full
 _SECOND = 1.5  # factor for the strongest tie of another relation than the strongest one
 _LED = 0.9  # factor for the ties of a passage for each chosen one that it led to
 _COPY = -9.0  # gain of a copy of a chosen passage
@@ -111,7 +113,7 @@ def follow(graph: Graph, weights: ChainWeights, most: int, *, adaptive: bool = F
         if len(steps) < most:
             chain.take(step)
             if len(steps) <= _EXPANDED:
-                chain.add(graph.neighbors(step.node))
+                chain.add(graph.neighbors(step.node, names=len(steps) <= _SEARCHED))
     if adaptive or len(steps) == most:
         return steps
     steps += chain.rest(most - len(steps))
@@ -176,7 +178,7 @@ class _Chain:
         self._words = [weight * left if word in node.has else weight for word, weight in enumerate(before)]
         self._pairs = [0.0 if pair in node.pairs else weight for pair, weight in enumerate(self._pairs)]
         share = _sum(before, node.has) / (sum(before) or 1.0)
-        trust = _ASTRAY + (1 - _ASTRAY) * share
+        trust = _ASTRAY + (1 - _ASTRAY) * min(share / _ON_TRACK, 1.0)
         self._chosen.append(_Chosen(node, before, self._words, trust))
 
     def next(self, *, adaptive: bool) -> ChainStep | None:
