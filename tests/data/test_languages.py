@@ -115,6 +115,7 @@ def test_hiragana_alone_is_no_topic() -> None:
         ("Wo liegt die Mühle von Ada Berg?", "de", ["ada", "berg"]),
         ("Welche Datei öffnet LibreOffice mit dem Writer-Brief?", "de", ["libreoffice"]),
         ("Where is the mill of Ada?", "en", ["where", "ada"]),
+        ("Is Ada the owner of a mill?", "en", ["is", "ada"]),
         ("アダの Writer はどこですか", "ja", ["writer"]),
         ("where is the mill?", "en", ["where", "is", "the", "mill"]),
     ],

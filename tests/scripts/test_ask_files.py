@@ -47,7 +47,7 @@ def test_a_spent_budget_keeps_what_is_done_and_the_run_resumes(tmp_path: Path) -
     command = ("ask", "--file", questions, "--out", out, "--program", "naive")
     stopped = run(*command, "--budget-calls", "1")
     assert stopped.exit_code == 1
-    assert "is spent" in stopped.stderr
+    assert f"is spent; what is done is in {out}.run: resume" in stopped.stderr
     assert [each["id"] for each in records(out)] == ["x"]
     assert run(*command, "--budget-calls", "1").exit_code == 1  # it is that of the run, not of the command
     assert run(*command, "--budget-calls", "2").exit_code == 0

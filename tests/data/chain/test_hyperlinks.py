@@ -266,7 +266,9 @@ def test_of_a_page_that_is_named_two_passages_are_found() -> None:
     """The question's words are in one later passage; other pages mention the page and share the words."""
     page = manual("Oil Mill", "The mill is old.", "It has a wheel.", TELLS, "A pump that Ida bought in Vale shines.")
     hits = over(*page, *NOTES).search(ASKED, 5)
+    bm25 = [hit for hit in PassagePool([*page, *NOTES]).search(ASKED, 99) if hit.passage in page]
     assert hits[0].passage.document == hits[4].passage.document == "Oil Mill.html"
+    assert hits[4].passage == next(hit.passage for hit in bm25 if hit.passage not in [hit.passage for hit in hits[:4]])
     assert documents(hits).count("Oil Mill.html") == 2
     chain = ChainRetriever(PassagePool([*page, *NOTES]), adaptive=True).search(ASKED, 5)
     assert documents(chain).count("Oil Mill.html") == 1

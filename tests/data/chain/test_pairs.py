@@ -52,7 +52,7 @@ def test_a_name_of_many_pages_is_none() -> None:
 
 def test_links_lead_to_other_documents_and_lists_to_none(tmp_path: Path) -> None:
     notes = {
-        "mill.md": f"# Kestrel Mill\n\n{LONG} See [its owner](berg.md) for more, and [above](#kestrel-mill).",
+        "mill.md": f"# Kestrel Mill\n\n{LONG} See [its owner](berg.md) for more, [above](#kestrel-mill), [none](x.md).",
         "berg.md": f"# Ada Berg\n\n{LONG} She was born far away.",
         "list.md": "# All\n\n" + "".join(f"- [The page of the mill with number {n}](mill.md)\n" for n in range(30)),
     }

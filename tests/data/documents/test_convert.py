@@ -224,12 +224,14 @@ def test_a_heading_is_above_its_part_of_the_page_and_named_once() -> None:
     page = """<title>2.1. Heat</title><body><div class=chapter><div class=title><h2>2.1. Heat</h2></div>
     <p>It is hot.</p><div class=sect><div><h3>2.1.1. Ash</h3></div><p>Grey.</p>
     <div class=note><h3>Note</h3><p>Careful.</p><pre>wait</pre></div><p>Light.</p>
-    <div class=box><h4>Kinds</h4><p>Two.</p></div><p>Still ash.</p><h4>2.1.1. Ash</h4><p>More.</p></div>
+    <div class=box><h4>Kinds</h4><p>Two.</p><h4>Uses</h4><p>One.</p></div>
+    <p>Still ash.</p><h4>2.1.1. Ash</h4><p>More.</p></div>
     <p>Below.</p></div>"""
     assert [(line.text, line.headings) for line in of_html(page).lines] == [
         ("It is hot.", ()),
         *((text, ("2.1.1. Ash",)) for text in ("2.1.1. Ash:", "Grey.", "Note: Careful.", "wait", "Light.")),
         *((text, ("2.1.1. Ash", "Kinds")) for text in ("Kinds:", "Two.")),
+        *((text, ("2.1.1. Ash", "Uses")) for text in ("Uses:", "One.")),
         *((text, ("2.1.1. Ash",)) for text in ("Still ash.", "More.")),
         ("Below.", ()),
     ]
