@@ -23,6 +23,8 @@ BASE = "docs/guide/install.html"
         ("../api/", "docs/api/"),
         ("../../other/x.md", "other/x.md"),
         ("..", "docs/"),
+        ("../../..", ""),  # out of the folder
+        ("../../../x.md", ""),
         ("#first", "docs/guide/install.html#first"),
         ("#", ""),
         ("a.html?v=1#b%20c", "docs/guide/a.html#b c"),

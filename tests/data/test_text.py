@@ -173,6 +173,7 @@ def test_fold() -> None:
         ("Paris, Texas", ("paris texas", "paris")),
         ("Beyoncé", ("beyonce",)),
         ("The Kiln", ("the kiln", "kiln")),
+        ("The Who", ("the who",)),  # what is left would be too short a name
         ("U.S. Route 1", ("us route 1",)),
         ("Valentine’s Day", ("valentine day",)),
         *((hawaii, ("hawaii",)) for hawaii in ("Hawaiʻi", "Hawai‘i", "Hawai’i", "Hawai'i", "HAWAII")),
