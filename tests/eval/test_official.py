@@ -90,11 +90,13 @@ def test_each_answer_metric_takes_its_own_best_alias() -> None:
         ([("FILM", 0), ("director", 2)], 1 / 2, 1 / 2, 1 / 2),  # case does not matter
         ([("FILM", 0), ("film", 0)], 1, 2 / 3, 4 / 5),  # two spellings are two right ones: R 2 / (2 + 1 missed)
         ([("film", 0), ("film", 0)], 1, 1 / 2, 2 / 3),
+        ([("film", 0), ("director", 1)], 1, 1, 1),
     ],
 )
 def test_support_ignores_case_but_counts_every_spelling(facts: Any, precision: float, recall: float, f1: float) -> None:
     values = two_wiki({"sp": facts}, ["x"], [("Film", 0), ("Director", 1)])
     assert (values["sp_prec"], values["sp_recall"], values["sp_f1"]) == pytest.approx((precision, recall, f1))
+    assert values["sp_em"] == (f1 == 1)
 
 
 # --- HoVer -----------------------------------------------------------------------------------------------------------
